@@ -1,0 +1,1 @@
+"""Traces, metrics, logs and health. Everything but ``face`` is loaded by commands only."""

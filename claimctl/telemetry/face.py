@@ -1,0 +1,88 @@
+"""The narrow face through which the other packages tell what they do.
+
+It knows no exporter and no SDK. ``Silent`` is the implementation for tests, simulation and
+one-shot commands; ``claimctl.telemetry.otel`` is the one for life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from enum import StrEnum
+from typing import Protocol
+
+Value = str | bool | int | float
+Labels = Mapping[str, str]
+
+
+class Metric(StrEnum):
+    """Every metric, by its Prometheus name; label names are fixed in ``claimctl.telemetry.metrics``."""
+
+    CLAIMS = "claimctl_claims"
+    RESERVATIONS = "claimctl_reservations"
+    DANGLING_REFERENCES = "claimctl_dangling_references"
+    ALLOCATION_TO_HOLD_SECONDS = "claimctl_allocation_to_hold_seconds"
+    RELEASES = "claimctl_releases_total"
+    WRITE_CONFLICTS = "claimctl_write_conflicts_total"
+    RECONCILE_SECONDS = "claimctl_reconcile_duration_seconds"
+    WORKQUEUE_DEPTH = "claimctl_workqueue_depth"
+    WORKQUEUE_SECONDS = "claimctl_workqueue_queue_duration_seconds"
+    LEADER = "claimctl_leader"
+    BUILD_INFO = "claimctl_build_info"
+
+
+class Span(Protocol):
+    def set(self, **attributes: Value) -> None:
+        """Add attributes; a double underscore in a name stands for a dot."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """Mark the span as failed by ``error``."""
+        ...
+
+
+class Telemetry(Protocol):
+    def span(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
+    ) -> AbstractContextManager[Span]:
+        """A span around a block; ``client`` marks a request to a server."""
+        ...
+
+    def add(self, metric: Metric, labels: Labels | None = None, amount: float = 1) -> None:
+        """Count something that happened."""
+        ...
+
+    def observe(self, metric: Metric, seconds: float, labels: Labels | None = None) -> None:
+        """Record a duration in seconds."""
+        ...
+
+    def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
+        """Set a current value."""
+        ...
+
+
+class _SilentSpan:
+    def set(self, **attributes: Value) -> None:
+        return None
+
+    def fail(self, error: BaseException) -> None:
+        return None
+
+
+class Silent:
+    """Telemetry that tells nobody."""
+
+    @contextmanager
+    def span(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
+    ) -> Iterator[Span]:
+        yield _SilentSpan()
+
+    def add(self, metric: Metric, labels: Labels | None = None, amount: float = 1) -> None:
+        return None
+
+    def observe(self, metric: Metric, seconds: float, labels: Labels | None = None) -> None:
+        return None
+
+    def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
+        return None

@@ -1,0 +1,62 @@
+"""coordination.k8s.io/v1 Lease and events.k8s.io/v1 Event.
+
+MicroTime fields are strings: the API server insists on exactly six digits of fraction, see
+``micro_time``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectMeta
+
+
+def micro_time(moment: datetime) -> str:
+    """A MicroTime as the API server accepts it: UTC with exactly six digits of fraction."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class LeaseSpec(Wire):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ObjectReference(Wire):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class EventSeries(Wire):
+    count: int = 0
+    last_observed_time: str = ""
+
+
+class Event(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    event_time: str | None = None
+    series: EventSeries | None = None
+    reporting_controller: str = ""
+    reporting_instance: str = ""
+    action: str = ""
+    reason: str = ""
+    regarding: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
+    note: str = ""
+    type: str = ""

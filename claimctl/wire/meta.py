@@ -1,0 +1,126 @@
+"""Metadata that all objects share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from claimctl.wire.base import Wire
+
+
+class OwnerReference(Wire):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ManagedFieldsEntry(Wire):
+    """Who wrote which fields; ``fields_v1`` stays undecoded until somebody asks."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b"{}"))
+
+
+class ObjectMeta(Wire):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def deleting(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    def annotation(self, key: str) -> str | None:
+        return (self.annotations or {}).get(key)
+
+    def controller(self) -> OwnerReference | None:
+        """The owner with ``controller: true``; the API allows at most one."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class ManagedObjectMeta(ObjectMeta):
+    """Metadata of a kind for which claimctl has to know who wrote what (claims)."""
+
+    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
+
+
+class ListMeta(Wire):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+    remaining_item_count: int | None = None
+
+
+class Condition(Wire):
+    """metav1.Condition; pods use the same shape without ``observed_generation``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: datetime | None = None
+
+
+class StatusCause(Wire):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Wire):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] | None = None
+    retry_after_seconds: int = 0
+
+
+class Status(Wire):
+    """metav1.Status: the body of every error answer."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: StatusDetails | None = None
+    metadata: ListMeta = ListMeta()
+
+
+class TypeMeta(Wire):
+    api_version: str = ""
+    kind: str = ""
+
+
+class ObjectHeader(Wire):
+    """Any object by its metadata alone."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class WatchLine(Wire):
+    """One line of a watch stream, its object still undecoded (its type depends on ``type``)."""
+
+    type: str
+    object: msgspec.Raw
+
+
+JSON = Any

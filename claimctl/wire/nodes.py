@@ -1,0 +1,37 @@
+"""Nodes: whether pods can go there, and which boot of the machine is running."""
+
+from __future__ import annotations
+
+import msgspec
+
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import Condition, ObjectMeta
+
+
+class Taint(Wire):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeSystemInfo(Wire):
+    boot_id: str = msgspec.field(name="bootID", default="")
+    kubelet_version: str = ""
+
+
+class NodeStatus(Wire):
+    conditions: tuple[Condition, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+
+
+class Node(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,127 @@
+"""claimctl.io/v1alpha1: ClaimReservation and DowngradePlan as they are read and written.
+
+The schemas that users see are generated from the pydantic models in ``claimctl.api``; a test
+keeps the two in step.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from claimctl.wire.base import Wire
+from claimctl.wire.claims import Reference
+from claimctl.wire.meta import Condition, ObjectMeta
+
+RESERVE_ANNOTATION = "claimctl.io/reserve"
+RELEASE_ANNOTATION = "claimctl.io/release"
+"""On a ClaimReservation: the UID of the claim that ``claimctl release`` was asked to release."""
+FINALIZER = "claimctl.io/release"
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
+TOMBSTONE_GROUP = "claimctl.io"
+TOMBSTONE_RESOURCE = "finishedpods"
+
+
+class WorkloadRef(Wire):
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class ClaimReservationSpec(Wire):
+    resource_claim_name: str = ""
+    resource_claim_template_name: str | None = None
+    workload_ref: WorkloadRef = WorkloadRef()
+    retention_policy: str = "WhileRunning"
+    idle_timeout_seconds: int = 60
+    force_deleted_pod_grace_seconds: int = 300
+    reallocate_timeout_seconds: int | None = 60
+
+
+class ReferenceCounts(Wire):
+    pods: int = 0
+    workloads: int = 0
+    limit: int = 256
+
+
+class ForceDeletedPod(Wire):
+    """A ghost: a pod that vanished while its containers may still have been running."""
+
+    uid: str
+    name: str = ""
+    node_name: str = ""
+    boot_id: str = msgspec.field(name="bootID", default="")
+    since: datetime | None = None
+
+
+class ReleaseProgress(Wire):
+    """A release under way, so that any controller can go on from here."""
+
+    step: str = ""
+    reason: str = ""
+    since: datetime | None = None
+    claim_uid: str = msgspec.field(name="claimUID", default="")
+    resource_version: str = ""
+    """The claim's version that the fence produced; empty before the fence."""
+
+
+class ClaimReservationStatus(Wire):
+    observed_generation: int = 0
+    dialect: str = ""
+    claim_uid: str = msgspec.field(name="claimUID", default="")
+    reserved_for: Reference | None = None
+    references: ReferenceCounts | None = None
+    consumers: int = 0
+    nodes: tuple[str, ...] = ()
+    allocation_time: datetime | None = None
+    last_consumer_time: datetime | None = None
+    idle_since: datetime | None = None
+    force_deleted_pods: tuple[ForceDeletedPod, ...] = ()
+    release: ReleaseProgress | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class ClaimReservation(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ClaimReservationSpec = ClaimReservationSpec()
+    status: ClaimReservationStatus = ClaimReservationStatus()
+
+
+class DowngradePlanSpec(Wire):
+    namespaces: tuple[str, ...] = ()
+    """Namespaces whose claims are expanded; empty means all."""
+
+
+class DowngradedClaim(Wire):
+    """What was done with one claim, and what ``downgrade-restore`` needs to undo it."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    state: str = ""
+    """Expanded, Unchanged, Refused, Failed."""
+    reason: str = ""
+    message: str = ""
+    pods: int = 0
+    workload_references: tuple[Reference, ...] = ()
+
+
+class DowngradePlanStatus(Wire):
+    observed_generation: int = 0
+    phase: str = ""
+    """Frozen, Expanding, Prepared, Blocked, Failed."""
+    total: int = 0
+    done: int = 0
+    claims: tuple[DowngradedClaim, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class DowngradePlan(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DowngradePlanSpec = DowngradePlanSpec()
+    status: DowngradePlanStatus = DowngradePlanStatus()

@@ -1,0 +1,57 @@
+"""Deployments, ReplicaSets, StatefulSets and Jobs: what they want and whether they have ended."""
+
+from __future__ import annotations
+
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.pods import PodTemplateSpec
+
+
+class ScalableSpec(Wire):
+    """The common part of Deployment, ReplicaSet and StatefulSet specs; replicas default to 1."""
+
+    replicas: int | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class Deployment(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScalableSpec = ScalableSpec()
+
+
+class ReplicaSet(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScalableSpec = ScalableSpec()
+
+
+class StatefulSet(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScalableSpec = ScalableSpec()
+
+
+class JobSpec(Wire):
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool = False
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class JobStatus(Wire):
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Wire):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+Workload = Deployment | StatefulSet | Job
