@@ -16,7 +16,7 @@ Labels = Mapping[str, str]
 
 
 class Metric(StrEnum):
-    """Every metric, by its Prometheus name; label names are fixed in ``claimctl.telemetry.metrics``."""
+    """Every metric by its Prometheus name; ``claimctl.telemetry.metrics`` has their labels."""
 
     CLAIMS = "claimctl_claims"
     RESERVATIONS = "claimctl_reservations"

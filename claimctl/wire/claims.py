@@ -10,7 +10,7 @@ from claimctl.wire.base import Wire
 from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta
 
 
-class Reference(Wire):
+class Reference(Wire, frozen=True, kw_only=True):
     """One entry of ``status.reservedFor`` (ResourceClaimConsumerReference)."""
 
     api_group: str = ""
@@ -19,7 +19,7 @@ class Reference(Wire):
     uid: str = ""
 
 
-class DeviceRequestAllocationResult(Wire):
+class DeviceRequestAllocationResult(Wire, frozen=True, kw_only=True):
     request: str = ""
     driver: str = ""
     pool: str = ""
@@ -27,26 +27,26 @@ class DeviceRequestAllocationResult(Wire):
     admin_access: bool = False
 
 
-class DeviceAllocationResult(Wire):
+class DeviceAllocationResult(Wire, frozen=True, kw_only=True):
     results: tuple[DeviceRequestAllocationResult, ...] | None = None
 
 
-class NodeSelectorRequirement(Wire):
+class NodeSelectorRequirement(Wire, frozen=True, kw_only=True):
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = None
 
 
-class NodeSelectorTerm(Wire):
+class NodeSelectorTerm(Wire, frozen=True, kw_only=True):
     match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
     match_fields: tuple[NodeSelectorRequirement, ...] | None = None
 
 
-class NodeSelector(Wire):
+class NodeSelector(Wire, frozen=True, kw_only=True):
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
 
 
-class AllocationResult(Wire):
+class AllocationResult(Wire, frozen=True, kw_only=True):
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
     allocation_timestamp: datetime | None = None
@@ -54,17 +54,17 @@ class AllocationResult(Wire):
     """KEP-5194: pods are not listed and the kubelet starts any pod that names the claim."""
 
 
-class ResourceClaimSpec(Wire):
+class ResourceClaimSpec(Wire, frozen=True, kw_only=True):
     reserved_for: Reference | None = None
     """KEP-5194: the workload the claim was created for; set by its creator, immutable."""
 
 
-class ResourceClaimStatus(Wire):
+class ResourceClaimStatus(Wire, frozen=True, kw_only=True):
     allocation: AllocationResult | None = None
     reserved_for: tuple[Reference, ...] = ()
 
 
-class ResourceClaim(Wire):
+class ResourceClaim(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ManagedObjectMeta = ManagedObjectMeta()
@@ -72,43 +72,43 @@ class ResourceClaim(Wire):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimTemplateSpec(Wire):
+class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class ResourceClaimTemplate(Wire):
+class ResourceClaimTemplate(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class DeviceTaint(Wire):
+class DeviceTaint(Wire, frozen=True, kw_only=True):
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
-class Device(Wire):
+class Device(Wire, frozen=True, kw_only=True):
     name: str = ""
     taints: tuple[DeviceTaint, ...] | None = None
 
 
-class ResourcePool(Wire):
+class ResourcePool(Wire, frozen=True, kw_only=True):
     name: str = ""
     generation: int = 0
     resource_slice_count: int = 0
 
 
-class ResourceSliceSpec(Wire):
+class ResourceSliceSpec(Wire, frozen=True, kw_only=True):
     driver: str = ""
     pool: ResourcePool = ResourcePool()
     node_name: str = ""
     devices: tuple[Device, ...] | None = None
 
 
-class ResourceSlice(Wire):
+class ResourceSlice(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

@@ -17,7 +17,7 @@ def micro_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class LeaseSpec(Wire):
+class LeaseSpec(Wire, frozen=True, kw_only=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
@@ -25,14 +25,14 @@ class LeaseSpec(Wire):
     lease_transitions: int | None = None
 
 
-class Lease(Wire):
+class Lease(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
 
 
-class ObjectReference(Wire):
+class ObjectReference(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     namespace: str = ""
@@ -41,12 +41,12 @@ class ObjectReference(Wire):
     resource_version: str = ""
 
 
-class EventSeries(Wire):
+class EventSeries(Wire, frozen=True, kw_only=True):
     count: int = 0
     last_observed_time: str = ""
 
 
-class Event(Wire):
+class Event(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

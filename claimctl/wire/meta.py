@@ -10,7 +10,7 @@ import msgspec
 from claimctl.wire.base import Wire
 
 
-class OwnerReference(Wire):
+class OwnerReference(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -19,7 +19,7 @@ class OwnerReference(Wire):
     block_owner_deletion: bool = False
 
 
-class ManagedFieldsEntry(Wire):
+class ManagedFieldsEntry(Wire, frozen=True, kw_only=True):
     """Who wrote which fields; ``fields_v1`` stays undecoded until somebody asks."""
 
     manager: str = ""
@@ -28,7 +28,7 @@ class ManagedFieldsEntry(Wire):
     fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b"{}"))
 
 
-class ObjectMeta(Wire):
+class ObjectMeta(Wire, frozen=True, kw_only=True):
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
@@ -54,19 +54,19 @@ class ObjectMeta(Wire):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class ManagedObjectMeta(ObjectMeta):
+class ManagedObjectMeta(ObjectMeta, frozen=True, kw_only=True):
     """Metadata of a kind for which claimctl has to know who wrote what (claims)."""
 
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
 
-class ListMeta(Wire):
+class ListMeta(Wire, frozen=True, kw_only=True):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
     remaining_item_count: int | None = None
 
 
-class Condition(Wire):
+class Condition(Wire, frozen=True, kw_only=True):
     """metav1.Condition; pods use the same shape without ``observed_generation``."""
 
     type: str = ""
@@ -77,13 +77,13 @@ class Condition(Wire):
     last_transition_time: datetime | None = None
 
 
-class StatusCause(Wire):
+class StatusCause(Wire, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     field: str = ""
 
 
-class StatusDetails(Wire):
+class StatusDetails(Wire, frozen=True, kw_only=True):
     name: str = ""
     group: str = ""
     kind: str = ""
@@ -92,7 +92,7 @@ class StatusDetails(Wire):
     retry_after_seconds: int = 0
 
 
-class Status(Wire):
+class Status(Wire, frozen=True, kw_only=True):
     """metav1.Status: the body of every error answer."""
 
     status: str = ""
@@ -103,12 +103,12 @@ class Status(Wire):
     metadata: ListMeta = ListMeta()
 
 
-class TypeMeta(Wire):
+class TypeMeta(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
 
 
-class ObjectHeader(Wire):
+class ObjectHeader(Wire, frozen=True, kw_only=True):
     """Any object by its metadata alone."""
 
     api_version: str = ""
@@ -116,7 +116,7 @@ class ObjectHeader(Wire):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class WatchLine(Wire):
+class WatchLine(Wire, frozen=True, kw_only=True):
     """One line of a watch stream, its object still undecoded (its type depends on ``type``)."""
 
     type: str

@@ -8,28 +8,28 @@ from claimctl.wire.base import Wire
 from claimctl.wire.meta import Condition, ObjectMeta
 
 
-class Taint(Wire):
+class Taint(Wire, frozen=True, kw_only=True):
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
-class NodeSpec(Wire):
+class NodeSpec(Wire, frozen=True, kw_only=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeSystemInfo(Wire):
+class NodeSystemInfo(Wire, frozen=True, kw_only=True):
     boot_id: str = msgspec.field(name="bootID", default="")
     kubelet_version: str = ""
 
 
-class NodeStatus(Wire):
+class NodeStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
-class Node(Wire):
+class Node(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

@@ -6,45 +6,45 @@ from claimctl.wire.base import Wire
 from claimctl.wire.meta import Condition, ObjectMeta
 
 
-class PodResourceClaim(Wire):
+class PodResourceClaim(Wire, frozen=True, kw_only=True):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class PodSchedulingGroup(Wire):
+class PodSchedulingGroup(Wire, frozen=True, kw_only=True):
     pod_group_name: str | None = None
 
 
-class PodSpec(Wire):
+class PodSpec(Wire, frozen=True, kw_only=True):
     node_name: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
 
 
-class ContainerRunning(Wire):
+class ContainerRunning(Wire, frozen=True, kw_only=True):
     """Present when the container runs; its times do not matter here."""
 
 
-class ContainerState(Wire):
+class ContainerState(Wire, frozen=True, kw_only=True):
     running: ContainerRunning | None = None
 
 
-class ContainerStatus(Wire):
+class ContainerStatus(Wire, frozen=True, kw_only=True):
     name: str = ""
     state: ContainerState = ContainerState()
 
 
-class PodResourceClaimStatus(Wire):
+class PodResourceClaimStatus(Wire, frozen=True, kw_only=True):
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class PodExtendedResourceClaimStatus(Wire):
+class PodExtendedResourceClaimStatus(Wire, frozen=True, kw_only=True):
     resource_claim_name: str = ""
 
 
-class PodStatus(Wire):
+class PodStatus(Wire, frozen=True, kw_only=True):
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
@@ -54,7 +54,7 @@ class PodStatus(Wire):
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
-class Pod(Wire):
+class Pod(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
@@ -62,6 +62,6 @@ class Pod(Wire):
     status: PodStatus = PodStatus()
 
 
-class PodTemplateSpec(Wire):
+class PodTemplateSpec(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()

@@ -23,13 +23,13 @@ TOMBSTONE_GROUP = "claimctl.io"
 TOMBSTONE_RESOURCE = "finishedpods"
 
 
-class WorkloadRef(Wire):
+class WorkloadRef(Wire, frozen=True, kw_only=True):
     api_group: str = ""
     kind: str = ""
     name: str = ""
 
 
-class ClaimReservationSpec(Wire):
+class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     resource_claim_name: str = ""
     resource_claim_template_name: str | None = None
     workload_ref: WorkloadRef = WorkloadRef()
@@ -39,13 +39,13 @@ class ClaimReservationSpec(Wire):
     reallocate_timeout_seconds: int | None = 60
 
 
-class ReferenceCounts(Wire):
+class ReferenceCounts(Wire, frozen=True, kw_only=True):
     pods: int = 0
     workloads: int = 0
     limit: int = 256
 
 
-class ForceDeletedPod(Wire):
+class ForceDeletedPod(Wire, frozen=True, kw_only=True):
     """A ghost: a pod that vanished while its containers may still have been running."""
 
     uid: str
@@ -55,7 +55,7 @@ class ForceDeletedPod(Wire):
     since: datetime | None = None
 
 
-class ReleaseProgress(Wire):
+class ReleaseProgress(Wire, frozen=True, kw_only=True):
     """A release under way, so that any controller can go on from here."""
 
     step: str = ""
@@ -66,7 +66,7 @@ class ReleaseProgress(Wire):
     """The claim's version that the fence produced; empty before the fence."""
 
 
-class ClaimReservationStatus(Wire):
+class ClaimReservationStatus(Wire, frozen=True, kw_only=True):
     observed_generation: int = 0
     dialect: str = ""
     claim_uid: str = msgspec.field(name="claimUID", default="")
@@ -82,7 +82,7 @@ class ClaimReservationStatus(Wire):
     conditions: tuple[Condition, ...] = ()
 
 
-class ClaimReservation(Wire):
+class ClaimReservation(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
@@ -90,12 +90,12 @@ class ClaimReservation(Wire):
     status: ClaimReservationStatus = ClaimReservationStatus()
 
 
-class DowngradePlanSpec(Wire):
+class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()
     """Namespaces whose claims are expanded; empty means all."""
 
 
-class DowngradedClaim(Wire):
+class DowngradedClaim(Wire, frozen=True, kw_only=True):
     """What was done with one claim, and what ``downgrade-restore`` needs to undo it."""
 
     namespace: str
@@ -109,7 +109,7 @@ class DowngradedClaim(Wire):
     workload_references: tuple[Reference, ...] = ()
 
 
-class DowngradePlanStatus(Wire):
+class DowngradePlanStatus(Wire, frozen=True, kw_only=True):
     observed_generation: int = 0
     phase: str = ""
     """Frozen, Expanding, Prepared, Blocked, Failed."""
@@ -119,7 +119,7 @@ class DowngradePlanStatus(Wire):
     conditions: tuple[Condition, ...] = ()
 
 
-class DowngradePlan(Wire):
+class DowngradePlan(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

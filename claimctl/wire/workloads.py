@@ -7,46 +7,46 @@ from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.pods import PodTemplateSpec
 
 
-class ScalableSpec(Wire):
+class ScalableSpec(Wire, frozen=True, kw_only=True):
     """The common part of Deployment, ReplicaSet and StatefulSet specs; replicas default to 1."""
 
     replicas: int | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class Deployment(Wire):
+class Deployment(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: ScalableSpec = ScalableSpec()
 
 
-class ReplicaSet(Wire):
+class ReplicaSet(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: ScalableSpec = ScalableSpec()
 
 
-class StatefulSet(Wire):
+class StatefulSet(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: ScalableSpec = ScalableSpec()
 
 
-class JobSpec(Wire):
+class JobSpec(Wire, frozen=True, kw_only=True):
     parallelism: int | None = None
     completions: int | None = None
     suspend: bool = False
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class JobStatus(Wire):
+class JobStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Job(Wire):
+class Job(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
