@@ -1,0 +1,102 @@
+"""What an embedded cluster is made of and how quickly its parts act. All times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+
+class Dialect(StrEnum):
+    """Which reservation API the cluster serves."""
+
+    NATIVE = "native"
+    PODGROUP = "podgroup"
+    HOLD = "hold"
+
+
+class Authorization(StrEnum):
+    ALWAYS_ALLOW = "always-allow"
+    RBAC = "rbac"
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Feature gates, each for the component that has it; they can be switched while running."""
+
+    version: tuple[int, int] = (1, 36)
+    api_reserved_for: bool = False
+    """KEP-5194 in the API server: spec.reservedFor and allocation.reservedForAnyPod are kept."""
+    scheduler_reserved_for: bool = False
+    kubelet_reserved_for: bool = False
+    api_pod_groups: bool = False
+    """KEP-5729 in the API server: scheduling.k8s.io and PodGroup.spec.resourceClaims are served."""
+    scheduler_pod_groups: bool = False
+    kcm_pod_groups: bool = False
+    kubelet_pod_groups: bool = False
+
+    @property
+    def kcm_keeps_unknown_references(self) -> bool:
+        """From 1.36 KCM cleans pods beside references it does not know; before, it stops."""
+        return self.version >= (1, 36)
+
+    @property
+    def binding_permission(self) -> bool:
+        """From 1.36 allocation and reservedFor need the synthetic resourceclaims/binding."""
+        return self.version >= (1, 36)
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """How long the emulated components take; the defaults suit a demo of under a minute."""
+
+    pod_start: float = 0.05
+    pod_stop: float = 0.05
+    job_pod_run: float = 1.0
+    """How long a pod of a Job runs until it succeeds, unless its annotation says otherwise."""
+    scheduler_cache_lag: float = 0.0
+    scheduler_backoff: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
+    kcm_cache_lag: float = 0.0
+    kcm_retry: tuple[float, ...] = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+    kcm_finished_pod_loop: float = 0.05
+    """Pause between the writes of KCM's loop on finished pods (real: about 4 ms)."""
+    job_sync: float = 0.2
+    job_backoff: float = 10.0
+    garbage_collection: float = 0.05
+    node_monitor_grace: float = 40.0
+    pod_eviction: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    dialect: Dialect = Dialect.NATIVE
+    kubernetes_version: tuple[int, int] = (1, 36)
+    nodes: int = 3
+    devices_per_node: int = 4
+    device_class: str = "gpu.example.com"
+    driver: str = "gpu.example.com"
+    authorization: Authorization = Authorization.ALWAYS_ALLOW
+    conflict_storm: bool = False
+    """Pods that share a claim conflict with each other as on a real scheduler (facts: 4/s)."""
+    kcm_deallocates_empty_lists: bool = False
+    """Play a KCM that deallocates any allocated claim with an empty list (none seen does)."""
+    history_limit: int | None = None
+    """How many revisions are kept; None keeps all of them."""
+    seed: int = 0
+    timings: Timings = field(default_factory=Timings)
+
+    def features(self) -> Features:
+        """The gates that make up the dialect, on in every component."""
+        base = Features(version=self.kubernetes_version)
+        if self.dialect is Dialect.NATIVE:
+            return replace(
+                base, api_reserved_for=True, scheduler_reserved_for=True, kubelet_reserved_for=True
+            )
+        if self.dialect is Dialect.PODGROUP:
+            return replace(
+                base,
+                api_pod_groups=True,
+                scheduler_pod_groups=True,
+                kcm_pod_groups=True,
+                kubelet_pod_groups=True,
+            )
+        return base
