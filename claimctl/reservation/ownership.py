@@ -1,0 +1,48 @@
+"""Who wrote a reference: what the API server's managedFields tell.
+
+The server keys entries of ``status.reservedFor`` by UID (``k:{"uid":"..."}``), so managedFields
+keep who wrote which one, also after writes of the scheduler and of KCM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import ManagedFieldsEntry
+
+MANAGER = "claimctl"
+
+
+def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[str]:
+    """UIDs of the references in the claim's list that the manager added."""
+    return frozenset(
+        uid
+        for entry in claim.metadata.managed_fields
+        if entry.manager == manager and entry.subresource == "status"
+        for uid in _uids(entry)
+    )
+
+
+def _uids(entry: ManagedFieldsEntry) -> Iterator[str]:
+    try:
+        fields = msgspec.json.decode(entry.fields_v1, type=_Fields)
+    except msgspec.DecodeError:
+        return
+    for key in fields.status.reserved_for:
+        if key.startswith("k:"):
+            yield msgspec.json.decode(key[2:], type=_Key).uid
+
+
+class _Key(msgspec.Struct):
+    uid: str = ""
+
+
+class _StatusFields(msgspec.Struct):
+    reserved_for: dict[str, msgspec.Raw] = msgspec.field(name="f:reservedFor", default={})
+
+
+class _Fields(msgspec.Struct):
+    status: _StatusFields = msgspec.field(name="f:status", default_factory=_StatusFields)

@@ -1,0 +1,74 @@
+"""The vocabulary of conditions, events, release steps and policies: one enum each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Retention(StrEnum):
+    WHILE_RUNNING = "WhileRunning"
+    PERSISTENT = "Persistent"
+    MANUAL = "Manual"
+
+
+class ConditionType(StrEnum):
+    READY = "Ready"
+    RESERVED = "Reserved"
+    CONSISTENT = "Consistent"
+    RELEASED = "Released"
+
+
+class ReleaseStep(StrEnum):
+    """How far a release has come; kept in the reservation's status."""
+
+    INTENT = "Intent"
+    FENCED = "Fenced"
+
+
+class Reason(StrEnum):
+    """Every reason that a condition or an event of claimctl can have."""
+
+    # it is as it should be
+    RESERVED = "Reserved"
+    HELD = "Held"
+    CONSISTENT = "Consistent"
+    READY = "Ready"
+    # why a claim is let go
+    WORKLOAD_ENDED = "WorkloadEnded"
+    IDLE = "Idle"
+    REALLOCATED = "Reallocated"
+    WITHDRAWN = "Withdrawn"
+    RELEASE_REQUESTED = "ReleaseRequested"
+    CLAIM_DELETED = "ClaimDeleted"
+    WORKLOAD_RECREATED = "WorkloadRecreated"
+    # why it is not reserved (yet)
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    NOT_ALLOCATED = "NotAllocated"
+    WORKLOAD_NOT_FOUND = "WorkloadNotFound"
+    WORKLOAD_KIND_UNSUPPORTED = "WorkloadKindUnsupported"
+    CLAIM_NOT_NAMED_BY_POD_TEMPLATE = "ClaimNotNamedByPodTemplate"
+    CLAIM_NOT_CREATED_FOR_WORKLOAD = "ClaimNotCreatedForWorkload"
+    ALREADY_RESERVED_FOR = "AlreadyReservedFor"
+    TEMPLATE_NOT_FOUND = "TemplateNotFound"
+    HOLD_YIELDED = "HoldYielded"
+    FROZEN = "FrozenForDowngrade"
+    # why a release waits
+    WORKLOAD_WANTS_PODS = "WorkloadWantsPods"
+    IDLE_TIMEOUT = "IdleTimeoutNotReached"
+    RETENTION = "RetentionPolicy"
+    CONSUMERS_LEFT = "ConsumersLeft"
+    FORCE_DELETED_PODS = "ForceDeletedPods"
+    HISTORY_UNKNOWN = "HistoryUnknown"
+    OTHER_HOLDERS = "OtherHolders"
+    UNKNOWN_REFERENCES = "UnknownReferences"
+    SETTLING = "Settling"
+    RELEASING = "Releasing"
+    FINISHED_PODS_LEFT = "FinishedPodsLeft"
+    # what is wrong with the list, or with the cluster
+    NEARLY_FULL = "ReservedForNearlyFull"
+    FULL = "ReservedForFull"
+    STRANDED_POD = "StrandedPod"
+    FIGHTING_WRITER = "FightingWriter"
+    DANGLING_REFERENCES = "DanglingReferences"
+    FORBIDDEN = "Forbidden"
+    INVALID_ANNOTATION = "InvalidAnnotation"

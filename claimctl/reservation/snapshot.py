@@ -1,0 +1,133 @@
+"""What a decision about one claim is made from, and what can be asked for on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.workloads import WorkloadState
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
+from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings that decisions depend on. Durations in seconds."""
+
+    dialect: str = "hold"
+    settle_seconds: float = 5.0
+    """Longer than the scheduler's cache can lag behind the API server."""
+    kcm_cleans_mixed_lists: bool = True
+    """Whether KCM cleans pods beside references it does not know (from Kubernetes 1.36)."""
+    dead_reference_seconds: float = 10.0
+    """How long KCM may take to clean a dead pod before claimctl does."""
+    status_seconds: float = 1.0
+    """Least time between two status writes that only tell news."""
+    fight_limit: int = 3
+    """How often the same list may be written before a second writer is suspected."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveList:
+    """The namespace's pods by a quorum LIST that began after ``claim_version`` was read."""
+
+    claim_version: str
+    pods: tuple[Pod, ...]
+    """Those that name the claim."""
+    uids: frozenset[str]
+    """Of all pods in the namespace."""
+    settled: bool = False
+    """Whether the settle time had passed when the LIST began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was asked of the API server beyond the caches. A UID never comes back."""
+
+    gone_pods: frozenset[str] = frozenset()
+    gone_workloads: frozenset[str] = frozenset()
+    live: LiveList | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What only this process knows, measured on its own monotonic clock, in seconds."""
+
+    version_age: float = 0.0
+    """Since this process first saw the claim at its present resourceVersion."""
+    deleting_age: float = 0.0
+    """Since it first saw the claim's deletionTimestamp."""
+    blind_age: float | None = None
+    """Since it first saw the claim, if that was allocated then already (else None): pods may
+    have vanished before, and nobody noted whether they were done."""
+    dead_age: Mapping[str, float] = field(default_factory=dict)
+    """Per UID of a listed pod: since it was first seen gone or done."""
+    status_age: Mapping[str, float] = field(default_factory=dict)
+    """Per reservation name: since its status was last written."""
+    repeated_writes: int = 0
+    """How often the same list was written lately and did not stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A ClaimReservation with the workload it names."""
+
+    reservation: ClaimReservation
+    workload: WorkloadState
+
+    @property
+    def name(self) -> str:
+        return self.reservation.metadata.name
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything about one claim at one moment."""
+
+    now: datetime
+    namespace: str
+    name: str
+    claim: ResourceClaim | None
+    reservations: tuple[Held, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    """Pods that name the claim, from the cache."""
+    ghosts: tuple[ForceDeletedPod, ...] = ()
+    """Pods that vanished while they may have been running, as far as is known."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    slices: tuple[ResourceSlice, ...] = ()
+    frozen: bool = False
+    """A DowngradePlan asks to add no workload references here."""
+    template_missing: bool = False
+    rules: Rules = Rules()
+    evidence: Evidence = Evidence()
+    memory: Memory = Memory()
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return self.claim.status.reserved_for if self.claim else ()
+
+    @property
+    def allocated(self) -> bool:
+        return self.claim is not None and self.claim.status.allocation is not None
+
+    @property
+    def shared(self) -> bool:
+        """KEP-5194: the allocation serves any pod, and pods are not listed."""
+        allocation = self.claim.status.allocation if self.claim else None
+        return allocation is not None and allocation.reserved_for_any_pod
+
+    def consumers(self) -> Consumers:
+        return Consumers.of(self.pods)
+
+    def live(self, *, settled: bool = False) -> LiveList | None:
+        """The live LIST, if it was made for the claim's present version (and settle time)."""
+        live = self.evidence.live
+        if self.claim is None or live is None:
+            return None
+        if live.claim_version != self.claim.metadata.resource_version:
+            return None
+        return live if live.settled or not settled else None
