@@ -1,0 +1,109 @@
+"""What the fields of a kind are: types, list keys and merge strategies, one tree per kind.
+
+Built-in kinds come from ``schema_models``, custom ones from their structural schema. The same
+tree serves pruning, strategic merge, managed fields and the OpenAPI documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+Json = Any
+"""A decoded JSON value; objects of the API are plain dicts."""
+
+
+def _no_properties() -> Mapping[str, Schema]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One node of the tree.
+
+    ``type`` is object, map, array, string, integer, number, boolean, or empty for any value.
+    A map has arbitrary keys and its values are ``items``. ``list_type`` is atomic, set or map,
+    ``list_keys`` are the keys of a map list; ``patch_strategy`` and ``merge_key`` are those of
+    strategic merge patches, which do not always agree with the list keys (a container's ports).
+    """
+
+    type: str = ""
+    description: str = ""
+    format: str = ""
+    definition: str = ""
+    """The name of the model that an object comes from."""
+    items: Schema | None = None
+    list_type: str = "atomic"
+    list_keys: tuple[str, ...] = ()
+    atomic: bool = False
+    patch_strategy: str = ""
+    merge_key: str = ""
+    required: tuple[str, ...] = ()
+    keeps_unknown: bool = False
+    embedded_resource: bool = False
+    default: Json = None
+    load: Callable[[], Mapping[str, Schema]] = field(default=_no_properties, repr=False)
+
+    @cached_property
+    def properties(self) -> Mapping[str, Schema]:
+        """The declared fields, found when first asked for: some trees are endless."""
+        return self.load()
+
+    def field(self, name: str) -> Schema | None:
+        """The schema below a key: a declared field, or the values of a map."""
+        if self.type == "map":
+            return self.items
+        return self.properties.get(name)
+
+    @property
+    def leaf(self) -> bool:
+        """Whether the value is owned as a whole."""
+        return self.atomic or self.type not in ("object", "map", "array")
+
+
+ANY = Schema(keeps_unknown=True)
+
+
+def unknown_fields(schema: Schema, value: Json) -> list[str]:
+    """Paths of the fields that ``schema`` does not declare, as ``spec.devices.requests[0].x``."""
+    return [path for path, _, _ in _unknown(schema, value, "")]
+
+
+def prune(schema: Schema, value: Json) -> list[str]:
+    """Remove undeclared fields from ``value`` and return their paths."""
+    found = list(_unknown(schema, value, ""))
+    for _, owner, key in found:
+        del owner[key]
+    return [path for path, _, _ in found]
+
+
+def _unknown(schema: Schema, value: Json, path: str) -> Iterator[tuple[str, dict[str, Json], str]]:
+    if isinstance(value, list):
+        if schema.items is not None:
+            for index, item in enumerate(value):
+                yield from _unknown(schema.items, item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        yield from _unknown_keys(schema, value, path)
+
+
+def _unknown_keys(
+    schema: Schema, value: dict[str, Json], path: str
+) -> Iterator[tuple[str, dict[str, Json], str]]:
+    if schema.type == "map":
+        if schema.items is not None and schema.items.type in ("object", "map", "array", ""):
+            for key, item in value.items():
+                yield from _unknown(schema.items, item, f"{path}.{key}" if path else key)
+        return
+    if schema.type != "object":
+        return
+    properties = schema.properties
+    for key, item in value.items():
+        below = f"{path}.{key}" if path else key
+        found = properties.get(key)
+        if found is not None:
+            if isinstance(item, (dict, list)):
+                yield from _unknown(found, item, below)
+        elif not schema.keeps_unknown:
+            yield below, value, key

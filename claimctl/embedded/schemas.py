@@ -1,0 +1,32 @@
+"""Every schema that the server knows, built-in and custom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from claimctl.embedded.options import Features
+from claimctl.embedded.schema import Json, Schema
+from claimctl.embedded.schema_models import BuiltinSchemas
+from claimctl.embedded.schema_structural import structural
+
+
+class Schemas:
+    """Look-up by (group, version, kind); custom kinds come and go with their definitions."""
+
+    def __init__(self, features: Callable[[], Features]) -> None:
+        self.builtin = BuiltinSchemas(features)
+        self._custom: dict[tuple[str, str, str], Schema] = {}
+
+    def find(self, group: str, version: str, kind: str) -> Schema | None:
+        """The schema of a kind, or None where nothing is known about it."""
+        custom = self._custom.get((group, version, kind))
+        return custom if custom is not None else self.builtin.find(group, version, kind)
+
+    def add_custom(self, group: str, version: str, kind: str, raw: Mapping[str, Json]) -> None:
+        """Learn or replace a custom kind's schema from its ``openAPIV3Schema``."""
+        metadata = self.builtin.model("V1ObjectMeta", False)
+        self._custom[(group, version, kind)] = structural(raw, metadata)
+
+    def remove_custom(self, group: str, version: str, kind: str) -> None:
+        """Forget a custom kind; unknown ones are ignored."""
+        self._custom.pop((group, version, kind), None)
