@@ -1,0 +1,203 @@
+"""What the API server answers when it says no: metav1.Status and the field errors inside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Details = dict[str, Any]
+
+
+class StatusError(Exception):
+    """A refusal with an HTTP code, as a metav1.Status.
+
+    ``headers`` are answer headers with lower-case names (``retry-after``, ``allow``);
+    ``metadata`` is the ListMeta of the Status (an expired continue token carries a new one).
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Details | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.headers: dict[str, str] = dict(headers or {})
+        self.metadata: dict[str, Any] = {}
+
+    def body(self) -> dict[str, Any]:
+        """The metav1.Status that goes over the wire."""
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": dict(self.metadata),
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details is not None:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One cause of a 422: ``reason`` is a CauseType, ``path`` a field path."""
+
+    reason: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+    def cause(self) -> dict[str, str]:
+        return {"reason": self.reason, "message": self.message, "field": self.path}
+
+
+def quoted(value: Any) -> str:
+    """A value as the server shows it in an error: Go's %q for strings, JSON for the rest."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with_detail(text: str, detail: str) -> str:
+    return f"{text}: {detail}" if detail else text
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", path, _with_detail("Required value", detail))
+
+
+def invalid_value(path: str, value: Any, detail: str) -> FieldError:
+    return invalid_text(path, quoted(value), detail)
+
+
+def invalid_text(path: str, shown: str, detail: str) -> FieldError:
+    """Like ``invalid_value`` with the value already as the server shows it."""
+    return FieldError("FieldValueInvalid", path, _with_detail(f"Invalid value: {shown}", detail))
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueDuplicate", path, f"Duplicate value: {quoted(value)}")
+
+
+def forbidden_field(path: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", path, f"Forbidden: {detail}")
+
+
+def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
+    values = ", ".join(quoted(each) for each in supported)
+    text = f"Unsupported value: {quoted(value)}: supported values: {values}"
+    return FieldError("FieldValueNotSupported", path, text)
+
+
+def field_not_found(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueNotFound", path, f"Not found: {quoted(value)}")
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    text = f"Too many: {count}: must have at most {limit} items"
+    return FieldError("FieldValueTooMany", path, text)
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    return FieldError("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueTypeInvalid", path, f"Invalid value: {quoted(value)}: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an error is about; ``kind`` is the plural resource name, or the Kind in a 422."""
+
+    group: str
+    kind: str
+    name: str = ""
+
+    @property
+    def resource(self) -> str:
+        """``deployments.apps``; of the core group the bare name."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def details(self, **more: Any) -> Details:
+        parts = {"name": self.name, "group": self.group, "kind": self.kind, **more}
+        return {key: value for key, value in parts.items() if value not in ("", None)}
+
+
+def not_found(subject: Subject) -> StatusError:
+    message = f'{subject.resource} "{subject.name}" not found'
+    return StatusError(404, "NotFound", message, subject.details())
+
+
+def unknown_resource() -> StatusError:
+    """The answer to a path that names no resource of a group that is served."""
+    message = "the server could not find the requested resource"
+    return StatusError(404, "NotFound", message, {})
+
+
+def already_exists(subject: Subject) -> StatusError:
+    message = f'{subject.resource} "{subject.name}" already exists'
+    return StatusError(409, "AlreadyExists", message, subject.details())
+
+
+def conflict(subject: Subject, why: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on {subject.resource} "{subject.name}": {why}'
+    return StatusError(409, "Conflict", message, subject.details())
+
+
+MODIFIED_MEANWHILE = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def invalid(subject: Subject, errors: Sequence[FieldError]) -> StatusError:
+    """422 with every cause; a message that repeats is shown once, its cause as often as it came."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    message = f'{subject.resource} "{subject.name}" is invalid: {joined}'
+    causes = [error.cause() for error in errors]
+    return StatusError(422, "Invalid", message, subject.details(causes=causes))
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def forbidden(subject: Subject, why: str) -> StatusError:
+    message = f'{subject.resource} "{subject.name}" is forbidden: {why}'
+    return StatusError(403, "Forbidden", message, subject.details())
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
+
+
+def method_not_allowed(message: str, details: Details | None = None) -> StatusError:
+    return StatusError(405, "MethodNotAllowed", message, {} if details is None else details)
+
+
+def internal_error(why: str) -> StatusError:
+    details = {"causes": [{"message": why}]}
+    return StatusError(500, "InternalError", f"Internal error occurred: {why}", details)
+
+
+@dataclass(slots=True)
+class Errors:
+    """Field errors that are being collected."""
+
+    found: list[FieldError] = field(default_factory=list)
+
+    def add(self, *errors: FieldError) -> None:
+        self.found.extend(errors)

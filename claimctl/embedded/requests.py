@@ -1,0 +1,108 @@
+"""Who asks, with which options, and where a fault can strike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MASTERS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """``manager`` is the name under which managed fields are recorded."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    manager: str = ""
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    label_selector: str = ""
+    field_selector: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """``timeout_seconds`` None means that the server's own limit ends the stream."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """``warnings`` collects the texts of Warning headers.
+
+    ``internal`` marks a component of the cluster itself: its bodies are taken as they are, and
+    nobody asks whether it may. ``version`` is the API version of the body and of the answer;
+    empty means the preferred one.
+    """
+
+    dry_run: bool = False
+    field_validation: str = "Warn"
+    field_manager: str = ""
+    force: bool = False
+    version: str = ""
+    internal: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """``propagation`` is '', Background, Foreground or Orphan."""
+
+    uid: str = ""
+    resource_version: str = ""
+    propagation: str = ""
+    grace_period_seconds: int | None = None
+    orphan_dependents: bool | None = None
+    dry_run: bool = False
+    version: str = ""
+    internal: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPoint:
+    """A request about to be served. ``verb`` is an authorization verb (get, list, watch, ...)."""
+
+    verb: str
+    group: str
+    plural: str
+    namespace: str
+    name: str
+    subresource: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong with a request; the parts may be combined.
+
+    ``delay`` seconds pass before it is served. ``status`` refuses it with that code (and
+    ``retry_after``). ``drop`` breaks the connection without an answer: before the request is
+    served, or with ``after_write`` afterwards, so that the outcome of a write is unknown.
+    ``hang`` serves it and then never answers. ``cut_after`` breaks a watch after that many events.
+    """
+
+    delay: float = 0.0
+    status: int = 0
+    reason: str = ""
+    message: str = "injected fault"
+    retry_after: int | None = None
+    drop: bool = False
+    after_write: bool = False
+    hang: bool = False
+    cut_after: int | None = None

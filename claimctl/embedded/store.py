@@ -1,0 +1,283 @@
+"""The memory of the cluster: one revision counter, encoded objects, and every revision ever made.
+
+Objects are kept as JSON bytes under ``namespace/name`` and are handed out decoded afresh, so
+nobody can change what is stored by changing what was read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+Object = dict[str, Any]
+Objects = list[Object]
+Items = list[tuple[str, bytes]]
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(dict[str, Any])
+
+encode = _encoder.encode
+decode = _decoder.decode
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One write. ``data`` of a DELETED one is the last state under the version of the deletion.
+
+    ``group`` and ``plural`` name the storage (events of events.k8s.io are stored as core ones);
+    ``at`` is in seconds of the clock that the store was given; ``verb`` is create, update, patch,
+    apply or delete.
+    """
+
+    number: int
+    type: str
+    group: str
+    plural: str
+    namespace: str
+    name: str
+    data: bytes
+    previous: bytes | None
+    actor: str
+    verb: str
+    at: float
+    subresource: str = ""
+
+    def object(self) -> Object:
+        return decode(self.data)
+
+    def previous_object(self) -> Object | None:
+        return None if self.previous is None else decode(self.previous)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an object is stored."""
+
+    group: str
+    plural: str
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes, and how; it goes into the history."""
+
+    user: str
+    verb: str
+    subresource: str = ""
+
+
+Callback = Callable[[Revision], None]
+
+
+@dataclass(slots=True)
+class _Table:
+    keys: list[str] = field(default_factory=list)
+    data: dict[str, bytes] = field(default_factory=dict)
+    log: deque[Revision] = field(default_factory=deque)
+    callbacks: list[Callback] = field(default_factory=list)
+
+    def span(self, namespace: str) -> tuple[int, int]:
+        if not namespace:
+            return 0, len(self.keys)
+        return bisect_left(self.keys, f"{namespace}/"), bisect_left(self.keys, f"{namespace}0")
+
+    def put(self, key: str, data: bytes) -> None:
+        if key not in self.data:
+            insort(self.keys, key)
+        self.data[key] = data
+
+    def drop(self, key: str) -> None:
+        del self.data[key]
+        del self.keys[bisect_left(self.keys, key)]
+
+
+class Compacted(Exception):
+    """The revision asked for is older than what the store still has."""
+
+
+class Store:
+    """``limit`` bounds how many revisions are kept (None: all); ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float], limit: int | None = None) -> None:
+        self.revision = 1
+        self.compacted = 0
+        self._clock = clock
+        self._limit = limit
+        self._tables: dict[tuple[str, str], _Table] = {}
+        self._history: deque[Revision] = deque()
+        self._callbacks: list[Callback] = []
+
+    def get(self, address: Address) -> Object | None:
+        data = self.get_bytes(address)
+        return None if data is None else decode(data)
+
+    def get_bytes(self, address: Address) -> bytes | None:
+        table = self._tables.get((address.group, address.plural))
+        return table.data.get(address.key) if table else None
+
+    def list(self, group: str, plural: str, namespace: str = "") -> Objects:
+        """Objects in the order of their keys, decoded afresh."""
+        return [decode(data) for _, data in self.items(group, plural, namespace)]
+
+    def items(self, group: str, plural: str, namespace: str = "") -> Items:
+        """``(namespace/name, encoded object)`` in the order of the keys."""
+        table = self._tables.get((group, plural))
+        if table is None:
+            return []
+        start, end = table.span(namespace)
+        return [(key, table.data[key]) for key in table.keys[start:end]]
+
+    def items_at(self, group: str, plural: str, namespace: str, revision: int) -> Items:
+        """Like ``items``, as of a revision.
+
+        Raises:
+            Compacted: the revision is no longer there.
+        """
+        if revision >= self.revision:
+            return self.items(group, plural, namespace)
+        self._check_kept(revision)
+        state = dict(self.items(group, plural, namespace))
+        for change in reversed(self._table(group, plural).log):
+            if change.number <= revision:
+                break
+            if namespace and change.namespace != namespace:
+                continue
+            _undo(state, change)
+        return sorted(state.items())
+
+    def object_at(self, address: Address, revision: int) -> Object | None:
+        """The object as it was at a revision, whatever was compacted; None when it was not there.
+
+        Raises:
+            Compacted: the bound on the history has dropped that revision.
+        """
+        if revision < self.first - 1:
+            raise Compacted(revision)
+        data = self.get_bytes(address)
+        for change in reversed(self._table(address.group, address.plural).log):
+            if change.number <= revision:
+                break
+            if (change.namespace, change.name) == (address.namespace, address.name):
+                data = change.previous
+        return None if data is None else decode(data)
+
+    def put(self, address: Address, obj: Object, author: Author) -> Object:
+        """Write an object under the next revision, which it is given; returns ``obj``."""
+        table = self._table(address.group, address.plural)
+        previous = table.data.get(address.key)
+        obj["metadata"]["resourceVersion"] = str(self.revision + 1)
+        data = encode(obj)
+        table.put(address.key, data)
+        change = "ADDED" if previous is None else "MODIFIED"
+        self._commit(table, self._revision(change, address, author, data, previous))
+        return obj
+
+    def delete(self, address: Address, author: Author, final: Object | None = None) -> Object:
+        """Remove an object; ``final`` is its last state where that differs from what is stored."""
+        table = self._table(address.group, address.plural)
+        previous = table.data[address.key]
+        obj = decode(previous) if final is None else dict(final)
+        obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.revision + 1)}
+        table.drop(address.key)
+        self._commit(table, self._revision("DELETED", address, author, encode(obj), previous))
+        return obj
+
+    def _revision(
+        self, change: str, address: Address, author: Author, data: bytes, previous: bytes | None
+    ) -> Revision:
+        return Revision(
+            number=self.revision + 1,
+            type=change,
+            group=address.group,
+            plural=address.plural,
+            namespace=address.namespace,
+            name=address.name,
+            data=data,
+            previous=previous,
+            actor=author.user,
+            verb=author.verb,
+            at=self._clock(),
+            subresource=author.subresource,
+        )
+
+    def _commit(self, table: _Table, revision: Revision) -> None:
+        self.revision = revision.number
+        self._history.append(revision)
+        table.log.append(revision)
+        if self._limit is not None and len(self._history) > self._limit:
+            self._drop_oldest()
+        for callback in (*table.callbacks, *self._callbacks):
+            callback(revision)
+
+    def _drop_oldest(self) -> None:
+        oldest = self._history.popleft()
+        self._table(oldest.group, oldest.plural).log.popleft()
+        self.compacted = max(self.compacted, oldest.number)
+
+    def _table(self, group: str, plural: str) -> _Table:
+        return self._tables.setdefault((group, plural), _Table())
+
+    def _check_kept(self, revision: int) -> None:
+        if revision < self.compacted:
+            raise Compacted(revision)
+
+    def compact(self, revision: int | None = None) -> None:
+        """Refuse to serve what is older than ``revision`` (None: the current one) from now on."""
+        self.compacted = max(self.compacted, self.revision if revision is None else revision)
+
+    def subscribe(
+        self, callback: Callback, group: str | None = None, plural: str = ""
+    ) -> Callable[[], None]:
+        """Call back after every write (of one storage, or of all); returns how to stop that."""
+        callbacks = self._callbacks if group is None else self._table(group, plural).callbacks
+        callbacks.append(callback)
+        return lambda: callbacks.remove(callback) if callback in callbacks else None
+
+    def since(self, group: str, plural: str, revision: int) -> Iterator[Revision]:
+        """Revisions of one storage after ``revision``, oldest first.
+
+        Raises:
+            Compacted: some of them are no longer there.
+        """
+        self._check_kept(revision)
+        log = self._table(group, plural).log
+        return iter(_after(log, revision))
+
+    @property
+    def first(self) -> int:
+        """The oldest revision in the history."""
+        return self._history[0].number if self._history else self.revision + 1
+
+    def history(self, since: int = 0) -> Iterator[Revision]:
+        """Every kept revision after ``since``, oldest first, also those that were compacted."""
+        skip = max(since + 1 - self.first, 0)
+        for index in range(skip, len(self._history)):
+            yield self._history[index]
+
+
+def _after(log: deque[Revision], revision: int) -> list[Revision]:
+    found: list[Revision] = []
+    for change in reversed(log):
+        if change.number <= revision:
+            break
+        found.append(change)
+    found.reverse()
+    return found
+
+
+def _undo(state: dict[str, bytes], change: Revision) -> None:
+    key = f"{change.namespace}/{change.name}"
+    if change.previous is None:
+        state.pop(key, None)
+    else:
+        state[key] = change.previous
