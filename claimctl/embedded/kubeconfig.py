@@ -1,0 +1,60 @@
+"""A kubeconfig for the embedded cluster."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+NAME = "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach a server: ``token`` and ``certificate`` (PEM) may be empty."""
+
+    url: str
+    token: str = ""
+    certificate: str = ""
+
+
+def kubeconfig(access: Access) -> str:
+    """The text of a kubeconfig with one cluster, one user and one context."""
+    cluster = {"server": access.url}
+    if access.certificate:
+        encoded = base64.b64encode(access.certificate.encode()).decode()
+        cluster["certificate-authority-data"] = encoded
+    user = {"token": access.token} if access.token else {}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": user}],
+        "contexts": [
+            {"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}
+        ],
+        "current-context": NAME,
+    }
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def write_kubeconfig(path: Path, access: Access) -> None:
+    """Write it for its owner only, in one step, so that no reader sees half of it.
+
+    Raises OSError when the directory cannot be written to.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(kubeconfig(access))
+        os.chmod(name, 0o600)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
