@@ -39,7 +39,7 @@ class ServerHandle:
 class _Adapter:
     transport: Transport
     streams: set[asyncio.Task[Any]] = field(default_factory=set)
-    closing: bool = False
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read() if request.can_read_body else None
@@ -58,14 +58,14 @@ class _Adapter:
         response = web.StreamResponse(status=answer.status, headers=CIMultiDict(answer.headers))
         await response.prepare(request)
         task = asyncio.current_task()
-        if self.closing or task is None:
+        if self.closing.is_set() or task is None:
             return response
         self.streams.add(task)
         try:
             await _copy(answer, response)
         except asyncio.CancelledError:
             # Cancelled by a client that left, or by end_streams: only that one ends in order.
-            if not self.closing:
+            if not self.closing.is_set():
                 raise
             task.uncancel()
         finally:
@@ -73,7 +73,7 @@ class _Adapter:
         return response
 
     def end_streams(self) -> None:
-        self.closing = True
+        self.closing.set()
         for stream in self.streams:
             stream.cancel()
 
