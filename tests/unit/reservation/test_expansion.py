@@ -1,0 +1,182 @@
+"""Workload references become pod references, or the claim is left alone with a reason."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from claimctl.reservation.expansion import (
+    Expanded,
+    Expansion,
+    Obstacle,
+    Refused,
+    Unchanged,
+    expand,
+)
+from claimctl.reservation.references import LIMIT, tombstone
+from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim, ResourceClaimStatus
+from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta, OwnerReference
+from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodStatus
+
+TRAIN = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
+GROUP = Reference(api_group="scheduling.k8s.io", resource="podgroups", name="gang", uid="g-1")
+MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
+SHARED = AllocationResult(reserved_for_any_pod=True)
+
+
+def claim(
+    *entries: Reference, allocation: AllocationResult | None = SHARED, **meta: Any
+) -> ResourceClaim:
+    return ResourceClaim(
+        metadata=ManagedObjectMeta(name="slice", namespace="ml", **meta),
+        status=ResourceClaimStatus(allocation=allocation, reserved_for=entries),
+    )
+
+
+def pod(number: int, *, node: str = "node-1", phase: str = "Running") -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name=f"train-{number:03}", namespace="ml", uid=f"p-{number}"),
+        spec=PodSpec(
+            node_name=node,
+            resource_claims=(PodResourceClaim(name="gpu", resource_claim_name="slice"),),
+        ),
+        status=PodStatus(phase=phase),
+    )
+
+
+def ref(number: int) -> Reference:
+    return Reference(resource="pods", name=f"train-{number:03}", uid=f"p-{number}")
+
+
+def obstacle(expansion: Expansion) -> Obstacle:
+    assert isinstance(expansion, Refused)
+    return expansion.obstacle
+
+
+def test_every_bound_consumer_is_listed_in_the_order_of_names() -> None:
+    assert expand(claim(TRAIN), [pod(2), pod(1)]) == Expanded((ref(1), ref(2)), (TRAIN,))
+
+
+def test_the_limit_itself_can_be_expressed() -> None:
+    expansion = expand(claim(TRAIN), map(pod, range(LIMIT)))
+    assert isinstance(expansion, Expanded)
+    assert expansion.pods == LIMIT
+
+
+def test_one_pod_more_than_the_limit_is_refused_and_told_what_to_change() -> None:
+    assert expand(claim(TRAIN), map(pod, range(LIMIT + 1))) == Refused(
+        Obstacle.TOO_MANY_CONSUMERS,
+        "deployments/train runs 257 pods on it and a claim lists at most 256: scale down to 256 "
+        "pods or spread them over several claims",
+        257,
+    )
+
+
+def test_pods_that_are_listed_already_keep_their_places() -> None:
+    expansion = expand(claim(ref(9), TRAIN, ref(1)), map(pod, (1, 2, 9)))
+    assert expansion == Expanded((ref(9), ref(1), ref(2)), (TRAIN,))
+
+
+def test_a_listed_pod_without_a_node_stays_since_it_may_be_bound_at_any_moment() -> None:
+    expansion = expand(claim(TRAIN, ref(1)), [pod(1, node="", phase="Pending")])
+    assert expansion == Expanded((ref(1),), (TRAIN,))
+
+
+def test_a_pod_without_a_node_that_is_not_listed_is_left_to_the_scheduler() -> None:
+    expansion = expand(claim(TRAIN), [pod(1), pod(2, node="", phase="Pending")])
+    assert expansion == Expanded((ref(1),), (TRAIN,))
+
+
+def test_pods_that_are_gone_or_done_go_from_the_list() -> None:
+    expansion = expand(claim(TRAIN, ref(1), ref(2), ref(3)), [pod(1), pod(2, phase="Succeeded")])
+    assert expansion == Expanded((ref(1),), (TRAIN,))
+
+
+def test_a_tombstone_stays_while_its_pod_is_there() -> None:
+    marks = tombstone(ref(1)), tombstone(ref(7))
+    expansion = expand(claim(TRAIN, *marks, ref(2)), [pod(1, phase="Succeeded"), pod(2)])
+    assert expansion == Expanded((marks[0], ref(2)), (TRAIN,))
+
+
+def test_tombstones_go_where_no_controller_looks_after_them() -> None:
+    listed = claim(TRAIN, tombstone(ref(1)), ref(2))
+    expansion = expand(listed, [pod(1, phase="Succeeded"), pod(2)], tombstones=False)
+    assert expansion == Expanded((ref(2),), (TRAIN,))
+
+
+def test_a_tombstone_gives_way_when_living_pods_need_every_place() -> None:
+    pods = [pod(999, phase="Succeeded"), *map(pod, range(LIMIT))]
+    expansion = expand(claim(TRAIN, tombstone(ref(999))), pods)
+    assert isinstance(expansion, Expanded)
+    assert (len(expansion.reserved_for), expansion.pods) == (LIMIT, LIMIT)
+
+
+def test_a_claim_without_workload_reference_is_left_as_it_is() -> None:
+    assert expand(claim(ref(1), ref(2)), [pod(1), pod(3)]) == Unchanged(pods=2)
+
+
+def test_a_claim_without_allocation_has_nothing_to_expand() -> None:
+    assert expand(claim(allocation=None), [pod(1)]) == Unchanged()
+
+
+def test_a_pod_that_came_while_the_list_was_written_is_added_afterwards() -> None:
+    expansion = expand(claim(ref(1), ref(8)), [pod(1), pod(2)], again=True)
+    assert expansion == Expanded((ref(1), ref(8), ref(2)), ())
+
+
+def test_looking_again_at_a_complete_list_changes_nothing() -> None:
+    assert expand(claim(ref(1), ref(8)), [pod(1)], again=True) == Unchanged(pods=2)
+
+
+def test_a_group_is_expanded_like_a_workload_where_the_claim_is_its_pods_own() -> None:
+    expansion = expand(claim(GROUP, TRAIN, allocation=AllocationResult()), [pod(1)])
+    assert expansion == Expanded((ref(1),), (GROUP, TRAIN))
+
+
+def test_a_reference_that_the_feature_copied_may_be_of_any_kind() -> None:
+    assert expand(claim(MACHINE), [pod(1)]) == Expanded((ref(1),), (MACHINE,))
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        pytest.param(
+            claim(
+                GROUP,
+                owner_references=(
+                    OwnerReference(
+                        api_version="scheduling.k8s.io/v1alpha2",
+                        kind="PodGroup",
+                        name="gang",
+                        controller=True,
+                    ),
+                ),
+            ),
+            Obstacle.GENERATED_FOR_POD_GROUP,
+            id="a claim generated from a group's template",
+        ),
+        pytest.param(
+            claim(TRAIN, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)),
+            Obstacle.BEING_DELETED,
+            id="a claim that is being deleted takes no new pods",
+        ),
+        pytest.param(
+            claim(MACHINE, TRAIN, allocation=AllocationResult()),
+            Obstacle.UNKNOWN_REFERENCE,
+            id="somebody else's hold is not claimctl's to take away",
+        ),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused(case: ResourceClaim, expected: Obstacle) -> None:
+    assert obstacle(expand(case, [pod(1)])) is expected
+
+
+def test_an_idle_claim_is_refused_since_an_empty_list_would_leak_its_devices() -> None:
+    refused = expand(claim(TRAIN, ref(1)), [pod(1, phase="Failed")])
+    assert refused == Refused(
+        Obstacle.NO_CONSUMER,
+        "held by deployments/train with no pod running; an empty list would leave its devices "
+        "allocated for good: scale up, or release it (claimctl release slice -n ml)",
+    )
