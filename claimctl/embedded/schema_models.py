@@ -23,6 +23,7 @@ _SCALARS = {
     "float": ("number", "double"),
     "bool": ("boolean", ""),
     "datetime": ("string", "date-time"),
+    "bytes": ("string", "byte"),
 }
 _INTEGERS = {"int32", "int64"}
 _GENERIC = re.compile(r"^(List|Dict)\[(?:str, )?(.+)\]$")
@@ -70,20 +71,17 @@ class BuiltinSchemas:
             definition=name,
             description=_first_paragraphs(model.__doc__ or ""),
             atomic=name in tables.ATOMIC_OBJECTS,
-            required=tuple(
-                model.attribute_map[attribute]
-                for attribute, info in model.model_fields.items()
-                if info.is_required()
-            ),
+            required=tuple(name for name, info in _infos(model).items() if info.is_required()),
             load=lambda: self._properties(name, model, reserved_for),
         )
 
     def _properties(self, name: str, model: Model, reserved_for: bool) -> Mapping[str, Schema]:
+        infos = _infos(model)
         found = {
             json_name: self._field(
                 f"{name}.{json_name}",
                 model.openapi_types[attribute],
-                model.model_fields[attribute].description or "",
+                infos[json_name].description or "",
                 reserved_for,
             )
             for attribute, json_name in model.attribute_map.items()
@@ -165,6 +163,11 @@ class BuiltinSchemas:
 def load_model(name: str) -> Model:
     """The client's model class of that name."""
     return getattr(_models(), name)
+
+
+def _infos(model: Model) -> dict[str, Any]:
+    """Pydantic's field infos by JSON name; attributes that are Python keywords go by another."""
+    return {info.serialization_alias or name: info for name, info in model.model_fields.items()}
 
 
 def model_name(group: str, version: str, kind: str) -> str:

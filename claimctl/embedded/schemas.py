@@ -15,7 +15,10 @@ class Schemas:
 
     def __init__(self, features: Callable[[], Features]) -> None:
         self.builtin = BuiltinSchemas(features)
+        self._features = features
         self._custom: dict[tuple[str, str, str], Schema] = {}
+        self._raw: dict[tuple[str, str, str], dict[str, Json]] = {}
+        self._changes = 0
 
     def find(self, group: str, version: str, kind: str) -> Schema | None:
         """The schema of a kind, or None where nothing is known about it."""
@@ -26,7 +29,19 @@ class Schemas:
         """Learn or replace a custom kind's schema from its ``openAPIV3Schema``."""
         metadata = self.builtin.model("V1ObjectMeta", False)
         self._custom[(group, version, kind)] = structural(raw, metadata)
+        self._raw[(group, version, kind)] = dict(raw)
+        self._changes += 1
+
+    def custom_raw(self, group: str, version: str, kind: str) -> dict[str, Json] | None:
+        """The ``openAPIV3Schema`` of a custom kind."""
+        return self._raw.get((group, version, kind))
+
+    def state(self) -> tuple[int, bool]:
+        """A value that differs once any schema does."""
+        return self._changes, self._features().api_reserved_for
 
     def remove_custom(self, group: str, version: str, kind: str) -> None:
         """Forget a custom kind; unknown ones are ignored."""
         self._custom.pop((group, version, kind), None)
+        self._raw.pop((group, version, kind), None)
+        self._changes += 1
