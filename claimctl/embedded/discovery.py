@@ -108,12 +108,12 @@ class Discovery:
     def _root(self, root: str, accept: str) -> Answer:
         form = _form(accept)
         if form == AGGREGATED:
-            groups = [""] if root == "api" else self._groups()
+            names = [""] if root == "api" else self._groups()
             body = {
                 "kind": "APIGroupDiscoveryList",
                 "apiVersion": "apidiscovery.k8s.io/v2",
                 "metadata": {},
-                "items": [self._aggregated(group) for group in groups],
+                "items": [self._aggregated(group) for group in names],
             }
             return Answer(AGGREGATED, body)
         if root == "api":

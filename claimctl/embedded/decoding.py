@@ -1,0 +1,141 @@
+"""What a server does to a body before it looks at it: types are checked, unknown fields dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded.errors import StatusError, bad_request
+from claimctl.embedded.kinds import Kind
+from claimctl.embedded.schema import Json, Schema, prune
+from claimctl.embedded.schemas import Schemas
+
+Object = dict[str, Any]
+
+_GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
+_UNCHECKED = ("int-or-string", "quantity")
+
+
+class Decoder:
+    """Cleans objects by their schema; an object without one is taken as it is."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+
+    def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
+        """Drop unknown fields from ``obj`` in place and name them: ``unknown field "spec.x"``.
+
+        Raises:
+            StatusError: 400, a field of a built-in kind (or metadata) has the wrong JSON type.
+        """
+        schema = self._schemas.find(kind.group, version, kind.kind)
+        if schema is None:
+            return []
+        checked = obj if not kind.custom else {"metadata": obj.get("metadata")}
+        problem = _type_problem(schema, checked, _Place(kind.kind, ""))
+        if problem:
+            raise _cannot_handle(kind, version, f"json: cannot unmarshal {problem}")
+        paths = prune(schema, obj)
+        if kind.custom:
+            # Metadata is decoded before the rest, and the rest is reported in order of paths.
+            paths.sort(key=lambda path: (not path.startswith("metadata."), path))
+        return [f'unknown field "{path}"' for path in paths]
+
+
+def _cannot_handle(kind: Kind, version: str, why: str) -> StatusError:
+    name = kind.kind
+    return bad_request(f'{name} in version "{version}" cannot be handled as a {name}: {why}')
+
+
+class _Place:
+    """Where a value stands: the Go struct that holds it and the path without indexes."""
+
+    __slots__ = ("path", "struct")
+
+    def __init__(self, struct: str, path: str) -> None:
+        self.struct = struct
+        self.path = path
+
+
+def _type_problem(schema: Schema, value: Json, place: _Place) -> str:
+    """What Go's decoder says about the first value of a wrong type, or an empty string."""
+    if value is None or schema.format in _UNCHECKED:
+        return ""
+    kind = schema.type
+    if kind in ("object", "map"):
+        if not isinstance(value, dict):
+            return _mismatch(schema, value, place)
+        return _inside_object(schema, value, place)
+    if kind == "array":
+        if not isinstance(value, list):
+            return _mismatch(schema, value, place)
+        return _inside_list(schema, value, place)
+    return "" if _fits(kind, value) else _mismatch(schema, value, place)
+
+
+def _inside_object(schema: Schema, value: dict[str, Json], place: _Place) -> str:
+    struct = go_name(schema.definition) or place.struct
+    for key, item in value.items():
+        below = schema.field(key)
+        if below is not None:
+            path = f"{place.path}.{key}" if place.path else key
+            problem = _type_problem(below, item, _Place(struct, path))
+            if problem:
+                return problem
+    return ""
+
+
+def _inside_list(schema: Schema, value: list[Json], place: _Place) -> str:
+    if schema.items is not None:
+        for item in value:
+            problem = _type_problem(schema.items, item, place)
+            if problem:
+                return problem
+    return ""
+
+
+def _fits(kind: str, value: Json) -> bool:
+    if kind == "string":
+        return isinstance(value, str)
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return True
+
+
+def _mismatch(schema: Schema, value: Json, place: _Place) -> str:
+    where = f"{place.struct}.{place.path}"
+    return f"{_json_name(schema, value)} into Go struct field {where} of type {go_type(schema)}"
+
+
+def _json_name(schema: Schema, value: Json) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, float) and schema.type == "integer":
+        return f"number {value}"
+    names = {str: "string", int: "number", float: "number", list: "array", dict: "object"}
+    return names[type(value)]
+
+
+def go_type(schema: Schema) -> str:
+    """The Go type of a field, as the decoder names it."""
+    if schema.type == "array" and schema.items is not None:
+        return f"[]{go_type(schema.items)}"
+    if schema.type == "map" and schema.items is not None:
+        return f"map[string]{go_type(schema.items)}"
+    if schema.type == "integer":
+        return schema.format or "int64"
+    return _GO_SCALARS.get(schema.type) or f"v1.{go_name(schema.definition)}"
+
+
+def go_name(definition: str) -> str:
+    """The Go name of a client's model: V1DeviceRequest is DeviceRequest."""
+    _, found, name = definition.partition("V1")
+    if not found:
+        return definition
+    for prefix in ("alpha", "beta"):
+        if name.startswith(prefix):
+            return name[len(prefix) + 1 :]
+    return name
