@@ -1,0 +1,102 @@
+"""What is true on the server, kept from its revisions alone.
+
+Nothing here comes from claimctl's own caches or decisions, so it can contradict them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from claimctl.embedded.store import Revision
+from claimctl.wire.base import decode
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+
+K = TypeVar("K")
+T = TypeVar("T")
+Key = tuple[str, str]
+"""Namespace and name."""
+
+TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+class World:
+    """Pods and claims as of revision ``number``; listeners hear of each change in order."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.pods: dict[str, dict[str, Pod]] = {}
+        """By namespace, then by name."""
+        self.claims: dict[Key, ResourceClaim] = {}
+        self._listeners: list[Callable[[Revision, World], None]] = []
+
+    def listen(self, listener: Callable[[Revision, World], None]) -> None:
+        """Have ``listener`` called with each revision, when the world shows it already."""
+        self._listeners.append(listener)
+
+    def read(self, revisions: Iterable[Revision]) -> None:
+        for revision in revisions:
+            self.apply(revision)
+
+    def apply(self, revision: Revision) -> None:
+        """Take in one revision; those that were seen already are skipped."""
+        if revision.number <= self.number:
+            return
+        self.number = revision.number
+        if (revision.group, revision.plural) == ("", "pods"):
+            pods = self.pods.setdefault(revision.namespace, {})
+            _put(pods, revision.name, as_pod(revision))
+        elif (revision.group, revision.plural) == ("resource.k8s.io", "resourceclaims"):
+            _put(self.claims, (revision.namespace, revision.name), as_claim(revision))
+        for listener in self._listeners:
+            listener(revision, self)
+
+    def pods_in(self, namespace: str) -> list[Pod]:
+        return list(self.pods.get(namespace, {}).values())
+
+    def users_of(self, claim: Key) -> list[Pod]:
+        """Pods that name the claim, done or not."""
+        namespace, name = claim
+        return [pod for pod in self.pods_in(namespace) if name in claims_of(pod)]
+
+
+def as_pod(revision: Revision) -> Pod | None:
+    return None if revision.type == "DELETED" else decode(revision.data, Pod)
+
+
+def as_claim(revision: Revision) -> ResourceClaim | None:
+    return None if revision.type == "DELETED" else decode(revision.data, ResourceClaim)
+
+
+def _put(table: dict[K, T], key: K, value: T | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def claims_of(pod: Pod) -> set[str]:
+    """The claims a pod uses: named, generated, or made for an extended resource."""
+    named = {claim.resource_claim_name for claim in pod.spec.resource_claims}
+    generated = {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    extended = pod.status.extended_resource_claim_status
+    names = named | generated | {extended.resource_claim_name if extended else None}
+    return {name for name in names if name}
+
+
+def runs(pod: Pod) -> bool:
+    """Whether a container may be running: what a device is used by."""
+    statuses = (
+        *pod.status.container_statuses,
+        *pod.status.init_container_statuses,
+        *pod.status.ephemeral_container_statuses,
+    )
+    return pod.status.phase == "Running" or any(status.state.running for status in statuses)
+
+
+def is_bound_consumer(pod: Pod) -> bool:
+    """A pod with a node that is not certainly done with its devices."""
+    if not pod.spec.node_name:
+        return False
+    return pod.status.phase not in TERMINAL or runs(pod)
