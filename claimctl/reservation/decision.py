@@ -75,6 +75,13 @@ class WriteStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ClearReleaseRequest:
+    """Take ``claimctl.io/release`` off a reservation: what it asked for is done."""
+
+    reservation: ClaimReservation
+
+
+@dataclass(frozen=True, slots=True)
 class SetFinalizer:
     """Put claimctl's finalizer on a reservation, or take it off."""
 
@@ -82,7 +89,15 @@ class SetFinalizer:
     present: bool
 
 
-Write = WriteList | RemoveClaimFinalizer | CreateClaim | DeleteClaim | WriteStatus | SetFinalizer
+Write = (
+    WriteList
+    | RemoveClaimFinalizer
+    | CreateClaim
+    | DeleteClaim
+    | WriteStatus
+    | SetFinalizer
+    | ClearReleaseRequest
+)
 
 
 @dataclass(frozen=True, slots=True)

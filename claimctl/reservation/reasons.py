@@ -44,6 +44,7 @@ class Reason(StrEnum):
     # why it is not reserved (yet)
     CLAIM_NOT_FOUND = "ClaimNotFound"
     NOT_ALLOCATED = "NotAllocated"
+    PENDING = "Pending"
     WORKLOAD_NOT_FOUND = "WorkloadNotFound"
     WORKLOAD_KIND_UNSUPPORTED = "WorkloadKindUnsupported"
     CLAIM_NOT_NAMED_BY_POD_TEMPLATE = "ClaimNotNamedByPodTemplate"

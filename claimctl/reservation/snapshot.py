@@ -49,6 +49,8 @@ class Evidence:
     """What was asked of the API server beyond the caches. A UID never comes back."""
 
     gone_pods: frozenset[str] = frozenset()
+    present_pods: frozenset[str] = frozenset()
+    """UIDs of listed pods that were asked for and do exist, although the cache lacks them."""
     gone_workloads: frozenset[str] = frozenset()
     live: LiveList | None = None
 
@@ -64,6 +66,8 @@ class Memory:
     blind_age: float | None = None
     """Since it first saw the claim, if that was allocated then already (else None): pods may
     have vanished before, and nobody noted whether they were done."""
+    ghost_age: Mapping[str, float] = field(default_factory=dict)
+    """Per UID of a ghost: since this process knows of it (a wall clock may jump)."""
     dead_age: Mapping[str, float] = field(default_factory=dict)
     """Per UID of a listed pod: since it was first seen gone or done."""
     status_age: Mapping[str, float] = field(default_factory=dict)

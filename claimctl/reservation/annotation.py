@@ -1,0 +1,222 @@
+"""The shortest form of a reservation: one annotation on a workload, and what follows from it.
+
+``claimctl.io/reserve`` is ``*`` (every claim that the pod template names by resourceClaimName)
+or a comma-separated list of claim names. Each claim gets a ClaimReservation that the workload
+owns; an explicit one for the same workload and claim wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from claimctl.reservation.reasons import Reason, Retention
+from claimctl.reservation.workloads import Life, named_claims, observe
+from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.reservations import (
+    MANAGED_LABEL,
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationSpec,
+    WorkloadRef,
+)
+from claimctl.wire.workloads import Workload
+
+RETENTION_ANNOTATION = "claimctl.io/retention-policy"
+IDLE_TIMEOUT_ANNOTATION = "claimctl.io/idle-timeout-seconds"
+MAX_NAME = 253
+_HASH_LENGTH = 10
+_MAX_TIMEOUT = 2**31 - 1
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with an annotation: an event on the workload."""
+
+    reason: Reason
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationPlan:
+    """What has to change so that the workload's own reservations are those it asks for."""
+
+    create: tuple[ClaimReservation, ...] = ()
+    update: tuple[tuple[ClaimReservation, ClaimReservationSpec], ...] = ()
+    delete: tuple[ClaimReservation, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A workload and the reservations in its namespace that name it or are owned by it."""
+
+    ref: WorkloadRef
+    api_version: str
+    workload: Workload
+    reservations: tuple[ClaimReservation, ...] = ()
+
+    @property
+    def meta(self) -> ObjectMeta:
+        return self.workload.metadata
+
+    def owned(self) -> tuple[ClaimReservation, ...]:
+        return tuple(one for one in self.reservations if self._owns(one))
+
+    def explicit(self) -> frozenset[str]:
+        """Claims that somebody reserved for this workload by an object of their own."""
+        return frozenset(
+            one.spec.resource_claim_name
+            for one in self.reservations
+            if one.spec.workload_ref == self.ref and one.metadata.controller() is None
+        )
+
+    def _owns(self, reservation: ClaimReservation) -> bool:
+        owner = reservation.metadata.controller()
+        return owner is not None and owner.uid == self.meta.uid
+
+
+def plan(annotated: Annotated) -> AnnotationPlan:
+    """What to create, update and delete; a workload that is being deleted is left as it is."""
+    if annotated.meta.deleting:
+        return AnnotationPlan()
+    wanted, problems = _wanted(annotated)
+    spec, bad_settings = _settings(annotated)
+    owned = {one.spec.resource_claim_name: one for one in annotated.owned()}
+    changes = AnnotationPlan(
+        delete=tuple(
+            one
+            for claim, one in sorted(owned.items())
+            if claim not in wanted and not one.metadata.deleting
+        ),
+        problems=(*problems, *bad_settings),
+    )
+    if bad_settings:
+        return changes
+    return replace(
+        changes,
+        create=tuple(_made(annotated, spec, claim) for claim in wanted if claim not in owned)
+        if not _ended(annotated)
+        else (),
+        update=tuple(_updates(spec, (owned[claim] for claim in wanted if claim in owned))),
+    )
+
+
+def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
+    """The deterministic name of the reservation that a workload owns for a claim."""
+    text = "/".join((ref.api_group, ref.kind, ref.name, uid, claim))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
+    stem = f"{ref.name}-{claim}"[: MAX_NAME - _HASH_LENGTH - 1].rstrip("-.")
+    return f"{stem}-{digest}"
+
+
+def is_object_name(name: str) -> bool:
+    """Whether the API server takes it as the name of a claim (RFC 1123 subdomain)."""
+    return len(name) <= MAX_NAME and _SUBDOMAIN.fullmatch(name) is not None
+
+
+def _wanted(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """Claims to be reserved, in the order they are named, and what is wrong with the others."""
+    value = annotated.meta.annotation(RESERVE_ANNOTATION)
+    if value is None:
+        return (), ()
+    named = named_claims(annotated.workload.spec.template)
+    explicit = annotated.explicit()
+    if value.strip() == "*":
+        return tuple(claim for claim in named if claim not in explicit), ()
+    asked = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    wanted = tuple(claim for claim in asked if claim in named and claim not in explicit)
+    return wanted, tuple(_problems(value, asked, named))
+
+
+def _problems(value: str, asked: tuple[str, ...], named: tuple[str, ...]) -> Iterator[Problem]:
+    if not asked:
+        note = f'{RESERVE_ANNOTATION}: "{value}" names no claim: use "*" or claim names'
+        yield Problem(Reason.INVALID_ANNOTATION, note)
+    for claim in asked:
+        if not is_object_name(claim):
+            note = f'{RESERVE_ANNOTATION}: "{_short(claim)}" is no name of a ResourceClaim'
+            yield Problem(Reason.INVALID_ANNOTATION, note)
+        elif claim not in named:
+            note = (
+                f"{RESERVE_ANNOTATION} names claim {claim}, but the pod template does not "
+                "(spec.resourceClaims[].resourceClaimName)"
+            )
+            yield Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
+
+
+def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
+    """The settings that other annotations ask for; a bad one is no reason to guess."""
+    spec, problems = ClaimReservationSpec(workload_ref=annotated.ref), []
+    if annotated.meta.annotation(RESERVE_ANNOTATION) is None:
+        return spec, ()
+    policy = annotated.meta.annotation(RETENTION_ANNOTATION)
+    if policy is not None and policy not in set(Retention):
+        problems.append(_bad(RETENTION_ANNOTATION, policy, "WhileRunning, Persistent or Manual"))
+    elif policy is not None:
+        spec = msgspec.structs.replace(spec, retention_policy=policy)
+    timeout = annotated.meta.annotation(IDLE_TIMEOUT_ANNOTATION)
+    if timeout is not None and not _is_seconds(timeout):
+        problems.append(_bad(IDLE_TIMEOUT_ANNOTATION, timeout, "a whole number of seconds"))
+    elif timeout is not None:
+        spec = msgspec.structs.replace(spec, idle_timeout_seconds=int(timeout))
+    return spec, tuple(problems)
+
+
+def _is_seconds(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,10}", text) is not None and int(text) <= _MAX_TIMEOUT
+
+
+def _bad(annotation: str, value: str, wanted: str) -> Problem:
+    return Problem(
+        Reason.INVALID_ANNOTATION, f'{annotation}: "{_short(value)}" is not one of: {wanted}'
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _ended(annotated: Annotated) -> bool:
+    """A finished Job wants nothing any more, so nothing new is made for it."""
+    return observe(annotated.workload, "").life is Life.ENDED
+
+
+def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> ClaimReservation:
+    meta = annotated.meta
+    return ClaimReservation(
+        metadata=ObjectMeta(
+            name=reservation_name(annotated.ref, meta.uid, claim),
+            namespace=meta.namespace,
+            labels={MANAGED_LABEL: "claimctl"},
+            owner_references=(
+                OwnerReference(
+                    api_version=annotated.api_version,
+                    kind=annotated.ref.kind,
+                    name=meta.name,
+                    uid=meta.uid,
+                    controller=True,
+                ),
+            ),
+        ),
+        spec=msgspec.structs.replace(spec, resource_claim_name=claim),
+    )
+
+
+def _updates(
+    spec: ClaimReservationSpec, owned: Iterable[ClaimReservation]
+) -> Iterator[tuple[ClaimReservation, ClaimReservationSpec]]:
+    """Owned reservations whose settings differ from what the annotations say now."""
+    for one in owned:
+        updated = msgspec.structs.replace(
+            one.spec,
+            retention_policy=spec.retention_policy,
+            idle_timeout_seconds=spec.idle_timeout_seconds,
+        )
+        if updated != one.spec and not one.metadata.deleting:
+            yield one, updated

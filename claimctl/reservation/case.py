@@ -1,0 +1,81 @@
+"""A claim that exists, with what its reservations ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.ownership import uids_written_by
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import is_pod, is_workload, same_name
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.standing import Stand, Standing, standing
+from claimctl.wire.claims import Reference, ResourceClaim
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What all parts of a decision look at; made once per decision."""
+
+    snapshot: Snapshot
+    claim: ResourceClaim
+    consumers: Consumers
+    stands: tuple[Standing, ...]
+    own: frozenset[str]
+    """UIDs of the workload references in the list that are claimctl's."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, claim: ResourceClaim) -> Case:
+        consumers = snapshot.consumers()
+        stands = tuple(standing(snapshot, held, consumers) for held in snapshot.reservations)
+        if any(stand.stand is Stand.HOLD for stand in stands):
+            stands = tuple(_stays(stand) for stand in stands)
+        return cls(snapshot, claim, consumers, stands, _own(claim, stands))
+
+    @property
+    def release_reason(self) -> Reason | None:
+        """Why the claim is let go; None while somebody holds it or nobody ever did."""
+        if any(stand.stand is Stand.HOLD for stand in self.stands):
+            return None
+        return next((stand.reason for stand in self.stands if stand.stand is Stand.LET_GO), None)
+
+    @property
+    def fights(self) -> bool:
+        """Whether somebody else keeps undoing what claimctl writes."""
+        return self.snapshot.memory.repeated_writes >= self.snapshot.rules.fight_limit
+
+    @property
+    def on_record(self) -> bool:
+        """Whether a reservation's status says that this very claim is being released."""
+        return any(
+            progress is not None and progress.claim_uid == self.claim.metadata.uid
+            for progress in (stand.held.reservation.status.release for stand in self.stands)
+        )
+
+    def listed(self, reference: Reference) -> bool:
+        return any(listed.uid == reference.uid for listed in self.snapshot.references)
+
+    def live_pod_entries(self) -> list[Reference]:
+        """Listed pods that use the claim, or are about to."""
+        alive = self.consumers.bound.keys() | self.consumers.pending.keys()
+        return [ref for ref in self.snapshot.references if is_pod(ref) and ref.uid in alive]
+
+
+def _stays(stand: Standing) -> Standing:
+    """While another reservation holds the claim, its devices are not given up for this one."""
+    if stand.reason is Reason.REALLOCATED:
+        return replace(stand, stand=Stand.HOLD, reason=Reason.HELD)
+    return stand
+
+
+def _own(claim: ResourceClaim, stands: Iterable[Standing]) -> frozenset[str]:
+    uids = set(uids_written_by(claim))
+    made_for = claim.spec.reserved_for
+    for stand in stands:
+        recorded = stand.held.reservation.status.reserved_for
+        uids |= {reference.uid for reference in (stand.reference, recorded) if reference}
+        if made_for and stand.reference and same_name(made_for, stand.reference):
+            uids.add(made_for.uid)
+    listed = claim.status.reserved_for
+    return frozenset(ref.uid for ref in listed if is_workload(ref) and ref.uid in uids)

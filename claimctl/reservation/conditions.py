@@ -1,0 +1,196 @@
+"""The conditions of a ClaimReservation: Ready, Reserved, Consistent, Released.
+
+Messages carry nothing that changes by time alone, so that a settled cluster sees no writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from claimctl.reservation.outlook import Outlook
+from claimctl.reservation.reasons import ConditionType, Reason
+from claimctl.reservation.references import LIMIT, NEAR_LIMIT
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.verdict import describe
+from claimctl.wire.meta import Condition
+
+_ADVICE = {
+    Reason.CLAIM_NOT_FOUND: "the ResourceClaim does not exist; create it or name a template",
+    Reason.TEMPLATE_NOT_FOUND: "the ResourceClaimTemplate does not exist; create it",
+    Reason.NOT_ALLOCATED: "no pod that uses the claim has been scheduled yet",
+    Reason.PENDING: "the reference is about to be written",
+    Reason.WORKLOAD_NOT_FOUND: "the workload of workloadRef does not exist",
+    Reason.WORKLOAD_ENDED: "the workload will create no more pods",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "workloadRef has to be a Deployment, StatefulSet or Job",
+    Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
+        "the workload's pod template does not name the claim by resourceClaimName"
+    ),
+    Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
+        "the claim was created without spec.reservedFor, so its pods stay listed one by one; "
+        "delete it and let claimctl create it: set spec.resourceClaimTemplateName"
+    ),
+    Reason.ALREADY_RESERVED_FOR: "the claim was created for another workload",
+    Reason.WORKLOAD_RECREATED: (
+        "the claim was created for an earlier incarnation of the workload; recreate it"
+    ),
+    Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
+    Reason.FROZEN: "a DowngradePlan asks to add no workload references",
+    Reason.CLAIM_DELETED: "the claim is being deleted",
+    Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
+    Reason.FIGHTING_WRITER: "somebody else undoes what claimctl writes; claimctl stands back",
+    Reason.NEARLY_FULL: f"status.reservedFor takes {LIMIT} entries at the most",
+}
+
+_PROBLEMS = frozenset(
+    {
+        Reason.CLAIM_NOT_FOUND,
+        Reason.TEMPLATE_NOT_FOUND,
+        Reason.WORKLOAD_NOT_FOUND,
+        Reason.WORKLOAD_KIND_UNSUPPORTED,
+        Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
+        Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
+        Reason.ALREADY_RESERVED_FOR,
+        Reason.WORKLOAD_RECREATED,
+        Reason.HOLD_YIELDED,
+        Reason.FULL,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A condition before it has a time."""
+
+    type: ConditionType
+    holds: bool
+    reason: Reason
+    message: str = ""
+
+
+def conditions(
+    snapshot: Snapshot, stand: Standing, outlook: Outlook, *, listed: bool
+) -> tuple[Condition, ...]:
+    """All four conditions; a time changes only when a condition's status does."""
+    reserved = _reserved(snapshot, stand, outlook, listed)
+    consistent = _consistent(snapshot, outlook)
+    released = _released(snapshot, stand, outlook, listed)
+    old = stand.held.reservation.status.conditions
+    generation = stand.held.reservation.metadata.generation
+    return tuple(
+        _dated(finding, old, generation, snapshot.now.replace(microsecond=0))
+        for finding in (_ready(reserved, consistent), reserved, consistent, released)
+    )
+
+
+def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: datetime) -> Condition:
+    status = "True" if finding.holds else "False"
+    before = _find(old, finding.type)
+    unchanged = before is not None and before.status == status
+    return Condition(
+        type=finding.type,
+        status=status,
+        reason=finding.reason,
+        message=finding.message,
+        observed_generation=generation,
+        last_transition_time=before.last_transition_time if before and unchanged else now,
+    )
+
+
+def _find(old: Iterable[Condition], type_: str) -> Condition | None:
+    return next((condition for condition in old if condition.type == type_), None)
+
+
+def _ready(reserved: Finding, consistent: Finding) -> Finding:
+    if not reserved.holds and reserved.reason in _PROBLEMS:
+        return Finding(ConditionType.READY, False, reserved.reason, reserved.message)
+    if not consistent.holds:
+        return Finding(ConditionType.READY, False, consistent.reason, consistent.message)
+    return Finding(ConditionType.READY, True, Reason.READY)
+
+
+def _reserved(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
+    reason = _why_not_reserved(snapshot, stand, outlook, listed)
+    if reason is None:
+        assert stand.reference is not None
+        message = f"held for {describe(stand.reference)}"
+        return Finding(ConditionType.RESERVED, True, Reason.RESERVED, message)
+    return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
+
+
+def _why_not_reserved(
+    snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool
+) -> Reason | None:
+    if snapshot.claim is None:
+        return Reason.TEMPLATE_NOT_FOUND if snapshot.template_missing else Reason.CLAIM_NOT_FOUND
+    if listed:
+        return None
+    if stand.stand is Stand.NONE or stand.reason is Reason.WORKLOAD_RECREATED:
+        return stand.reason
+    if snapshot.claim.metadata.deleting:
+        return Reason.CLAIM_DELETED
+    if not snapshot.allocated:
+        return Reason.NOT_ALLOCATED
+    return _why_not_listed(snapshot, stand, outlook)
+
+
+def _why_not_listed(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Reason:
+    if stand.stand is Stand.LET_GO:
+        return Reason.RELEASING
+    if outlook.yielded:
+        return Reason.HOLD_YIELDED
+    if snapshot.frozen:
+        return Reason.FROZEN
+    return Reason.FULL if outlook.plan and outlook.plan.full else Reason.PENDING
+
+
+def _consistent(snapshot: Snapshot, outlook: Outlook) -> Finding:
+    reason, message = _inconsistency(snapshot, outlook)
+    if reason is not None:
+        return Finding(ConditionType.CONSISTENT, False, reason, message)
+    if len(snapshot.references) >= NEAR_LIMIT:
+        advice = _ADVICE[Reason.NEARLY_FULL]
+        return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
+    return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
+
+
+def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None, str]:
+    stranded = outlook.consumers.bound if snapshot.claim and not snapshot.allocated else {}
+    if stranded:
+        names = ", ".join(sorted(pod.metadata.name for pod in stranded.values())[:3])
+        text = f"bound, but the claim is not allocated; only deleting them helps: {names}"
+        return Reason.STRANDED_POD, text
+    if outlook.fighting:
+        return Reason.FIGHTING_WRITER, _ADVICE[Reason.FIGHTING_WRITER]
+    if outlook.plan and outlook.plan.unknown:
+        names = ", ".join(describe(reference) for reference in outlook.plan.unknown[:3])
+        return Reason.UNKNOWN_REFERENCES, f"left as they are: {names}"
+    if _pods_wait_for_a_place(snapshot, outlook):
+        return Reason.FULL, _ADVICE[Reason.FULL] + " and pods wait for one"
+    return None, ""
+
+
+def _pods_wait_for_a_place(snapshot: Snapshot, outlook: Outlook) -> bool:
+    listed = {reference.uid for reference in snapshot.references}
+    return len(listed) >= LIMIT and any(
+        uid not in listed for uid in (*outlook.consumers.pending, *outlook.consumers.bound)
+    )
+
+
+def _released(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
+    if outlook.finished_release is not None:
+        return Finding(ConditionType.RELEASED, True, outlook.finished_release)
+    before = _find(stand.held.reservation.status.conditions, ConditionType.RELEASED)
+    if before is not None and before.status == "True" and not snapshot.allocated:
+        return Finding(ConditionType.RELEASED, True, Reason(before.reason), before.message)
+    if outlook.release is not None:
+        reason = outlook.blockers[0].reason if outlook.blockers else Reason.RELEASING
+        waits = "; ".join(blocker.message for blocker in outlook.blockers)
+        message = f"to be released ({outlook.release}){': ' + waits if waits else ''}"
+        return Finding(ConditionType.RELEASED, False, reason, message)
+    reason = Reason.HELD if listed else stand.reason
+    return Finding(
+        ConditionType.RELEASED, False, reason, stand.blocker.message if stand.blocker else ""
+    )

@@ -1,0 +1,161 @@
+"""The list as it should be: from (claim, pods, workloads) to ``status.reservedFor``.
+
+A pure function of the snapshot and of what the reservations ask for; the order of the entries
+that stay is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.references import (
+    LIMIT,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+    pod_reference,
+    tombstone,
+)
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is to become of the workload references, by UID."""
+
+    keep: dict[str, Reference] = field(default_factory=dict)
+    """In the list or to be put there."""
+    drop: frozenset[str] = frozenset()
+    """Claimctl's own and released, or of an incarnation that is gone."""
+    own: frozenset[str] = frozenset()
+    """Known to be claimctl's; what is neither own nor kept is left and reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPlan:
+    """The list as it should be, what has to be confirmed first, and what is to be reported."""
+
+    reserved_for: tuple[Reference, ...]
+    confirm: tuple[Reference, ...] = ()
+    unknown: tuple[Reference, ...] = ()
+    dangling: tuple[Reference, ...] = ()
+    """Listed pods that are gone or done and whose entry waits to be removed."""
+    full: bool = False
+    """Something that should be listed finds no place."""
+    look_again: float | None = None
+
+
+class _Draft:
+    """A list in the making; collects what has to be said about it."""
+
+    def __init__(self, snapshot: Snapshot, consumers: Consumers, wishes: Wishes) -> None:
+        self.snapshot, self.pods, self.wishes = snapshot, consumers, wishes
+        self.entries: dict[str, Reference] = {}
+        self.confirm: list[Reference] = []
+        self.unknown: list[Reference] = []
+        self.dangling: list[Reference] = []
+        self.waits: list[float] = []
+        listed = {reference.uid for reference in snapshot.references}
+        self.held = any(
+            uid in listed or not snapshot.frozen for uid in wishes.keep if uid not in wishes.drop
+        )
+
+    def take(self, reference: Reference) -> None:
+        if is_pod(reference):
+            self._take(self._pod(reference))
+        elif is_tombstone(reference):
+            self._take(self._tombstone(reference))
+        elif reference.uid in self.wishes.drop:
+            return
+        else:
+            self._take(reference)
+            known = reference.uid in self.wishes.keep or reference.uid in self.wishes.own
+            if not known and not is_pod_group(reference):
+                self.unknown.append(reference)
+
+    def _take(self, reference: Reference | None) -> None:
+        if reference is not None:
+            self.entries[reference.uid] = reference
+
+    def _pod(self, reference: Reference) -> Reference | None:
+        """The entry of a pod: kept, folded, turned into a tombstone, or removed."""
+        uid, pods = reference.uid, self.pods
+        if uid in pods.bound or uid in pods.pending:
+            return None if self._folds() else reference
+        if not self.held:
+            return reference
+        if uid in pods.finished:
+            return None if self._folds() else tombstone(reference)
+        if uid in pods.dropped:
+            return None if self._overdue(reference) else reference
+        return self._absent_pod(reference)
+
+    def _folds(self) -> bool:
+        """KEP-5194: with reservedForAnyPod the workload reference stands for all its pods."""
+        return self.snapshot.shared and self.held and not self.snapshot.frozen
+
+    def _absent_pod(self, reference: Reference) -> Reference | None:
+        return self._unless_gone(reference) if self._overdue(reference) else reference
+
+    def _overdue(self, reference: Reference) -> bool:
+        """Whether KCM should have removed the entry by now; if it is going to, we leave it."""
+        self.dangling.append(reference)
+        rules = self.snapshot.rules
+        if not rules.kcm_cleans_mixed_lists:
+            return True
+        left = rules.dead_reference_seconds - self.snapshot.memory.dead_age.get(reference.uid, 0.0)
+        if left > 0:
+            self.waits.append(left)
+        return left <= 0
+
+    def _tombstone(self, reference: Reference) -> Reference | None:
+        """The entry of a finished pod stays as long as the pod's object."""
+        uid = reference.uid
+        if uid in self.pods.finished:
+            return reference
+        if (pod := self.pods.bound.get(uid)) is not None:
+            return pod_reference(pod.metadata)
+        return self._unless_gone(reference)
+
+    def _unless_gone(self, reference: Reference) -> Reference | None:
+        evidence = self.snapshot.evidence
+        if reference.uid in evidence.gone_pods:
+            return None
+        if reference.uid not in evidence.present_pods:
+            self.confirm.append(reference)
+        return reference
+
+    def additions(self) -> Iterator[Reference]:
+        """What should stand in the list and does not; the holds come first."""
+        if not self.snapshot.frozen:
+            yield from self.wishes.keep.values()
+        if self.snapshot.shared:
+            if self.snapshot.frozen and not any(map(is_workload, self.entries.values())):
+                yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
+        elif self.held:
+            yield from (tombstone(pod.metadata) for pod in self.pods.finished.values())
+
+
+def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: Wishes) -> ListPlan:
+    """The list an allocated claim should have. The API forbids additions while it is deleted."""
+    assert snapshot.claim is not None
+    draft = _Draft(snapshot, consumers, wishes)
+    for reference in snapshot.references:
+        draft.take(reference)
+    missing = [ref for ref in draft.additions() if ref.uid not in draft.entries]
+    if snapshot.claim.metadata.deleting or not snapshot.allocated:
+        missing = []
+    room = max(LIMIT - len(draft.entries), 0)
+    draft.entries |= {reference.uid: reference for reference in missing[:room]}
+    return ListPlan(
+        reserved_for=tuple(draft.entries.values()),
+        confirm=tuple(draft.confirm),
+        unknown=tuple(draft.unknown),
+        dangling=tuple(draft.dangling),
+        full=len(missing) > room,
+        look_again=min(draft.waits, default=None),
+    )

@@ -1,0 +1,143 @@
+"""From a snapshot of one claim to at most one write.
+
+The order of the writes is the protocol: a reservation's finalizer before anything is held for
+it, the intent of a release before the claim is touched, the claim before what only tells news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from claimctl.reservation import absent, parting
+from claimctl.reservation.case import Case
+from claimctl.reservation.decision import (
+    Blocker,
+    ConfirmWorkload,
+    Decision,
+    Need,
+    SetFinalizer,
+)
+from claimctl.reservation.holding import (
+    holding_wishes,
+    plan_list,
+    waiting_wishes,
+    write_list,
+    yields,
+)
+from claimctl.reservation.outlook import Outlook
+from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.references import WORKLOAD_RESOURCES, is_pod, workload_reference
+from claimctl.reservation.release import fenced, finalizer_step, next_step
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.standing import Stand
+from claimctl.reservation.telling import sooner, tell
+from claimctl.reservation.verdict import blockers
+from claimctl.reservation.workloads import Life
+from claimctl.wire.reservations import FINALIZER
+
+CACHE_CATCHES_UP = 0.5
+"""Seconds to wait when a live LIST shows what the caches do not show yet."""
+
+
+def decide(snapshot: Snapshot) -> Decision:
+    """What to do about one claim now; the same snapshot always gives the same decision."""
+    for held in snapshot.reservations:
+        meta = held.reservation.metadata
+        if not meta.deleting and FINALIZER not in meta.finalizers:
+            return Decision(write=SetFinalizer(held.reservation, present=True))
+    if needs := tuple(_unseen(snapshot)):
+        return Decision(needs=needs)
+    if snapshot.claim is None:
+        return absent.without_claim(snapshot)
+    return _decide(Case.of(snapshot, snapshot.claim))
+
+
+def _unseen(snapshot: Snapshot) -> Iterable[Need]:
+    for held in snapshot.reservations:
+        ref = held.reservation.spec.workload_ref
+        if held.workload.life is Life.UNSEEN and (ref.api_group, ref.kind) in WORKLOAD_RESOURCES:
+            yield ConfirmWorkload(workload_reference(ref, ""))
+
+
+def _decide(case: Case) -> Decision:
+    if not case.snapshot.allocated:
+        return _unallocated(case)
+    reason = case.release_reason
+    if reason is None:
+        return _hold(case)
+    if (left := _left_to_kcm(case)) is not None:
+        outlook = Outlook(case.consumers)
+        return _finish(case, outlook, Decision(after=left))
+    found = blockers(case.snapshot, reason, case.consumers, case.own)
+    return _wait(case, reason, found) if found else _release(case, reason)
+
+
+def _hold(case: Case) -> Decision:
+    plan = plan_list(case, holding_wishes(case))
+    outlook = Outlook(case.consumers, plan, yielded=yields(case), fighting=case.fights)
+    decision = write_list(case, plan)
+    for stand in case.stands:
+        after = stand.blocker.after if stand.blocker else None
+        decision = replace(decision, after=sooner(decision.after, after))
+    return _finish(case, outlook, decision)
+
+
+def _left_to_kcm(case: Case) -> float | None:
+    """Seconds to leave KCM alone with a list of nothing but pods: its last removal deallocates.
+
+    None where it is not KCM's, or where KCM should have been done by now.
+    """
+    references = case.snapshot.references
+    if not references or not all(map(is_pod, references)):
+        return None
+    limit = case.snapshot.rules.dead_reference_seconds
+    ages = case.snapshot.memory.dead_age
+    left = limit - min(ages.get(reference.uid, 0.0) for reference in references)
+    return max(left, 1.0) if case.live_pod_entries() or left > 0 else None
+
+
+def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
+    plan = plan_list(case, waiting_wishes(case))
+    outlook = Outlook(case.consumers, plan, reason, None, found, fighting=case.fights)
+    decision = write_list(case, plan)
+    for blocker in found:
+        decision = replace(decision, after=sooner(decision.after, blocker.after))
+    return _finish(case, outlook, decision)
+
+
+def _release(case: Case, reason: Reason) -> Decision:
+    """Nothing seen in the caches stands against it: put it on record, then step by step."""
+    is_fenced = case.snapshot.shared and fenced(case.snapshot, case.own)
+    name = ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
+    if not case.on_record:
+        return _finish(case, Outlook(case.consumers, None, reason, name), Decision())
+    step = next_step(case.snapshot, reason, case.own)
+    outlook = Outlook(case.consumers, None, reason, name, step.blockers)
+    after = step.after
+    if step.blockers and after is None:
+        after = CACHE_CATCHES_UP
+    return _finish(case, outlook, Decision(needs=step.needs, write=step.write, after=after))
+
+
+def _unallocated(case: Case) -> Decision:
+    step = finalizer_step(case.snapshot, case.on_record)
+    if step.write is not None:
+        return Decision(write=step.write)
+    outlooks = [absent.ended_release(stand, Outlook(case.consumers)) for stand in case.stands]
+    decision = tell(case.snapshot, case.stands, outlooks, Decision())
+    if decision.write is None:
+        decision = replace(decision, write=absent.tidy(case))
+    return parting.let_reservations_go(case, decision)
+
+
+def _finish(case: Case, outlook: Outlook, decision: Decision) -> Decision:
+    outlooks = [
+        outlook
+        if stand.stand is Stand.LET_GO
+        else replace(outlook, release=None, step=None, blockers=())
+        for stand in case.stands
+    ]
+    told = tell(case.snapshot, case.stands, outlooks, decision)
+    told = replace(told, releasing=outlook.release, blockers=outlook.blockers)
+    return parting.let_reservations_go(case, told)

@@ -1,0 +1,64 @@
+"""One strategy per reservation API: which claims may carry a workload reference."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import same_name
+from claimctl.wire.claims import Reference, ResourceClaim
+
+
+class Dialect(Protocol):
+    """How a cluster lets a workload hold a claim."""
+
+    name: str
+
+    def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
+        """Why the claim cannot be reserved for this incarnation of the workload, or None."""
+        ...
+
+    def created_for(self, workload: Reference) -> Reference | None:
+        """What ``spec.reservedFor`` has to say in a claim that is made for the workload."""
+        ...
+
+
+class Native:
+    """KEP-5194: the claim says in its spec whom it was made for, and pods are not listed.
+
+    A workload reference on any other claim would strand pods: the scheduler lists none beside
+    it, and the kubelet refuses those that are not listed.
+    """
+
+    name = "native"
+
+    def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
+        made_for = claim.spec.reserved_for
+        if made_for is None:
+            return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD
+        if not same_name(made_for, workload):
+            return Reason.ALREADY_RESERVED_FOR
+        if made_for.uid != workload.uid:
+            return Reason.WORKLOAD_RECREATED
+        allocation = claim.status.allocation
+        if allocation is not None and not allocation.reserved_for_any_pod:
+            return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD
+        return None
+
+    def created_for(self, workload: Reference) -> Reference | None:
+        return workload
+
+
+class Hold:
+    """Today's clusters: the workload's reference stands beside those of the pods."""
+
+    name = "hold"
+
+    def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
+        return None
+
+    def created_for(self, workload: Reference) -> Reference | None:
+        return None
+
+
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Native(), Hold())}

@@ -1,0 +1,104 @@
+"""Keeping the list of a claim in order: which references it should have, and one write for it."""
+
+from __future__ import annotations
+
+from claimctl.reservation.case import Case
+from claimctl.reservation.consistency import ListPlan, Wishes, consistent_list
+from claimctl.reservation.decision import ConfirmPods, Decision, WriteList
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.references import LIMIT, same_name
+from claimctl.reservation.release import fenced
+from claimctl.reservation.standing import Stand, Standing
+from claimctl.wire.claims import Reference
+
+
+def holding_wishes(case: Case) -> Wishes:
+    """While somebody holds the claim: theirs stay or come, those of others who let go leave."""
+    keep: dict[str, Reference] = {}
+    drop: set[str] = set()
+    steps_aside = yields(case)
+    for stand in case.stands:
+        reference = stand.reference
+        if reference is None or stand.stand is Stand.NONE:
+            continue
+        if stand.stand is Stand.LET_GO or steps_aside:
+            drop.add(reference.uid)
+        elif case.listed(reference) or not _refused(case, reference):
+            keep[reference.uid] = reference
+            drop |= _old_incarnations(case, reference)
+    return Wishes(keep, frozenset(drop & case.own - keep.keys()), case.own)
+
+
+def _refused(case: Case, reference: Reference) -> bool:
+    return DIALECTS[case.snapshot.rules.dialect].refuses(case.claim, reference) is not None
+
+
+def _old_incarnations(case: Case, reference: Reference) -> set[str]:
+    """A name belongs to one object at a time, so another UID under it is gone."""
+    return {
+        listed.uid
+        for listed in case.snapshot.references
+        if same_name(listed, reference) and listed.uid != reference.uid
+    }
+
+
+def yields(case: Case) -> bool:
+    """At 255 other entries with a pod waiting the hold steps aside; live pods stay listed."""
+    if case.snapshot.shared:
+        return False
+    listed = {reference.uid for reference in case.snapshot.references}
+    return (
+        len(listed - case.own) >= LIMIT - 1
+        and any(uid not in listed for uid in case.consumers.pending)
+        and any(uid in listed for uid in case.consumers.bound)
+    )
+
+
+def waiting_wishes(case: Case) -> Wishes:
+    """While a release waits: holds stay until the consumers have gone; a fenced claim to which
+    a consumer came gets its holder back.
+
+    Where pods are listed one by one, a withdrawn hold goes at once: the pods keep their
+    references, and KCM deallocates when it removes the last of them.
+    """
+    drop: set[str] = set()
+    keep: dict[str, Reference] = {}
+    handed_over = not case.snapshot.shared and bool(case.live_pod_entries())
+    for stand in case.stands:
+        if stand.reference is None or stand.stand is not Stand.LET_GO:
+            continue
+        if handed_over and stand.reason is Reason.WITHDRAWN:
+            drop.add(stand.reference.uid)
+        elif case.listed(stand.reference) or _to_put_back(case, stand):
+            keep[stand.reference.uid] = stand.reference
+    return Wishes(keep, frozenset(drop & case.own - keep.keys()), case.own)
+
+
+def _to_put_back(case: Case, stand: Standing) -> bool:
+    progress = stand.held.reservation.status.release
+    return (
+        case.snapshot.shared
+        and bool(case.consumers.bound)
+        and fenced(case.snapshot, case.own)
+        and progress is not None
+        and progress.claim_uid == case.claim.metadata.uid
+        and progress.step in (ReleaseStep.INTENT, ReleaseStep.FENCED)
+    )
+
+
+def plan_list(case: Case, wishes: Wishes) -> ListPlan:
+    return consistent_list(case.snapshot, case.consumers, wishes)
+
+
+def write_list(case: Case, plan: ListPlan) -> Decision:
+    """Write the list where it differs.
+
+    It is never emptied beside an allocation here: nobody would ever deallocate that claim.
+    """
+    if plan.confirm:
+        return Decision(needs=(ConfirmPods(plan.confirm),), after=plan.look_again)
+    if not plan.reserved_for or plan.reserved_for == case.snapshot.references or case.fights:
+        return Decision(after=plan.look_again)
+    write = WriteList(case.claim.metadata.resource_version, plan.reserved_for)
+    return Decision(write=write, after=plan.look_again)

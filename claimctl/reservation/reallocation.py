@@ -1,0 +1,123 @@
+"""Whether a hold has become a trap: pods want the claim and cannot reach its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from claimctl.reservation.consumers import Consumers, unschedulable_since
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import (
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ResourceSlice,
+)
+from claimctl.wire.nodes import Node
+
+_BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+_NODE_TAINTS = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/out-of-service",
+    }
+)
+
+
+def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
+    """Since when pods have waited for devices that they cannot reach, or None.
+
+    Pending pods use no device, so they do not stand in the way; a bound one does.
+    """
+    allocation = snapshot.claim.status.allocation if snapshot.claim else None
+    if allocation is None or consumers.bound:
+        return None
+    waiting = [unschedulable_since(pod) for pod in consumers.pending.values()]
+    unschedulable = [since for since in waiting if since is not None]
+    if not unschedulable or reachable(allocation, snapshot):
+        return None
+    return max([min(unschedulable), *_last_used(snapshot)])
+
+
+def _last_used(snapshot: Snapshot) -> list[datetime]:
+    times = [held.reservation.status.last_consumer_time for held in snapshot.reservations]
+    times += [held.reservation.status.allocation_time for held in snapshot.reservations]
+    return [time for time in times if time is not None]
+
+
+def reachable(allocation: AllocationResult, snapshot: Snapshot) -> bool:
+    """Whether some node can run a pod with this allocation, as far as the allocation goes."""
+    if not any(_matches(allocation.node_selector, node) for node in snapshot.nodes.values()):
+        return False
+    return all(_usable(result, snapshot.slices) for result in allocation.devices.results or ())
+
+
+def _matches(selector: NodeSelector | None, node: Node) -> bool:
+    if not _schedulable(node):
+        return False
+    terms = selector.node_selector_terms if selector else None
+    return not terms or any(_matches_term(term, node) for term in terms)
+
+
+def _schedulable(node: Node) -> bool:
+    return not node.spec.unschedulable and not any(
+        taint.key in _NODE_TAINTS and taint.effect in _BLOCKING_EFFECTS
+        for taint in node.spec.taints
+    )
+
+
+def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
+    labels = node.metadata.labels or {}
+    fields = {"metadata.name": node.metadata.name}
+    return all(_holds(rule, labels) for rule in term.match_expressions or ()) and all(
+        _holds(rule, fields) for rule in term.match_fields or ()
+    )
+
+
+def _holds(rule: NodeSelectorRequirement, values: dict[str, str]) -> bool:
+    """One NodeSelectorRequirement; an operator we do not know counts as fulfilled."""
+    value, wanted = values.get(rule.key), rule.values or ()
+    match rule.operator:
+        case "In":
+            return value in wanted
+        case "NotIn":
+            return value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(value, wanted, greater=rule.operator == "Gt")
+    return True
+
+
+def _compares(value: str | None, wanted: tuple[str, ...], *, greater: bool) -> bool:
+    try:
+        number, limit = int(value or ""), int(wanted[0])
+    except (ValueError, IndexError):
+        return False
+    return number > limit if greater else number < limit
+
+
+def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]) -> bool:
+    """Whether the device is still published by its driver and carries no taint.
+
+    A device of a driver that publishes no slice at all is taken as usable: nothing is known.
+    """
+    pool = [s for s in slices if s.spec.driver == result.driver and s.spec.pool.name == result.pool]
+    if not pool:
+        return not any(s.spec.driver == result.driver for s in slices)
+    newest = max(s.spec.pool.generation for s in pool)
+    current = [s for s in pool if s.spec.pool.generation == newest]
+    if len(current) < current[0].spec.pool.resource_slice_count:
+        return True
+    return any(
+        device.name == result.device
+        and not any(taint.effect in _BLOCKING_EFFECTS for taint in device.taints or ())
+        for s in current
+        for device in s.spec.devices or ()
+    )

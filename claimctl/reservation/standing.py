@@ -1,0 +1,187 @@
+"""Where one reservation stands: does it hold its claim, let it go, or ask for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.ownership import uids_written_by
+from claimctl.reservation.reallocation import stuck_since
+from claimctl.reservation.reasons import Reason, Retention
+from claimctl.reservation.references import WORKLOAD_RESOURCES, same_name, workload_reference
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.workloads import Life
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+
+
+class Stand(StrEnum):
+    HOLD = "Hold"
+    LET_GO = "LetGo"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one reservation asks of its claim."""
+
+    held: Held
+    stand: Stand
+    reason: Reason
+    reference: Reference | None = None
+    """The workload's present incarnation (while it lives), else the one on record."""
+    blocker: Blocker | None = None
+    """With HOLD: why it does not let go."""
+
+
+def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
+    """Where the reservation stands. The claim exists and the workload's state is confirmed."""
+    assert snapshot.claim is not None
+    present = Standing(held, Stand.NONE, Reason.WORKLOAD_NOT_FOUND, _reference(snapshot, held))
+    if _unsupported(held):
+        return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
+    if (reason := _forced(snapshot, held)) is not None:
+        return replace(present, stand=Stand.LET_GO, reason=reason)
+    if present.reference is None:
+        return present
+    refusal = _refusal(snapshot, held, present.reference)
+    if refusal is not None and recorded(snapshot, held) is None:
+        return replace(present, reason=refusal)
+    return _by_life(snapshot, present, consumers)
+
+
+def recorded(snapshot: Snapshot, held: Held) -> Reference | None:
+    """What was reserved on this very claim for the reservation, in whatever incarnation.
+
+    The reservation's status says so; where claimctl was killed before it could write that, the
+    claim itself does, by who wrote the reference or by what it was created for.
+    """
+    claim, status = snapshot.claim, held.reservation.status
+    if claim is None:
+        return None
+    if status.reserved_for is not None and status.claim_uid == claim.metadata.uid:
+        return status.reserved_for
+    if _unsupported(held):
+        return None
+    name = workload_reference(held.reservation.spec.workload_ref, "")
+    known = uids_written_by(claim) | {
+        claim.spec.reserved_for.uid if claim.spec.reserved_for else ""
+    }
+    return next(
+        (ref for ref in snapshot.references if same_name(ref, name) and ref.uid in known), None
+    )
+
+
+def _unsupported(held: Held) -> bool:
+    ref = held.reservation.spec.workload_ref
+    return (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES
+
+
+def _reference(snapshot: Snapshot, held: Held) -> Reference | None:
+    if held.workload.exists and not _unsupported(held):
+        return workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
+    return recorded(snapshot, held)
+
+
+def _forced(snapshot: Snapshot, held: Held) -> Reason | None:
+    """Reasons that do not ask the workload."""
+    assert snapshot.claim is not None
+    if snapshot.claim.metadata.deleting:
+        return Reason.CLAIM_DELETED
+    if held.reservation.metadata.deleting:
+        return Reason.WITHDRAWN
+    if held.reservation.metadata.annotation(RELEASE_ANNOTATION) == snapshot.claim.metadata.uid:
+        return Reason.RELEASE_REQUESTED
+    return None
+
+
+def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | None:
+    """Why a reservation that holds nothing yet may not begin to."""
+    assert snapshot.claim is not None
+    if held.workload.ended:
+        return Reason.WORKLOAD_ENDED
+    if not held.workload.names_claim:
+        return Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
+    refusal = DIALECTS[snapshot.rules.dialect].refuses(snapshot.claim, reference)
+    return None if refusal is Reason.WORKLOAD_RECREATED else refusal
+
+
+def _by_life(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing:
+    held, reference = present.held, present.reference
+    assert snapshot.claim is not None
+    assert reference is not None
+    policy = Retention(held.reservation.spec.retention_policy)
+    if held.workload.ended:
+        return _ended(present, policy)
+    if _other_incarnation(snapshot, reference):
+        return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_RECREATED)
+    if (trapped := _reallocate(snapshot, present, consumers)) is not None:
+        return trapped
+    if held.workload.life is not Life.IDLE and held.workload.names_claim:
+        return _holds(present, Reason.WORKLOAD_WANTS_PODS, _wants(held))
+    return _idle(snapshot, present, policy, consumers)
+
+
+def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
+    """KEP-5194: the UID in spec.reservedFor is that of one incarnation and cannot be changed."""
+    assert snapshot.claim is not None
+    made_for = snapshot.claim.spec.reserved_for
+    return made_for is not None and made_for.uid != reference.uid
+
+
+def _ended(present: Standing, policy: Retention) -> Standing:
+    if policy is Retention.MANUAL:
+        return _holds(
+            present, Reason.RETENTION, "retentionPolicy Manual: `claimctl release` frees it"
+        )
+    return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_ENDED)
+
+
+def _idle(
+    snapshot: Snapshot, present: Standing, policy: Retention, consumers: Consumers
+) -> Standing:
+    if consumers.count:
+        return _holds(present, Reason.CONSUMERS_LEFT, f"{consumers.count} pods still use the claim")
+    if policy is not Retention.WHILE_RUNNING:
+        return _holds(present, Reason.RETENTION, f"retentionPolicy {policy} holds through idle")
+    spec, status = present.held.reservation.spec, present.held.reservation.status
+    left = _left(snapshot.now, status.idle_since, spec.idle_timeout_seconds)
+    if left > 0:
+        text = f"idle; released when that has lasted {spec.idle_timeout_seconds} s"
+        return _holds(present, Reason.IDLE_TIMEOUT, text, left)
+    return replace(present, stand=Stand.LET_GO, reason=Reason.IDLE)
+
+
+def _reallocate(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing | None:
+    timeout = present.held.reservation.spec.reallocate_timeout_seconds
+    since = stuck_since(snapshot, consumers)
+    if timeout is None or since is None:
+        return None
+    left = _left(snapshot.now, since, timeout)
+    if left > 0:
+        text = f"its devices cannot be reached; given up when that has lasted {timeout} s"
+        return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
+    return replace(present, stand=Stand.LET_GO, reason=Reason.REALLOCATED)
+
+
+def _left(now: datetime, since: datetime | None, timeout: float) -> float:
+    """Seconds until ``timeout`` has passed since ``since``; all of it when that is unknown."""
+    if since is None:
+        return max(float(timeout), 0.001)
+    return (since + timedelta(seconds=timeout) - now).total_seconds()
+
+
+def _wants(held: Held) -> str:
+    if held.workload.life is Life.ABSENT:
+        return f"ReplicaSet {held.workload.heirs[0]} goes on making pods"
+    ref = held.reservation.spec.workload_ref
+    return f"{ref.kind} {ref.name} wants {held.workload.wants} pods"
+
+
+def _holds(present: Standing, reason: Reason, message: str, after: float | None = None) -> Standing:
+    blocker = Blocker(reason, message, after)
+    return replace(present, stand=Stand.HOLD, reason=Reason.HELD, blocker=blocker)

@@ -1,0 +1,61 @@
+"""Completing a decision with the statuses that reservations should have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from claimctl.reservation.decision import Decision, WriteStatus
+from claimctl.reservation.outlook import Outlook
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.standing import Standing
+from claimctl.reservation.status import desired_status
+from claimctl.wire.reservations import ClaimReservationStatus
+
+
+def tell(
+    snapshot: Snapshot,
+    stands: Sequence[Standing],
+    outlooks: Sequence[Outlook],
+    decision: Decision,
+) -> Decision:
+    """Add the statuses; where nothing else is to be written, the first that differs is.
+
+    What is only news (counts, nodes, messages) waits until ``status_seconds`` have passed since
+    the last status write, so that writes do not grow with the number of pods.
+    """
+    statuses = {
+        stand.held.name: desired_status(snapshot, stand, outlook)
+        for stand, outlook in zip(stands, outlooks, strict=True)
+    }
+    decision = replace(decision, statuses=statuses)
+    if decision.write is not None or decision.needs:
+        return decision
+    for stand in stands:
+        reservation, wanted = stand.held.reservation, statuses[stand.held.name]
+        if reservation.status == wanted:
+            continue
+        age = snapshot.memory.status_age.get(stand.held.name)
+        left = 0.0 if age is None else snapshot.rules.status_seconds - age
+        if left <= 0 or not _only_news(reservation.status, wanted):
+            return replace(decision, write=WriteStatus(reservation, wanted))
+        decision = replace(decision, after=sooner(decision.after, left))
+    return decision
+
+
+def _only_news(current: ClaimReservationStatus, wanted: ClaimReservationStatus) -> bool:
+    return (
+        current.release == wanted.release
+        and current.reserved_for == wanted.reserved_for
+        and current.force_deleted_pods == wanted.force_deleted_pods
+        and _essence(current) == _essence(wanted)
+    )
+
+
+def _essence(status: ClaimReservationStatus) -> list[tuple[str, str, str]]:
+    return [(c.type, c.status, c.reason) for c in status.conditions]
+
+
+def sooner(one: float | None, other: float | None) -> float | None:
+    """The earlier of two times, where None is never."""
+    return min((time for time in (one, other) if time is not None), default=None)

@@ -1,0 +1,109 @@
+"""Whether a claim that is let go may be released now, and if not, why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import is_pod, is_tombstone
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ForceDeletedPod
+
+_PENDING_PODS_DO_NOT_MATTER = frozenset(
+    {Reason.REALLOCATED, Reason.WITHDRAWN, Reason.CLAIM_DELETED, Reason.WORKLOAD_RECREATED}
+)
+
+
+def blockers(
+    snapshot: Snapshot, reason: Reason, consumers: Consumers, own: frozenset[str]
+) -> tuple[Blocker, ...]:
+    """Everything that stands against releasing the claim for ``reason``, from the caches."""
+    return (
+        *users(snapshot, reason, consumers),
+        *_ghosts(snapshot),
+        *_unseen_history(snapshot),
+        *_unknown(snapshot, own),
+    )
+
+
+def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
+    """The pods that use the claim, or may at any moment.
+
+    A pending pod that is listed may be bound at any moment: the scheduler lists first.
+    """
+    listed = {reference.uid for reference in snapshot.references if is_pod(reference)}
+    pending = [
+        pod
+        for uid, pod in consumers.pending.items()
+        if uid in listed or reason not in _PENDING_PODS_DO_NOT_MATTER
+    ]
+    using = [*consumers.bound.values(), *pending]
+    if using:
+        yield Blocker(Reason.CONSUMERS_LEFT, f"{len(using)} pods use the claim: {_names(using)}")
+
+
+def _names(pods: Iterable[Pod], most: int = 3) -> str:
+    names = sorted(pod.metadata.name for pod in pods)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def grace(reservations: Iterable[Held]) -> float:
+    """Seconds for which a vanished pod may still use the claim: the longest one asked for."""
+    return max(
+        (float(held.reservation.spec.force_deleted_pod_grace_seconds) for held in reservations),
+        default=0.0,
+    )
+
+
+def present_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
+    """The ghosts that count: within the grace, and their node not booted anew since."""
+    return tuple(ghost for ghost in snapshot.ghosts if _left(snapshot, ghost) > 0)
+
+
+def _left(snapshot: Snapshot, ghost: ForceDeletedPod) -> float:
+    node = snapshot.nodes.get(ghost.node_name)
+    boot = node.status.node_info.boot_id if node else ""
+    if ghost.boot_id and boot and boot != ghost.boot_id:
+        return 0.0
+    return grace(snapshot.reservations) - snapshot.memory.ghost_age.get(ghost.uid, 0.0)
+
+
+def _ghosts(snapshot: Snapshot) -> Iterator[Blocker]:
+    for ghost in present_ghosts(snapshot):
+        left = _left(snapshot, ghost)
+        where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
+        text = f"{where}; it counts until forceDeletedPodGraceSeconds have passed"
+        yield Blocker(Reason.FORCE_DELETED_PODS, text, left)
+
+
+def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
+    """Pods may have vanished before this process began to look, and nobody noted it."""
+    age = snapshot.memory.blind_age
+    left = grace(snapshot.reservations) - age if age is not None else 0.0
+    if left > 0:
+        text = "pods may have vanished unseen before the controller started"
+        yield Blocker(Reason.HISTORY_UNKNOWN, text, left)
+
+
+def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:
+    foreign = [
+        reference
+        for reference in snapshot.references
+        if not is_pod(reference) and not is_tombstone(reference) and reference.uid not in own
+    ]
+    if foreign:
+        names = ", ".join(describe(reference) for reference in foreign[:3])
+        yield Blocker(
+            Reason.UNKNOWN_REFERENCES, f"the list names what claimctl does not own: {names}"
+        )
+
+
+def describe(reference: Reference) -> str:
+    """A reference as people write it: resource.group/name."""
+    group = f".{reference.api_group}" if reference.api_group else ""
+    return f"{reference.resource}{group}/{reference.name}"
