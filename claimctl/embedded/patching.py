@@ -1,0 +1,56 @@
+"""PATCH: from a patch of any type to a write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from claimctl.embedded import subresources, writing
+from claimctl.embedded.errors import bad_request
+from claimctl.embedded.patches import PatchError, json_patch, merge, refused
+from claimctl.embedded.strategic import strategic_merge
+from claimctl.embedded.writing import Write
+
+Object = dict[str, Any]
+
+
+def patch(write: Write, patch_type: str, body: Any) -> Object:
+    """The answer to a PATCH, in the version of the request.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    target = write.target
+    if patch_type == "apply":
+        return write.api.outward(target.kind, target.version, writing.apply(write, body))
+    change = _change(patch_type, body)
+    if target.subresource == "scale" and not target.kind.custom:
+        scale = subresources.get_scale(write.api, target)
+        return subresources.put_scale(write, change(scale))
+    return write.api.outward(target.kind, target.version, writing.patch(write, change))
+
+
+def _change(patch_type: str, body: Any) -> Callable[[Object], Object]:
+    if patch_type == "json":
+        return lambda obj: _json(obj, body)
+    if not isinstance(body, dict):
+        raise bad_request("the patch is not an object")
+    if patch_type == "merge":
+        return lambda obj: dict(merge(obj, body))
+    return lambda obj: _strategic(obj, body)
+
+
+def _json(obj: Object, operations: Any) -> Object:
+    if not isinstance(operations, list):
+        raise bad_request("the patch is not a list of operations")
+    try:
+        return json_patch(obj, operations)
+    except PatchError:
+        raise refused() from None
+
+
+def _strategic(obj: Object, body: Object) -> Object:
+    try:
+        return strategic_merge(obj, body)
+    except PatchError as error:
+        raise bad_request(str(error)) from None

@@ -1,0 +1,140 @@
+"""Subresources that are not a part of the object itself: scale and pods/binding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded import errors, writing
+from claimctl.embedded.errors import Subject
+from claimctl.embedded.metadata import timestamp
+from claimctl.embedded.reading import Target, stored
+from claimctl.embedded.store import decode, encode
+from claimctl.embedded.writing import Write
+
+if TYPE_CHECKING:
+    from claimctl.embedded.core import Api
+
+Object = dict[str, Any]
+_SCALE = Subject("autoscaling", "Scale")
+_SELECTORS = {"In": "in", "NotIn": "notin"}
+
+
+def selector_text(selector: Object) -> str:
+    """A metav1.LabelSelector in the syntax of a query."""
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for each in selector.get("matchExpressions") or []:
+        parts.append(_expression_text(each))
+    return ",".join(parts)
+
+
+def _expression_text(expression: Object) -> str:
+    operator, key = expression["operator"], expression["key"]
+    if operator == "Exists":
+        return str(key)
+    if operator == "DoesNotExist":
+        return f"!{key}"
+    values = ",".join(sorted(expression.get("values") or []))
+    return f"{key} {_SELECTORS[operator]} ({values})"
+
+
+def scale_of(obj: Object) -> Object:
+    """The autoscaling/v1 Scale of a workload."""
+    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    scale: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: meta[key] for key in shown if key in meta},
+        "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
+        "status": {"replicas": status.get("replicas", 0)},
+    }
+    selector = selector_text(spec.get("selector") or {})
+    if selector:
+        scale["status"]["selector"] = selector
+    return scale
+
+
+def get_scale(api: Api, target: Target) -> Object:
+    """Raises StatusError 404."""
+    return scale_of(stored(api, target))
+
+
+def put_scale(write: Write, scale: Object) -> Object:
+    """Set spec.replicas through /scale.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    target = write.target
+    old = stored(write.api, target)
+    meta = scale.get("metadata") or {}
+    if meta.get("name", target.name) != target.name:
+        shown = f"({meta['name']}) does not match the name on the URL ({target.name})"
+        raise errors.bad_request(f"the name of the object {shown}")
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+        raise errors.conflict(target.subject, errors.MODIFIED_MEANWHILE)
+    new = decode(encode(old))
+    new["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        text = "must be greater than or equal to 0"
+        error = errors.invalid_value("spec.replicas", replicas, text)
+        raise errors.invalid(Subject("autoscaling", "Scale", target.name), [error])
+    new["spec"]["replicas"] = replicas
+    return scale_of(writing.modify(write, old, new))
+
+
+def bind(write: Write, binding: Object) -> Object:
+    """Give a pod its node (POST pods/NAME/binding); the answer is a Status.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    target = write.target
+    old = stored(write.api, target)
+    node = (binding.get("target") or {}).get("name", "")
+    _check_binding(write, old, binding, node)
+    new = decode(encode(old))
+    new["spec"]["nodeName"] = node
+    for key, value in ((binding.get("metadata") or {}).get("annotations") or {}).items():
+        new["metadata"].setdefault("annotations", {})[key] = value
+    status = new.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
+    _scheduled(write, status)
+    new["metadata"]["resourceVersion"] = (binding.get("metadata") or {}).get("resourceVersion", "")
+    writing.modify(write, old, new)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _scheduled(write: Write, status: Object) -> None:
+    conditions = [c for c in status.get("conditions") or [] if c["type"] != "PodScheduled"]
+    moment = timestamp(write.api.clock.now())
+    condition = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": moment,
+    }
+    status["conditions"] = [*conditions, condition]
+
+
+def _check_binding(write: Write, pod: Object, binding: Object, node: str) -> None:
+    meta, subject = pod["metadata"], write.target.subject
+    if not node:
+        error = errors.required("target.name")
+        raise errors.invalid(Subject("", "Binding", write.target.name), [error])
+    uid = (binding.get("metadata") or {}).get("uid")
+    if uid and uid != meta["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
+        raise errors.conflict(subject, why)
+    named = Subject("", "pods/binding", write.target.name)
+    if meta.get("deletionTimestamp"):
+        why = f"pod {meta['name']} is being deleted, cannot be assigned to a host"
+        raise errors.conflict(named, why)
+    assigned = pod["spec"].get("nodeName")
+    if assigned:
+        why = f'pod {meta["name"]} is already assigned to node "{assigned}"'
+        raise errors.conflict(named, why)
+    if pod["spec"].get("schedulingGates"):
+        why = f"pod {meta['name']} has non-empty .spec.schedulingGates"
+        raise errors.conflict(named, why)

@@ -1,0 +1,388 @@
+"""create, update, patch and apply: one road from a body to the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded import errors, metadata
+from claimctl.embedded.hooks import ApplyRequest, FieldWrite
+from claimctl.embedded.reading import Target, stored
+from claimctl.embedded.requests import Actor, WriteOptions
+from claimctl.embedded.store import Author, decode, encode
+from claimctl.embedded.strategy import Context, Strategy
+
+if TYPE_CHECKING:
+    from claimctl.embedded.core import Api
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write under way. ``verb`` is create, update, patch or apply."""
+
+    api: Api
+    actor: Actor
+    target: Target
+    verb: str
+    options: WriteOptions
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.api.strategies.of(self.target.kind)
+
+    @property
+    def context(self) -> Context:
+        return Context(
+            api=self.api,
+            actor=self.actor,
+            kind=self.target.kind,
+            verb=self.verb,
+            subresource=self.target.subresource,
+            internal=self.options.internal,
+            warnings=self.options.warnings,
+        )
+
+    @property
+    def author(self) -> Author:
+        return Author(self.actor.user, self.verb, self.target.subresource)
+
+    @property
+    def manager(self) -> str:
+        return self.options.field_manager or self.actor.manager or self.actor.user
+
+
+def inward(write: Write, body: Object) -> Object:
+    """A body as it came, made into the stored form: version and kind checked, fields known.
+
+    Raises:
+        StatusError: 400 for another kind or version, or for unknown fields under Strict.
+    """
+    target, options = write.target, write.options
+    obj: Object = body if not options.internal else decode(encode(body))
+    obj.setdefault("metadata", {})
+    if obj["metadata"] is None:
+        obj["metadata"] = {}
+    if not options.internal:
+        _check_type(obj, target)
+        _check_fields(write, obj)
+    obj = write.strategy.inward(obj, target.kind, target.version)
+    obj["kind"] = target.kind.kind
+    obj["apiVersion"] = target.kind.api_version()
+    metadata.tidy(obj["metadata"])
+    return obj
+
+
+def _check_type(obj: Object, target: Target) -> None:
+    wanted = target.kind.api_version(target.version)
+    given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
+    if given[1] != target.kind.kind or given[0] != wanted:
+        raise errors.bad_request(_wrong_type(given, target, wanted))
+    obj["apiVersion"], obj["kind"] = given
+
+
+def _wrong_type(given: tuple[str, str], target: Target, wanted: str) -> str:
+    return (
+        f"the API version in the data ({given[0]}) does not match the expected API version "
+        f"({wanted})"
+        if given[0] != wanted
+        else f"{target.kind.kind} in version {target.kind.version!r} cannot be handled as a "
+        f"{given[1]}"
+    )
+
+
+def _check_fields(write: Write, obj: Object) -> None:
+    unknown = write.api.hooks.schemas.clean(write.target.kind, write.target.version, obj)
+    if write.options.field_validation == "Strict" and unknown:
+        raise errors.bad_request(_strict(write.target, unknown))
+    if write.options.field_validation != "Ignore":
+        write.options.warnings.extend(unknown)
+
+
+def _strict(target: Target, unknown: list[str]) -> str:
+    name = target.kind.kind
+    version = target.version or target.kind.version
+    shown = ", ".join(unknown)
+    return (
+        f'{name} in version "{version}" cannot be handled as a {name}: '
+        f"strict decoding error: {shown}"
+    )
+
+
+def create(write: Write, body: Object) -> Object:
+    """Create; the answer is the new object in the stored form.
+
+    Raises:
+        StatusError: 400, 403, 404 (no namespace), 409, 422, 500.
+    """
+    obj = inward(write, body)
+    target, meta = write.target, obj["metadata"]
+    if target.name and not meta.get("name"):
+        meta["name"] = target.name
+    _check_namespace(write, meta)
+    if meta.get("resourceVersion"):
+        raise errors.internal_error("resourceVersion should not be set on objects to be created")
+    return _insert(write, obj)
+
+
+def _check_namespace(write: Write, meta: Object) -> None:
+    namespace = write.target.namespace
+    if not write.target.kind.namespaced:
+        meta.pop("namespace", None)
+        return
+    if meta.get("namespace", namespace) != namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    meta["namespace"] = namespace
+
+
+def _insert(write: Write, obj: Object) -> Object:
+    api, meta = write.api, obj["metadata"]
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid"):
+        meta.pop(key, None)
+    if write.verb != "apply":
+        meta.pop("managedFields", None)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = metadata.generated_name(meta["generateName"], api.rng)
+    write.strategy.default(obj, api.features)
+    write.strategy.prepare_create(obj, write.context)
+    api.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
+    write.strategy.admit(obj, write.context)
+    meta["uid"] = metadata.new_uid(api.rng)
+    meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
+    _record(write, None, obj)
+    _refuse(
+        write,
+        meta.get("name", ""),
+        [
+            *metadata.validate_meta(meta, write.strategy),
+            *write.strategy.validate(obj, write.context),
+        ],
+    )
+    return _store_new(write, obj)
+
+
+def _store_new(write: Write, obj: Object) -> Object:
+    target = _named(write.target, obj["metadata"]["name"])
+    if write.api.store.get_bytes(target.address) is not None:
+        raise errors.already_exists(target.subject)
+    obj["metadata"] = _in_order(obj["metadata"])
+    if write.options.dry_run:
+        return obj
+    write.api.store.put(target.address, obj, write.author)
+    write.strategy.created(obj, write.context)
+    return obj
+
+
+def _named(target: Target, name: str) -> Target:
+    return Target(target.kind, target.namespace, name, target.subresource, target.version)
+
+
+_META_ORDER = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+)
+
+
+def _in_order(meta: Object) -> Object:
+    first = {key: meta[key] for key in _META_ORDER if key in meta}
+    return {**first, **{key: value for key, value in meta.items() if key not in first}}
+
+
+def _refuse(write: Write, name: str, found: list[errors.FieldError]) -> None:
+    if found:
+        raise errors.invalid(_named(write.target, name).typed_subject, found)
+
+
+def _record(write: Write, old: Object | None, new: Object) -> None:
+    if write.verb == "apply":
+        return
+    moment = metadata.timestamp(write.api.clock.now())
+    fields = FieldWrite(
+        kind=write.target.kind,
+        version=write.target.version or write.target.kind.version,
+        old=old,
+        new=new,
+        manager=write.manager,
+        subresource=write.target.subresource,
+        time=moment,
+    )
+    recorded = write.api.hooks.managed_fields.record(fields)
+    if recorded is not None:
+        new["metadata"]["managedFields"] = recorded
+
+
+def update(write: Write, body: Object) -> Object:
+    """PUT; the answer is the object in the stored form.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    obj = inward(write, body)
+    target, meta = write.target, obj["metadata"]
+    if not meta.get("name"):
+        meta["name"] = target.name
+    if meta["name"] != target.name:
+        shown = f"({meta['name']}) does not match the name on the URL ({target.name})"
+        raise errors.bad_request(f"the name of the object {shown}")
+    _check_namespace(write, meta)
+    old = write.api.store.get(target.address)
+    if old is None:
+        return _create_on_update(write, obj)
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+        raise errors.conflict(target.subject, _other_uid(write, meta["uid"], old))
+    return modify(write, old, obj)
+
+
+def _create_on_update(write: Write, obj: Object) -> Object:
+    target = write.target
+    if not target.kind.create_on_update or target.subresource:
+        raise errors.not_found(target.subject)
+    if obj["metadata"].get("uid"):
+        raise errors.conflict(target.subject, _missing_uid(write, obj["metadata"]["uid"]))
+    obj["metadata"].pop("resourceVersion", None)
+    return _insert(write, obj)
+
+
+def _other_uid(write: Write, uid: str, old: Object) -> str:
+    found = old["metadata"]["uid"]
+    return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: {found}")
+
+
+def _missing_uid(write: Write, uid: str) -> str:
+    return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: ")
+
+
+def _storage_error(write: Write, why: str) -> str:
+    address = write.target.address
+    parts = [part for part in (address.plural, address.namespace, address.name) if part]
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(parts)}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+    )
+
+
+def modify(write: Write, old: Object, new: Object) -> Object:
+    """Put ``new`` in the place of ``old``, as far as the subresource may; both in stored form.
+
+    A write that changes nothing keeps the version and makes no event. The write that removes the
+    last finalizer of an object that is being deleted removes the object and answers with it under
+    the old version.
+
+    Raises:
+        StatusError: 409, 422.
+    """
+    _check_version(write, old, new)
+    before = decode(encode(old))
+    meta, old_meta = new["metadata"], old["metadata"]
+    metadata.keep_server_owned(meta, old_meta)
+    meta["resourceVersion"] = old_meta["resourceVersion"]
+    write.strategy.default(new, write.api.features)
+    write.strategy.prepare_update(new, before, write.context)
+    metadata.tidy(meta)
+    _record(write, before, new)
+    meta_errors = metadata.validate_meta_update(meta, old_meta)
+    own_errors = write.strategy.validate_update(new, before, write.context)
+    _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
+    new["metadata"] = _in_order(meta)
+    return _store_change(write, old, new)
+
+
+def _check_version(write: Write, old: Object, new: Object) -> None:
+    version = new["metadata"].get("resourceVersion")
+    if not version or version == "0":
+        if write.target.kind.unconditional_update or write.verb != "update":
+            return
+        raise errors.invalid(write.target.typed_subject, [metadata.version_required()])
+    if version != old["metadata"]["resourceVersion"]:
+        raise errors.conflict(write.target.subject, errors.MODIFIED_MEANWHILE)
+
+
+def _store_change(write: Write, old: Object, new: Object) -> Object:
+    if _same(old, new):
+        return old
+    if write.options.dry_run:
+        return new
+    meta = new["metadata"]
+    if meta.get("deletionTimestamp") and not write.strategy.pending(new) and _may_go(meta):
+        write.api.store.delete(write.target.address, write.author, new)
+        return new
+    return write.api.store.put(write.target.address, new, write.author)
+
+
+def _may_go(meta: Object) -> bool:
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def _same(old: Object, new: Object) -> bool:
+    """Equal but for the times in managed fields."""
+    if old == new:
+        return True
+    old_meta, new_meta = old["metadata"], new["metadata"]
+    if "managedFields" not in new_meta:
+        return False
+    return _timeless(old, old_meta) == _timeless(new, new_meta)
+
+
+def _timeless(obj: Object, meta: Object) -> Object:
+    fields = [{**entry, "time": ""} for entry in meta.get("managedFields") or []]
+    return {**obj, "metadata": {**meta, "managedFields": fields}}
+
+
+def patch(write: Write, change: Callable[[Object], Object]) -> Object:
+    """Read, change and write; ``change`` works on the object in the version of the request.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    old = stored(write.api, write.target)
+    outward = write.api.outward(write.target.kind, write.target.version, decode(encode(old)))
+    new = change(outward)
+    if not isinstance(new.get("metadata"), dict):
+        new["metadata"] = {}
+    obj = inward(write, new)
+    if not obj["metadata"].get("name"):
+        obj["metadata"]["name"] = write.target.name
+    _check_namespace(write, obj["metadata"])
+    return modify(write, old, obj)
+
+
+def apply(write: Write, body: Object) -> Object:
+    """Server-side apply; an object that is not there is created.
+
+    Raises:
+        StatusError: 400, 404 (of a subresource), 409, 422.
+    """
+    target = write.target
+    old = write.api.store.get(target.address)
+    if old is None and target.subresource:
+        raise errors.not_found(target.subject)
+    request = ApplyRequest(
+        kind=target.kind,
+        version=target.version or target.kind.version,
+        old=old,
+        patch=body,
+        manager=write.options.field_manager,
+        force=write.options.force,
+        subresource=target.subresource,
+        time=metadata.timestamp(write.api.clock.now()),
+    )
+    merged = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
+    if old is None:
+        return create(write, merged)
+    return modify(write, old, inward(write, merged))
