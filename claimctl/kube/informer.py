@@ -1,0 +1,223 @@
+"""A local copy of one kind that follows the server: paged list, then watch for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from random import Random
+from typing import Generic
+
+import structlog
+
+from claimctl.kube.client import PAGE, Client
+from claimctl.kube.errors import Gone, KubeError
+from claimctl.kube.index import HasMetadata, Index, Indexer, Key, T, key_of
+from claimctl.kube.retry import Backoff
+from claimctl.kube.watch import WatchEvent
+from claimctl.wire.resources import Resource
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+
+_BACKOFF = Backoff(first=0.8, cap=30.0)
+_HEALTHY_SECONDS = 10.0
+"""A stream that lived this long, or said anything, clears the count of failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """One object came (``old`` is None), changed, or went (``new`` is None).
+
+    The two never have different UIDs: an object that was replaced under its name goes, then
+    comes. Where a watch event reported the deletion, ``old`` is the object as it was at the end.
+
+    Attributes:
+        relist: noticed by a list, not by a watch event; what happened between is unknown.
+    """
+
+    resource: Resource[T]
+    namespace: str
+    name: str
+    old: T | None
+    new: T | None
+    relist: bool
+
+
+class Informer(Generic[T]):
+    """Keeps the objects of a kind as the server last told them.
+
+    Args:
+        namespace: empty follows all namespaces.
+        keep: slims an object on arrival, or drops it by returning None; metadata has to keep
+            name, namespace, uid and resourceVersion. An object that is dropped after it was kept
+            is reported as gone.
+        indexes: by name, what an object is to be found under.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        clock: Clock,
+        *,
+        namespace: str = "",
+        keep: Callable[[T], T | None] | None = None,
+        indexes: Mapping[str, Indexer[T]] | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self.resource = resource
+        self.trouble: KubeError | None = None
+        """Why the copy is not being brought up to date just now; None when it is."""
+        self._client = client
+        self._clock = clock
+        self._namespace = namespace
+        self._keep = keep
+        self._rng = rng or Random()
+        self._index: Index[T] = Index(indexes or {})
+        self._handlers: list[Callable[[Change[T]], None]] = []
+        self._on_connect: list[Callable[[], None]] = []
+        self._synced = asyncio.Event()
+        self._version = ""
+        self._failures = 0
+        self._page_size = PAGE
+
+    @property
+    def synced(self) -> bool:
+        """Whether a whole list has arrived since the start."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Have every change told to ``handler``, after indexes know it. Only before ``run``."""
+        self._handlers.append(handler)
+
+    def on_connect(self, handler: Callable[[], None]) -> None:
+        """Have it told whenever a watch was opened: what the server can do may have changed."""
+        self._on_connect.append(handler)
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        return self._index.get((namespace, name))
+
+    def items(self) -> Iterable[T]:
+        """All objects; not to be iterated across an await."""
+        return self._index.items()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def by_index(self, index: str, value: str) -> tuple[T, ...]:
+        """The objects under ``value``, in the order in which they came there."""
+        return self._index.under(index, value)
+
+    async def run(self) -> None:
+        """Follow the server until cancelled; every KubeError is waited out and tried again.
+
+        A handler that raises ends it: that is a bug, and a copy nobody hears of is worse.
+        """
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Gone as error:
+                # in both its forms, status and ERROR event; of a page token too: then the next
+                # list is asked for in one piece, which no token can cut short
+                self._page_size = PAGE if self._version else 0
+                self._version = ""
+                await self._pause(error)
+            except KubeError as error:
+                await self._pause(error)
+
+    async def _list(self) -> None:
+        seen: set[Key] = set()
+        version = ""
+        pages = self._client.pages(self.resource, self._namespace, limit=self._page_size)
+        async with aclosing(pages):
+            async for page in pages:
+                for item in page.items:
+                    seen.add(key_of(item))
+                    self._arrived(item, relist=True)
+                version = page.resource_version
+        for key in [key for key in self._index.keys() if key not in seen]:  # noqa: SIM118
+            self._went(key, None, relist=True)
+        self._version = version
+        self._page_size = PAGE
+        self._synced.set()
+
+    async def _watch(self) -> None:
+        """One stream to its end; an early end without a word counts as a failure."""
+        began = self._clock.monotonic()
+        stream = self._client.watch(
+            self.resource,
+            self._namespace,
+            resource_version=self._version,
+            timeout_seconds=self._rng.randint(300, 600),
+            opened=self._opened,
+        )
+        async with aclosing(stream):
+            async for event in stream:
+                self._failures = 0
+                self._told(event)
+        if self._clock.monotonic() - began >= _HEALTHY_SECONDS:
+            self._failures = 0
+            return
+        await self._pause(None)
+
+    def _opened(self) -> None:
+        if self.trouble is not None:
+            log.info("watch works again", resource=self.resource.plural)
+        self.trouble = None
+        for handler in self._on_connect:
+            handler()
+
+    async def _pause(self, error: KubeError | None) -> None:
+        self._failures += 1
+        seconds = _BACKOFF.delay(self._failures, self._rng)
+        if error is not None and not isinstance(error, Gone):
+            if self.trouble is None:
+                log.warning("cannot follow", resource=self.resource.plural, error=str(error))
+            self.trouble = error
+        await self._clock.sleep(seconds)
+
+    def _told(self, event: WatchEvent[T]) -> None:
+        if event.object is not None and event.type == "DELETED":
+            self._went(key_of(event.object), event.object, relist=False)
+        elif event.object is not None:
+            self._arrived(event.object, relist=False)
+        self._version = event.resource_version or self._version
+
+    def _arrived(self, item: T, *, relist: bool) -> None:
+        key = key_of(item)
+        old = self._index.get(key)
+        if old is not None and _same(old, item):
+            return
+        kept = self._keep(item) if self._keep is not None else item
+        if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
+            self._went(key, None, relist=relist)
+            old = None
+        if kept is not None:
+            self._index.put(kept)
+            self._tell(Change(self.resource, *key, old, kept, relist))
+
+    def _went(self, key: Key, last: T | None, *, relist: bool) -> None:
+        old = self._index.pop(key)
+        if old is None:
+            return
+        if last is not None and last.metadata.uid == old.metadata.uid:
+            old = (self._keep(last) if self._keep is not None else last) or old
+        self._tell(Change(self.resource, *key, old, None, relist))
+
+    def _tell(self, change: Change[T]) -> None:
+        for handler in self._handlers:
+            handler(change)
+
+
+def _same(one: HasMetadata, other: HasMetadata) -> bool:
+    return (one.metadata.uid, one.metadata.resource_version) == (
+        other.metadata.uid,
+        other.metadata.resource_version,
+    )

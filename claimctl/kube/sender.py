@@ -1,0 +1,102 @@
+"""One request to one answer: deadline, retries, spans and the errors that answers stand for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+
+from claimctl import __version__
+from claimctl.kube.errors import BadAnswer, Conflict, KubeError, RequestTimeout
+from claimctl.kube.errors import from_answer as error_of
+from claimctl.kube.request import Call, attributes
+from claimctl.kube.retry import ONCE, with_retries
+from claimctl.telemetry.face import Metric, Span, Telemetry
+from claimctl.wire.seams import Clock, Response, Transport
+
+_HEADERS = {"accept": "application/json", "user-agent": f"claimctl/{__version__}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Sends calls through a transport.
+
+    Attributes:
+        timeout: deadline of each attempt, in seconds of the running loop.
+        retries: False sends every call once.
+        rng: where the jitter of pauses comes from.
+    """
+
+    transport: Transport
+    clock: Clock
+    telemetry: Telemetry
+    rng: Random
+    timeout: float
+    retries: bool = True
+
+    async def send(self, call: Call) -> bytes:
+        """The body of a good answer, tried as often as the kind of call allows."""
+
+        async def attempt(number: int) -> bytes:
+            return await self._exchange(call, number)
+
+        policy = call.policy if self.retries else ONCE
+        try:
+            return await with_retries(policy, self.clock, self.rng, attempt)
+        except Conflict:
+            self.telemetry.add(Metric.WRITE_CONFLICTS, {"resource": call.plural})
+            raise
+
+    async def _exchange(self, call: Call, number: int) -> bytes:
+        try:
+            async with asyncio.timeout(self.timeout):
+                response = await self.open(call, number)
+                try:
+                    return b"".join([chunk async for chunk in response.body])
+                finally:
+                    await response.close()
+        except TimeoutError as error:
+            raise _late(call, self.timeout) from error
+
+    async def open(self, call: Call, number: int = 0) -> Response:
+        """Send once; an answer that is an error is raised, any other is still to be read."""
+        name = f"{call.method} {call.template}"
+        with self.telemetry.span(name, attributes(call, number), client=True) as span:
+            try:
+                async with asyncio.timeout(self.timeout):
+                    return await self._answer(call, span)
+            except TimeoutError as error:
+                late = _late(call, self.timeout)
+                _failed(span, late)
+                raise late from error
+            except KubeError as error:
+                _failed(span, error)
+                raise
+
+    async def _answer(self, call: Call, span: Span) -> Response:
+        headers = {**_HEADERS, **call.headers}
+        response = await self.transport.send(call.method, call.path, call.query, headers, call.body)
+        span.set(http__response__status_code=response.status)
+        if 200 <= response.status < 300:
+            return response
+        try:
+            body = b"".join([chunk async for chunk in response.body])
+        finally:
+            await response.close()
+        if response.status < 400:
+            raise BadAnswer(
+                call.method,
+                call.path,
+                status=response.status,
+                message=f"redirected to {response.headers.get('location', '?')}: not an API server",
+            )
+        raise error_of(call.method, call.path, response.status, response.headers, body)
+
+
+def _failed(span: Span, error: KubeError) -> None:
+    span.set(error__type=str(error.status) if error.status else type(error).__name__)
+    span.fail(error)
+
+
+def _late(call: Call, seconds: float) -> RequestTimeout:
+    return RequestTimeout(call.method, call.path, message=f"no answer within {seconds:g} s")
