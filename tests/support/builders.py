@@ -1,0 +1,191 @@
+"""Short ways to say Kubernetes objects, for tables of cases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from claimctl.wire.claims import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Reference,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+)
+from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta
+from claimctl.wire.nodes import Node, NodeSpec, NodeStatus, NodeSystemInfo
+from claimctl.wire.pods import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+)
+from claimctl.wire.reservations import (
+    FINALIZER,
+    ClaimReservation,
+    ClaimReservationSpec,
+    ClaimReservationStatus,
+    WorkloadRef,
+)
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+NAMESPACE = "train"
+CLAIM = "slice"
+
+
+def after(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def pod(
+    name: str,
+    *,
+    node: str = "",
+    phase: str = "",
+    running: bool = False,
+    deleting: bool = False,
+    unschedulable_at: datetime | None = None,
+    claim: str = CLAIM,
+) -> Pod:
+    conditions = ()
+    if unschedulable_at is not None:
+        conditions = (
+            Condition(
+                type="PodScheduled",
+                status="False",
+                reason="Unschedulable",
+                last_transition_time=unschedulable_at,
+            ),
+        )
+    state = ContainerState(running=ContainerRunning() if running else None)
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"uid-{name}",
+            deletion_timestamp=NOW if deleting else None,
+        ),
+        spec=PodSpec(
+            node_name=node,
+            resource_claims=(PodResourceClaim(name="c", resource_claim_name=claim),),
+        ),
+        status=PodStatus(
+            phase=phase or ("Running" if running else "Pending"),
+            conditions=conditions,
+            container_statuses=(ContainerStatus(name="c", state=state),) if node else (),
+        ),
+    )
+
+
+def running(name: str, node: str = "node-0", *, deleting: bool = False) -> Pod:
+    return pod(name, node=node, running=True, deleting=deleting)
+
+
+def pending(name: str, *, unschedulable_at: datetime | None = None) -> Pod:
+    return pod(name, unschedulable_at=unschedulable_at)
+
+
+def finished(name: str, node: str = "node-0") -> Pod:
+    return pod(name, node=node, phase="Succeeded")
+
+
+def pod_ref(name: str) -> Reference:
+    return Reference(resource="pods", name=name, uid=f"uid-{name}")
+
+
+def tomb(name: str) -> Reference:
+    return Reference(api_group="claimctl.io", resource="finishedpods", name=name, uid=f"uid-{name}")
+
+
+def deployment_ref(name: str = "train", uid: str = "uid-train") -> Reference:
+    return Reference(api_group="apps", resource="deployments", name=name, uid=uid)
+
+
+def allocation(*, shared: bool = False, node: str = "node-0") -> AllocationResult:
+    rule = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
+    return AllocationResult(
+        devices=DeviceAllocationResult(
+            results=(
+                DeviceRequestAllocationResult(
+                    request="gpu", driver="gpu.example.com", pool=node, device="gpu-0"
+                ),
+            )
+        ),
+        node_selector=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(rule,)),)),
+        reserved_for_any_pod=shared,
+    )
+
+
+def claim(
+    *reserved_for: Reference,
+    allocated: bool = True,
+    shared: bool = False,
+    made_for: Reference | None = None,
+    deleting: bool = False,
+    finalizer: bool = True,
+    version: str = "10",
+) -> ResourceClaim:
+    protected = ("resource.kubernetes.io/delete-protection",) if finalizer else ()
+    return ResourceClaim(
+        metadata=ManagedObjectMeta(
+            name=CLAIM,
+            namespace=NAMESPACE,
+            uid="uid-slice",
+            resource_version=version,
+            finalizers=protected,
+            deletion_timestamp=NOW if deleting else None,
+        ),
+        spec=ResourceClaimSpec(reserved_for=made_for),
+        status=ResourceClaimStatus(
+            allocation=allocation(shared=shared) if allocated else None,
+            reserved_for=reserved_for,
+        ),
+    )
+
+
+def reservation(
+    name: str = "train-slice",
+    *,
+    workload: str = "train",
+    kind: str = "Deployment",
+    deleting: bool = False,
+    status: ClaimReservationStatus | None = None,
+    annotations: dict[str, str] | None = None,
+    **spec: object,
+) -> ClaimReservation:
+    group = "batch" if kind == "Job" else "apps"
+    base = ClaimReservationSpec(
+        resource_claim_name=CLAIM,
+        workload_ref=WorkloadRef(api_group=group, kind=kind, name=workload),
+    )
+    return ClaimReservation(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"uid-{name}",
+            resource_version="5",
+            generation=1,
+            finalizers=(FINALIZER,),
+            deletion_timestamp=NOW if deleting else None,
+            annotations=annotations,
+        ),
+        spec=replace(base, **spec),
+        status=status or ClaimReservationStatus(),
+    )
+
+
+def node(name: str = "node-0", *, cordoned: bool = False, boot: str = "boot-1") -> Node:
+    return Node(
+        metadata=ObjectMeta(name=name),
+        spec=NodeSpec(unschedulable=cordoned),
+        status=NodeStatus(node_info=NodeSystemInfo(boot_id=boot)),
+    )

@@ -1,0 +1,197 @@
+"""One claim on a stage: decisions are made and carried out without any server.
+
+The stage keeps the objects, applies each write as the API server would, and takes note of it,
+so that a test reads as: this is there, that happens, these writes follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from claimctl.reservation.consumers import is_consumer
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import (
+    ClearReleaseRequest,
+    ConfirmPods,
+    ConfirmWorkload,
+    CreateClaim,
+    Decision,
+    DeleteClaim,
+    ListLivePods,
+    RemoveClaimFinalizer,
+    SetFinalizer,
+    Write,
+    WriteList,
+    WriteStatus,
+)
+from claimctl.reservation.snapshot import Evidence, Held, LiveList, Memory, Rules, Snapshot
+from claimctl.reservation.workloads import WorkloadState
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import FINALIZER, ClaimReservation, ForceDeletedPod
+from tests.support.builders import CLAIM, NAMESPACE, NOW
+
+
+@dataclass
+class Stage:
+    claim: ResourceClaim | None
+    reservations: dict[str, tuple[ClaimReservation, WorkloadState]]
+    pods: dict[str, Pod] = field(default_factory=dict)
+    unseen_pods: dict[str, Pod] = field(default_factory=dict)
+    """On the server already, but not in the caches."""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    ghosts: dict[str, tuple[ForceDeletedPod, float]] = field(default_factory=dict)
+    """With the monotonic time of their first sight."""
+    rules: Rules = Rules()
+    frozen: bool = False
+    template_missing: bool = False
+    watched_since_before_allocation: bool = True
+    repeated_writes: int = 0
+    time: float = 0.0
+    writes: list[Write] = field(default_factory=list)
+    _version_seen: tuple[str, float] = ("", 0.0)
+    _deleting_seen: float | None = None
+    _dead_seen: dict[str, float] = field(default_factory=dict)
+    _status_written: dict[str, float] = field(default_factory=dict)
+
+    def snapshot(self, evidence: Evidence = Evidence()) -> Snapshot:
+        return Snapshot(
+            now=NOW + timedelta(seconds=self.time),
+            namespace=NAMESPACE,
+            name=CLAIM,
+            claim=self.claim,
+            reservations=tuple(Held(r, w) for r, w in self.reservations.values()),
+            pods=tuple(self.pods.values()),
+            ghosts=tuple(ghost for ghost, _ in self.ghosts.values()),
+            nodes=self.nodes,
+            frozen=self.frozen,
+            template_missing=self.template_missing,
+            rules=self.rules,
+            evidence=evidence,
+            memory=self._memory(),
+        )
+
+    def _memory(self) -> Memory:
+        if self.claim is not None:
+            version = self.claim.metadata.resource_version
+            if version != self._version_seen[0]:
+                self._version_seen = (version, self.time)
+            if self.claim.metadata.deleting and self._deleting_seen is None:
+                self._deleting_seen = self.time
+            for reference in self.claim.status.reserved_for:
+                known = self.pods.get(reference.uid)
+                if known is None or not is_consumer(known):
+                    self._dead_seen.setdefault(reference.uid, self.time)
+        return Memory(
+            version_age=self.time - self._version_seen[1],
+            deleting_age=0.0 if self._deleting_seen is None else self.time - self._deleting_seen,
+            blind_age=None if self.watched_since_before_allocation else self.time,
+            ghost_age={uid: self.time - since for uid, (_, since) in self.ghosts.items()},
+            dead_age={uid: self.time - since for uid, since in self._dead_seen.items()},
+            status_age={name: self.time - at for name, at in self._status_written.items()},
+            repeated_writes=self.repeated_writes,
+        )
+
+    def decide(self) -> Decision:
+        """Decide with all evidence that the decision asks for."""
+        evidence = Evidence()
+        for _ in range(5):
+            decision = decide(self.snapshot(evidence))
+            if not decision.needs:
+                return decision
+            for need in decision.needs:
+                evidence = self._answer(evidence, need)
+        raise AssertionError(f"asks for ever: {decision.needs}")
+
+    def _answer(
+        self, evidence: Evidence, need: ConfirmPods | ConfirmWorkload | ListLivePods
+    ) -> Evidence:
+        everything = self.pods | self.unseen_pods
+        if isinstance(need, ListLivePods):
+            live = LiveList(
+                need.claim_version,
+                tuple(everything.values()),
+                frozenset(everything),
+                need.settled,
+            )
+            return Evidence(evidence.gone_pods, evidence.present_pods, live=live)
+        assert isinstance(need, ConfirmPods)
+        asked = frozenset(reference.uid for reference in need.references)
+        present = asked & everything.keys()
+        return Evidence(
+            evidence.gone_pods | (asked - present),
+            evidence.present_pods | present,
+            live=evidence.live,
+        )
+
+    def settle(self, *, seconds: float = 0.0, limit: int = 30) -> list[Write]:
+        """Decide and write until nothing is left to do within ``seconds``; the claim's writes."""
+        end, done = self.time + seconds, len(self.writes)
+        for _ in range(limit):
+            decision = self.decide()
+            if decision.write is not None:
+                self.apply(decision.write)
+                continue
+            if decision.after is None or self.time + decision.after > end:
+                self.time = end
+                return [w for w in self.writes[done:] if not isinstance(w, WriteStatus)]
+            self.time += max(decision.after, 0.01)
+        raise AssertionError(f"never settles: {self.writes[-4:]}")
+
+    def apply(self, write: Write) -> None:
+        self.writes.append(write)
+        match write:
+            case WriteList():
+                self._write_list(write)
+            case RemoveClaimFinalizer():
+                self._change_claim(finalizers=())
+            case WriteStatus():
+                held = self.reservations[write.reservation.metadata.name]
+                self._status_written[write.reservation.metadata.name] = self.time
+                self._keep(replace(held[0], status=write.status))
+            case SetFinalizer() | ClearReleaseRequest():
+                self._change_reservation(write)
+            case DeleteClaim() | CreateClaim():
+                pass
+
+    def _change_reservation(self, write: SetFinalizer | ClearReleaseRequest) -> None:
+        held = self.reservations[write.reservation.metadata.name][0]
+        if isinstance(write, ClearReleaseRequest):
+            self._keep(replace(held, metadata=replace(held.metadata, annotations=None)))
+            return
+        finalizers = (FINALIZER,) if write.present else ()
+        self._keep(replace(held, metadata=replace(held.metadata, finalizers=finalizers)))
+        if held.metadata.deleting and not write.present:
+            del self.reservations[held.metadata.name]
+
+    def _keep(self, changed: ClaimReservation) -> None:
+        name = changed.metadata.name
+        self.reservations[name] = (changed, self.reservations[name][1])
+
+    def _write_list(self, write: WriteList) -> None:
+        assert self.claim is not None
+        assert write.resource_version == self.claim.metadata.resource_version
+        allocation = None if write.deallocate else self.claim.status.allocation
+        assert allocation is not None or not write.reserved_for
+        assert len(write.reserved_for) <= 256
+        status = replace(self.claim.status, allocation=allocation, reserved_for=write.reserved_for)
+        assert status != self.claim.status, "a write without effect"
+        self.claim = replace(self.claim, status=status)
+        self._change_claim()
+
+    def _change_claim(self, **changes: object) -> None:
+        assert self.claim is not None
+        version = str(int(self.claim.metadata.resource_version) + 1)
+        meta = replace(self.claim.metadata, resource_version=version, **changes)
+        self.claim = replace(self.claim, metadata=meta)
+
+    def put(self, *pods: Pod) -> None:
+        self.pods |= {pod.metadata.uid: pod for pod in pods}
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            del self.pods[f"uid-{name}"]
