@@ -1,0 +1,69 @@
+# Every chore of the project. `make help` lists them; all of them work from a fresh clone.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
+
+# The interpreter: PYTHON=... if given, the one the .venv was made with, else the first that will do.
+ifneq ($(origin PYTHON), undefined)
+ifneq ($(shell $(PYTHON) $(VERSION_OF)), $(shell $(BIN)/python $(VERSION_OF) 2>/dev/null))
+$(STAMP): another-python
+endif
+else ifneq ($(wildcard $(STAMP)),)
+PYTHON := $(BIN)/python
+else
+PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+	echo $$python && break; done)
+endif
+
+.PHONY: another-python help venv demo test check fix bench conformance generate lock
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | sort | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
+
+venv: $(STAMP) ## make .venv with the locked dependencies and the project in it
+
+$(STAMP): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "claimctl needs Python 3.11 or newer: install it, or name it: make PYTHON=/path/to/python" >&2; \
+		exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "claimctl needs Python 3.11 or newer")'
+	@if [ "$$($(BIN)/python $(VERSION_OF) 2>/dev/null)" != "$$($(PYTHON) $(VERSION_OF))" ]; then \
+		$(PYTHON) -m venv --clear $(VENV); fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## the whole story on an embedded cluster (ARGS="--dialect hold ...")
+	$(BIN)/claimctl demo $(ARGS)
+
+test: $(STAMP) ## unit and end-to-end tests (ARGS="-k name ...")
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP) ## look, change nothing: format, lint, types, imports, generated files, wheel
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m claimctl.api --check
+	$(BIN)/python -m pytest -q tests/unit/packaging
+
+fix: $(STAMP) generate ## what check complains about and a machine can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+generate: $(STAMP) ## write crds/ from the models
+	$(BIN)/python -m claimctl.api
+
+bench: $(STAMP) ## measure memory and time
+	$(BIN)/python -m tests.bench $(ARGS)
+
+conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
+	$(BIN)/python -m tests.conformance $(ARGS)
+
+lock: $(STAMP) ## pin the newest allowed dependencies in requirements.lock (needs uv)
+	uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --all-extras \
+		--no-header --output-file requirements.lock pyproject.toml

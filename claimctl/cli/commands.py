@@ -1,0 +1,31 @@
+"""The table of commands: what ``claimctl --help`` lists, without importing any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    help: str
+
+    @property
+    def module(self) -> str:
+        """The module that has the function ``command``."""
+        return "claimctl.cli." + self.name.replace("-", "_")
+
+
+COMMANDS = (
+    Entry("get", "List claims, their state and their holders."),
+    Entry("explain", "Say who holds a claim and why."),
+    Entry("release", "Release a claim by hand."),
+    Entry("downgrade-prepare", "Turn workload references into pod references."),
+    Entry("controller", "Run the controller."),
+    Entry("embedded", "Serve an embedded cluster."),
+    Entry("demo", "Show the whole story on an embedded cluster."),
+    Entry("version", "Print the version."),
+    Entry("completion", "Print a shell's completion script."),
+)
+
+BY_NAME = {entry.name: entry for entry in COMMANDS}

@@ -1,0 +1,96 @@
+"""The one place where trouble becomes one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TextIO
+
+import typer
+
+DEBUG_VARIABLE = "CLAIMCTL_DEBUG"
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    """The cluster or a request failed, or leadership was lost."""
+    USAGE = 2
+    """Bad input: a flag, a file, the kubeconfig."""
+    FINDINGS = 3
+    """The command did its work and found something to act on."""
+    INTERRUPTED = 130
+
+
+class UsageError(Exception):
+    """Bad input; one line that names the flag or field, what was expected and what to do."""
+
+
+class CommandFailed(Exception):
+    """The command could not do its work; one line."""
+
+
+def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
+    """Run a command and return its exit code; whatever it raises becomes one line on stderr."""
+    err = stderr if stderr is not None else sys.stderr
+    try:
+        code = run()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        _drop_stdout()
+        return ExitCode.FAILED
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else ExitCode.FAILED
+    except Exception as error:
+        return _report(error, err)
+    return int(code) if isinstance(code, int) else ExitCode.OK
+
+
+def _report(error: Exception, err: TextIO) -> int:
+    code, line = classify(error)
+    if debugging():
+        traceback.print_exception(error, file=err)
+    print(f"error: {line}", file=err)
+    return code
+
+
+def classify(error: Exception) -> tuple[ExitCode, str]:
+    """The exit code of an error and the line that is printed for it."""
+    from claimctl.kube.errors import ConfigError, KubeError
+
+    match error:
+        case typer.BadParameter() | typer.TyperException():
+            return ExitCode.USAGE, _usage_line(error)
+        case UsageError() | ConfigError():
+            return ExitCode.USAGE, one_line(str(error))
+        case KubeError() | CommandFailed():
+            return ExitCode.FAILED, one_line(str(error))
+        case typer.Abort():
+            return ExitCode.FAILED, "aborted"
+    text = one_line(f"{type(error).__name__}: {error}")
+    return ExitCode.FAILED, f"unexpected {text} (run again with --debug for the traceback)"
+
+
+def _usage_line(error: typer.TyperException) -> str:
+    """The message and where help is; the context of the error knows which command it was."""
+    context = getattr(error, "ctx", None)
+    message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".?")
+    return f"{message} (see '{context.command_path} --help')" if context is not None else message
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def debugging() -> bool:
+    return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+
+
+def _drop_stdout() -> None:
+    """Give the interpreter something that it can flush at its end: the reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

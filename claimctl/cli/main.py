@@ -1,0 +1,93 @@
+"""The entry point of ``claimctl`` and, as ``kubectl-claim``, of ``kubectl claim``."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+from claimctl.cli.commands import BY_NAME, COMMANDS, Entry
+from claimctl.cli.completion import VARIABLE
+from claimctl.cli.errors import DEBUG_VARIABLE, guarded
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """A group whose commands are placeholders with a name and a help, until one is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        entry = BY_NAME.get(args[0])
+        if entry is not None:
+            self.add_command(load(entry), entry.name)
+        return super().resolve_command(ctx, args)
+
+
+def load(entry: Entry) -> Any:
+    """Import a command's module and make a click command of its function ``command``."""
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    function = importlib.import_module(entry.module).command
+    single.command(entry.name, context_settings=SETTINGS)(function)
+    return typer.main.get_command(single)
+
+
+def _placeholder() -> None:
+    raise NotImplementedError
+
+
+def _root(
+    debug: Annotated[
+        bool, typer.Option("--debug", help=f"Print tracebacks; so does {DEBUG_VARIABLE}=1.")
+    ] = False,
+) -> None:
+    """Reserve DRA claims for workloads, and give them back when the workloads have ended."""
+    if debug:
+        os.environ[DEBUG_VARIABLE] = "1"
+
+
+def build() -> Callable[..., object]:
+    """The command line as one callable, nothing of the commands imported."""
+    app = typer.Typer(
+        cls=LazyGroup, add_completion=False, rich_markup_mode=None, context_settings=SETTINGS
+    )
+    app.callback()(_root)
+    for entry in COMMANDS:
+        app.command(entry.name, help=entry.help)(_placeholder)
+    return typer.main.get_command(app)
+
+
+def run(arguments: Sequence[str], program: str = "claimctl") -> int:
+    """Run one command line and return its exit code; no arguments mean ``--help``."""
+    if VARIABLE in os.environ:
+        _teach_shells()
+    return guarded(
+        lambda: build()(
+            args=list(arguments) or ["--help"],
+            prog_name=program,
+            complete_var=VARIABLE,
+            standalone_mode=False,
+        )
+    )
+
+
+def _teach_shells() -> None:
+    """What ``add_completion`` would do, without its two flags: ``completion`` is a command."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+
+
+def main() -> None:
+    program = PurePath(sys.argv[0]).name
+    sys.exit(run(sys.argv[1:], program.replace("kubectl-", "kubectl ")))
+
+
+if __name__ == "__main__":
+    main()

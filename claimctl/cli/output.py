@@ -1,0 +1,120 @@
+"""Printing: tables for people, JSON and YAML for programs, names for pipes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TextIO
+
+from claimctl.cli.options import Output, Structured
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table; ``wide`` ones are shown by ``-o wide`` only."""
+
+    title: str
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of as many cells as there are columns; ``names`` are what ``-o name`` prints."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...] = ()
+    empty: str = "No resources found."
+
+
+def render(output: Output | Structured, table: Table, document: Document) -> None:
+    """Print the table or the document, as ``output`` says, on stdout.
+
+    ``document`` must have ``apiVersion`` and ``kind``: it is read by programs.
+    """
+    match output.value:
+        case "json":
+            print_json(document)
+        case "yaml":
+            print_yaml(document)
+        case "name":
+            print_names(table.names)
+        case form:
+            print_table(table, wide=form == "wide")
+
+
+def print_json(document: Document, out: TextIO | None = None) -> None:
+    print(json.dumps(document, indent=2, ensure_ascii=False), file=out or sys.stdout)
+
+
+def print_yaml(document: Document | Sequence[Document], out: TextIO | None = None) -> None:
+    """Print one document, or several with ``---`` between them."""
+    import yaml
+
+    documents = document if isinstance(document, Sequence) else [document]
+    text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+    print(text, end="", file=out or sys.stdout)
+
+
+def print_names(names: Sequence[str], out: TextIO | None = None) -> None:
+    for name in names:
+        print(name, file=out or sys.stdout)
+
+
+def print_table(table: Table, *, wide: bool = False, out: TextIO | None = None) -> None:
+    """Print aligned columns as kubectl does; on a terminal with a highlighted head."""
+    target = out or sys.stdout
+    if not table.rows:
+        print(table.empty, file=sys.stderr)
+        return
+    shown = [index for index, column in enumerate(table.columns) if wide or not column.wide]
+    head = [table.columns[index].title for index in shown]
+    rows = [[row[index] or "<none>" for index in shown] for row in table.rows]
+    if target.isatty():
+        _print_rich(head, rows, target)
+    else:
+        _print_plain([head, *rows], target)
+
+
+def _print_plain(lines: Sequence[Sequence[str]], out: TextIO) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("   ".join(cells).rstrip(), file=out)
+
+
+def _print_rich(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for title in head:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(file=out).print(table)
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """How long ago, in the one or two largest units, as kubectl prints ages."""
+    if since is None:
+        return "<unknown>"
+    return duration((now - since).total_seconds())
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them: 90s, 12m, 5h, 3d."""
+    whole = max(0, int(seconds))
+    if whole < 120:
+        return f"{whole}s"
+    if whole < 2 * 3600:
+        return f"{whole // 60}m"
+    if whole < 2 * 86400:
+        return f"{whole // 3600}h"
+    return f"{whole // 86400}d"
