@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from claimctl.embedded import deleting, patching, subresources, writing
+from claimctl.embedded import custom_scale, deleting, patching, subresources, writing
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.hooks import Hooks
 from claimctl.embedded.kinds import Kind, Kinds
@@ -83,8 +83,9 @@ class Api:
     ) -> Object:
         """Raises StatusError 404."""
         target = Target(kind, ns, name, subresource, version)
-        if subresource == "scale" and not kind.custom:
-            return subresources.get_scale(self, target)
+        if subresource == "scale":
+            get = custom_scale.get_scale if kind.custom else subresources.get_scale
+            return get(self, target)
         return self.outward(kind, version, stored(self, target))
 
     def get_at(self, target: Target, resource_version: str) -> Object:
@@ -140,8 +141,9 @@ class Api:
     ) -> Object:
         """Raises StatusError 400, 404, 409, 422."""
         write = self._write(actor, Target(kind, ns, name, subresource), "update", options)
-        if subresource == "scale" and not kind.custom:
-            return subresources.put_scale(write, obj)
+        if subresource == "scale":
+            put = custom_scale.put_scale if kind.custom else subresources.put_scale
+            return put(write, obj)
         return self._answer(write, writing.update(write, obj))
 
     def patch(  # noqa: PLR0913 - the address of an object, the patch and the options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from claimctl.embedded import subresources, writing
+from claimctl.embedded import custom_scale, subresources, writing
 from claimctl.embedded.errors import bad_request
 from claimctl.embedded.patches import PatchError, json_patch, merge, refused
 from claimctl.embedded.strategic import strategic_merge
@@ -24,7 +24,10 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
     if patch_type == "apply":
         return write.api.outward(target.kind, target.version, writing.apply(write, body))
     change = _change(patch_type, body)
-    if target.subresource == "scale" and not target.kind.custom:
+    if target.subresource == "scale":
+        if target.kind.custom:
+            scale = custom_scale.get_scale(write.api, target)
+            return custom_scale.put_scale(write, change(scale))
         scale = subresources.get_scale(write.api, target)
         return subresources.put_scale(write, change(scale))
     return write.api.outward(target.kind, target.version, writing.patch(write, change))
