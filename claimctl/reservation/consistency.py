@@ -59,10 +59,17 @@ class _Draft:
         self.unknown: list[Reference] = []
         self.dangling: list[Reference] = []
         self.waits: list[float] = []
-        listed = {reference.uid for reference in snapshot.references}
-        self.held = any(
-            uid in listed or not snapshot.frozen for uid in wishes.keep if uid not in wishes.drop
-        )
+        self.held = self._has_holder()
+
+    def _has_holder(self) -> bool:
+        """Whether a workload reference stands in the list or can be put there in this write."""
+        listed = {reference.uid for reference in self.snapshot.references}
+        if listed & self.wishes.keep.keys():
+            return True
+        if not self.wishes.keep or self.snapshot.frozen or not _may_add(self.snapshot):
+            return False
+        folds = self.snapshot.shared and any(map(is_pod, self.snapshot.references))
+        return len(listed) < LIMIT or folds
 
     def take(self, reference: Reference) -> None:
         if is_pod(reference):
@@ -142,12 +149,11 @@ class _Draft:
 
 def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: Wishes) -> ListPlan:
     """The list an allocated claim should have. The API forbids additions while it is deleted."""
-    assert snapshot.claim is not None
     draft = _Draft(snapshot, consumers, wishes)
     for reference in snapshot.references:
         draft.take(reference)
     missing = [ref for ref in draft.additions() if ref.uid not in draft.entries]
-    if snapshot.claim.metadata.deleting or not snapshot.allocated:
+    if not _may_add(snapshot):
         missing = []
     room = max(LIMIT - len(draft.entries), 0)
     draft.entries |= {reference.uid: reference for reference in missing[:room]}
@@ -158,4 +164,11 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: Wishes) ->
         dangling=tuple(draft.dangling),
         full=len(missing) > room,
         look_again=min(draft.waits, default=None),
+    )
+
+
+def _may_add(snapshot: Snapshot) -> bool:
+    """The API refuses new entries beside no allocation and once the claim is being deleted."""
+    return (
+        snapshot.claim is not None and snapshot.allocated and not snapshot.claim.metadata.deleting
     )

@@ -56,7 +56,7 @@ def pod(
     unschedulable_at: datetime | None = None,
     claim: str = CLAIM,
 ) -> Pod:
-    conditions = ()
+    conditions: tuple[Condition, ...] = ()
     if unschedulable_at is not None:
         conditions = (
             Condition(

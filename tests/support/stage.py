@@ -46,7 +46,7 @@ class Stage:
     nodes: dict[str, Node] = field(default_factory=dict)
     ghosts: dict[str, tuple[ForceDeletedPod, float]] = field(default_factory=dict)
     """With the monotonic time of their first sight."""
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     frozen: bool = False
     template_missing: bool = False
     watched_since_before_allocation: bool = True
@@ -58,7 +58,7 @@ class Stage:
     _dead_seen: dict[str, float] = field(default_factory=dict)
     _status_written: dict[str, float] = field(default_factory=dict)
 
-    def snapshot(self, evidence: Evidence = Evidence()) -> Snapshot:
+    def snapshot(self, evidence: Evidence | None = None) -> Snapshot:
         return Snapshot(
             now=NOW + timedelta(seconds=self.time),
             namespace=NAMESPACE,
@@ -71,7 +71,7 @@ class Stage:
             frozen=self.frozen,
             template_missing=self.template_missing,
             rules=self.rules,
-            evidence=evidence,
+            evidence=evidence or Evidence(),
             memory=self._memory(),
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
@@ -56,7 +58,7 @@ def stage(
     return Stage(on, {made.metadata.name: (made, workload)}, rules=rules, nodes={"node-0": node()})
 
 
-def lists(writes: list[object]) -> list[tuple[tuple[Reference, ...], bool]]:
+def lists(writes: Sequence[object]) -> list[tuple[tuple[Reference, ...], bool]]:
     return [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
 
 

@@ -1,0 +1,144 @@
+"""What holds for the list of any claim, whatever pods and entries there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claimctl.reservation.consistency import Wishes, consistent_list
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.reservation.snapshot import Evidence, Memory, Rules, Snapshot
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from tests.support.builders import (
+    NOW,
+    claim,
+    deployment_ref,
+    finished,
+    pending,
+    pod,
+    pod_ref,
+    running,
+    tomb,
+)
+
+FOREIGN = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+OURS, OLD = deployment_ref(), deployment_ref(uid="uid-old")
+NAMES = [f"p{i}" for i in range(6)]
+PODS: list[Callable[[str], Pod]] = [
+    lambda name: running(name),
+    lambda name: pending(name),
+    lambda name: finished(name),
+    lambda name: pod(name, deleting=True),
+]
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> tuple[Snapshot, Wishes]:
+    pods: list[Pod] = [
+        draw(st.sampled_from(PODS))(name)
+        for name in draw(st.lists(st.sampled_from(NAMES), unique=True))
+    ]
+    entries = draw(
+        st.lists(
+            st.sampled_from(
+                [OURS, OLD, FOREIGN, *map(pod_ref, NAMES), *map(tomb, NAMES)]
+                + [pod_ref(f"x{i}") for i in range(3)]
+            ),
+            unique_by=lambda reference: reference.uid,
+        )
+    )
+    filler = [pod_ref(f"f{i}") for i in range(draw(st.sampled_from([0, 0, 0, 250])))]
+    filled = [running(reference.name) for reference in filler]
+    entries = draw(st.permutations(entries))[: LIMIT - len(filler)]
+    existing = {p.metadata.uid for p in (*pods, *filled)}
+    asked = frozenset(reference.uid for reference in entries) - existing
+    snapshot = Snapshot(
+        now=NOW,
+        namespace="train",
+        name="slice",
+        claim=claim(
+            *entries,
+            *filler,
+            shared=draw(st.booleans()),
+            deleting=draw(st.booleans()),
+            allocated=True,
+        ),
+        pods=(*pods, *filled),
+        frozen=draw(st.booleans()),
+        rules=Rules(kcm_cleans_mixed_lists=draw(st.booleans())),
+        evidence=Evidence(gone_pods=draw(st.sampled_from([frozenset(), asked]))),
+        memory=Memory(dead_age={uid: draw(st.sampled_from([0.0, 60.0])) for uid in asked}),
+    )
+    keep = draw(st.sampled_from([{}, {OURS.uid: OURS}]))
+    drop = draw(st.sampled_from([frozenset(), frozenset({OLD.uid})]))
+    return snapshot, Wishes(keep, drop, frozenset({OURS.uid, OLD.uid}))
+
+
+@given(snapshots())
+def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, Wishes]) -> None:
+    snapshot, wishes = given_
+    planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
+    uids = [reference.uid for reference in planned]
+    before = {reference.uid for reference in snapshot.references}
+    assert len(uids) == len(set(uids)) <= LIMIT
+    assert snapshot.claim is not None
+    if snapshot.claim.metadata.deleting:
+        assert set(uids) <= before
+
+
+@given(snapshots())
+def test_only_what_is_proven_dead_or_released_is_removed(given_: tuple[Snapshot, Wishes]) -> None:
+    snapshot, wishes = given_
+    planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
+    pods, kept = Consumers.of(snapshot.pods), {reference.uid for reference in planned}
+    folded = snapshot.shared and not snapshot.frozen and OURS.uid in kept
+    for reference in snapshot.references:
+        if reference.uid in kept:
+            continue
+        if is_workload(reference):
+            assert reference.uid in wishes.drop
+        elif is_tombstone(reference) or not folded:
+            assert reference.uid in snapshot.evidence.gone_pods | pods.dropped.keys()
+
+
+@given(snapshots())
+def test_a_live_pod_is_never_a_tombstone_and_a_listed_one_stays(
+    given_: tuple[Snapshot, Wishes],
+) -> None:
+    snapshot, wishes = given_
+    planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
+    pods = Consumers.of(snapshot.pods)
+    listed = {reference.uid: reference for reference in planned}
+    for uid in pods.bound:
+        assert uid not in listed or is_pod(listed[uid])
+    if not snapshot.shared:
+        before = {reference.uid for reference in snapshot.references if is_pod(reference)}
+        assert before & (pods.bound.keys() | pods.pending.keys()) <= listed.keys()
+
+
+@given(snapshots())
+def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, Wishes]) -> None:
+    snapshot, wishes = given_
+    assert snapshot.claim is not None
+    first = consistent_list(snapshot, snapshot.consumers(), wishes)
+    again = Snapshot(
+        now=NOW,
+        namespace="train",
+        name="slice",
+        claim=claim(
+            *first.reserved_for,
+            shared=snapshot.shared,
+            deleting=snapshot.claim.metadata.deleting,
+        ),
+        pods=snapshot.pods,
+        frozen=snapshot.frozen,
+        rules=snapshot.rules,
+        evidence=snapshot.evidence,
+        memory=snapshot.memory,
+    )
+    second = consistent_list(again, again.consumers(), wishes)
+    assert second.reserved_for == first.reserved_for

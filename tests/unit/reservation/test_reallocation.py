@@ -1,0 +1,115 @@
+"""Which allocations pods can still reach."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.reservation.reallocation import reachable, stuck_since
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import (
+    Device,
+    DeviceTaint,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Node, NodeSpec, Taint
+from tests.support.builders import NOW, after, allocation, claim, node, pending, running
+
+NODE = node()
+LABELLED = Node(metadata=ObjectMeta(name="x", labels={"zone": "a", "gen": "3"}))
+
+
+def seen(
+    *nodes: Node, slices: tuple[ResourceSlice, ...] = (), pods: tuple[object, ...] = ()
+) -> Snapshot:
+    return Snapshot(
+        now=NOW,
+        namespace="train",
+        name="slice",
+        claim=claim(),
+        nodes={n.metadata.name: n for n in nodes},
+        slices=slices,
+        pods=pods,  # type: ignore[arg-type]  # builders give pods; object keeps the table short
+    )
+
+
+def pool(*devices: Device, generation: int = 1, count: int = 1) -> ResourceSlice:
+    return ResourceSlice(
+        spec=ResourceSliceSpec(
+            driver="gpu.example.com",
+            pool=ResourcePool(name="node-0", generation=generation, resource_slice_count=count),
+            devices=devices,
+        )
+    )
+
+
+GOOD = Device(name="gpu-0")
+TAINTED = Device(name="gpu-0", taints=(DeviceTaint(key="broken", effect="NoSchedule"),))
+
+
+def tainted(key: str, effect: str = "NoSchedule") -> Node:
+    return replace(NODE, spec=NodeSpec(taints=(Taint(key=key, effect=effect),)))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"),
+    [
+        (seen(NODE), True),
+        (seen(), False),
+        (seen(node("node-1")), False),
+        (seen(node(cordoned=True)), False),
+        (seen(tainted("node.kubernetes.io/unreachable")), False),
+        (seen(tainted("example.com/team")), True),
+        (seen(tainted("node.kubernetes.io/unreachable", "PreferNoSchedule")), True),
+        (seen(NODE, slices=(pool(GOOD),)), True),
+        (seen(NODE, slices=(pool(TAINTED),)), False),
+        (seen(NODE, slices=(pool(Device(name="gpu-1")),)), False),
+        (seen(NODE, slices=(pool(GOOD), pool(Device(name="gpu-1"), generation=2))), False),
+        (seen(NODE, slices=(pool(Device(name="gpu-1"), count=2),)), True),
+        (seen(NODE, slices=(replace(pool(GOOD), spec=ResourceSliceSpec(driver="d")),)), True),
+    ],
+)
+def test_an_allocation_is_reachable(snapshot: Snapshot, expected: bool) -> None:
+    assert reachable(allocation(), snapshot) is expected
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "expected"),
+    [
+        ("zone", "In", ("a", "b"), True),
+        ("zone", "NotIn", ("a",), False),
+        ("rack", "NotIn", ("a",), True),
+        ("zone", "Exists", (), True),
+        ("rack", "Exists", (), False),
+        ("rack", "DoesNotExist", (), True),
+        ("gen", "Gt", ("2",), True),
+        ("gen", "Lt", ("2",), False),
+        ("zone", "Gt", ("2",), False),
+        ("zone", "Unheard", (), True),
+    ],
+)
+def test_a_node_selector_matches(
+    key: str, operator: str, values: tuple[str, ...], expected: bool
+) -> None:
+    rule = NodeSelectorRequirement(key=key, operator=operator, values=values)
+    selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(rule,)),))
+    chosen = replace(allocation(), node_selector=selector)
+    assert reachable(chosen, seen(LABELLED)) is expected
+
+
+def test_pods_are_stuck_only_while_unschedulable_and_nobody_uses_the_claim() -> None:
+    waiting = pending("a", unschedulable_at=after(5))
+
+    def since(*pods: object) -> object:
+        snapshot = seen(node(cordoned=True), pods=pods)
+        return stuck_since(snapshot, snapshot.consumers())
+
+    assert since(waiting) == after(5)
+    assert since(waiting, running("b")) is None
+    assert since(pending("a")) is None

@@ -1,0 +1,97 @@
+"""Whether a workload wants pods, may want some later, or has ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, named_claims, observe
+from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
+from claimctl.wire.workloads import (
+    Deployment,
+    Job,
+    JobSpec,
+    JobStatus,
+    ReplicaSet,
+    ScalableSpec,
+    StatefulSet,
+    Workload,
+)
+
+TEMPLATE = PodTemplateSpec(
+    spec=PodSpec(
+        resource_claims=(
+            PodResourceClaim(name="c", resource_claim_name="slice"),
+            PodResourceClaim(name="d", resource_claim_name="slice"),
+            PodResourceClaim(name="e", resource_claim_template_name="generated"),
+            PodResourceClaim(name="f", resource_claim_name="other"),
+        )
+    )
+)
+META = ObjectMeta(name="w", uid="u")
+
+
+def scaled(replicas: int | None) -> ScalableSpec:
+    return ScalableSpec(replicas=replicas, template=TEMPLATE)
+
+
+def job(*conditions: str, parallelism: int | None = None, suspend: bool = False) -> Job:
+    return Job(
+        metadata=META,
+        spec=JobSpec(parallelism=parallelism, suspend=suspend, template=TEMPLATE),
+        status=JobStatus(
+            conditions=tuple(Condition(type=type_, status="True") for type_ in conditions)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "life", "wants"),
+    [
+        (Deployment(metadata=META, spec=scaled(None)), Life.ACTIVE, 1),
+        (Deployment(metadata=META, spec=scaled(600)), Life.ACTIVE, 600),
+        (Deployment(metadata=META, spec=scaled(0)), Life.IDLE, 0),
+        (StatefulSet(metadata=META, spec=scaled(0)), Life.IDLE, 0),
+        (job(), Life.ACTIVE, 1),
+        (job(parallelism=4), Life.ACTIVE, 4),
+        (job(parallelism=4, suspend=True), Life.IDLE, 0),
+        (job("Complete"), Life.ENDED, 1),
+        (job("Failed"), Life.ENDED, 1),
+        (job("SuccessCriteriaMet"), Life.ACTIVE, 1),
+        (job("FailureTarget"), Life.ACTIVE, 1),
+    ],
+)
+def test_a_workload(workload: Workload, life: Life, wants: int) -> None:
+    assert observe(workload, "slice") == WorkloadState(life, "u", wants=wants)
+
+
+def test_claims_count_only_when_the_template_names_them_directly() -> None:
+    assert named_claims(TEMPLATE) == ("slice", "other")
+    workload = Deployment(metadata=META, spec=scaled(1))
+    assert observe(workload, "other").names_claim
+    assert not observe(workload, "generated").names_claim
+
+
+def replica_set(name: str, replicas: int, owner: str | None) -> ReplicaSet:
+    owners = (OwnerReference(kind="Deployment", name="w", uid=owner or "", controller=True),)
+    return ReplicaSet(
+        metadata=ObjectMeta(name=name, owner_references=owners if owner else ()),
+        spec=scaled(replicas),
+    )
+
+
+def test_replica_sets_that_outlive_their_deployment_are_its_heirs() -> None:
+    sets = [
+        replica_set("not-collected-yet", 3, "u"),
+        replica_set("orphaned", 3, None),
+        replica_set("scaled-down", 0, "u"),
+        replica_set("adopted-by-another", 3, "v"),
+    ]
+    assert heirs_of("u", "slice", sets) == ("not-collected-yet", "orphaned")
+    assert heirs_of("u", "unnamed", sets) == ()
+
+
+def test_a_workload_that_is_gone_has_ended_only_without_heirs() -> None:
+    assert WorkloadState(Life.ABSENT).ended
+    assert not WorkloadState(Life.ABSENT, heirs=("rs",)).ended
+    assert not WorkloadState(Life.UNSEEN).ended
