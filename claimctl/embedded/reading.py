@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from claimctl.embedded import errors
-from claimctl.embedded.errors import StatusError, Subject
+from claimctl.embedded.errors import FieldError, StatusError, Subject
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.requests import ListOptions
 from claimctl.embedded.selectors import Selector, SelectorError, parse_fields, parse_labels
@@ -115,8 +115,8 @@ def parse_version(text: str) -> int:
     raise errors.bad_request(f"invalid resource version: {shown}: invalid syntax")
 
 
-def check_match(options: ListOptions) -> None:
-    """The rules for resourceVersionMatch on a list (422 where it is misused)."""
+def match_errors(options: ListOptions) -> list[FieldError]:
+    """What is wrong with resourceVersionMatch on a list."""
     match, version = options.resource_version_match, options.resource_version
     path = "resourceVersionMatch"
     found = []
@@ -132,8 +132,7 @@ def check_match(options: ListOptions) -> None:
         if match == "Exact" and version == "0":
             text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             found.append(errors.forbidden_field(path, text))
-    if found:
-        raise errors.invalid(_OPTIONS, found)
+    return found
 
 
 def too_large_version(asked: int, current: int) -> StatusError:
@@ -171,7 +170,8 @@ def list_objects(api: Api, target: Target, options: ListOptions) -> Object:
         StatusError: 400, 410, 422, 504.
     """
     selector = selector_of(api, target.kind, options.label_selector, options.field_selector)
-    check_match(options)
+    if wrong := match_errors(options):
+        raise errors.invalid(_OPTIONS, wrong)
     page = _page(api, target, options)
     start = bisect_right([key for key, _ in page.items], page.start) if page.start else 0
     found: list[Object] = []

@@ -41,9 +41,17 @@ class WatchOptions:
     timeout_seconds: float | None = None
 
 
+@dataclass(slots=True)
+class Outcome:
+    """What became of a write, beside the object."""
+
+    created: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """``warnings`` collects the texts of Warning headers.
+    """``warnings`` collects the texts of Warning headers; ``repeated`` names fields that came
+    twice in the body. ``outcome`` is filled in by the write.
 
     ``internal`` marks a component of the cluster itself: its bodies are taken as they are, and
     nobody asks whether it may. ``version`` is the API version of the body and of the answer;
@@ -57,6 +65,12 @@ class WriteOptions:
     version: str = ""
     internal: bool = False
     warnings: list[str] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+    outcome: Outcome = field(default_factory=Outcome)
+
+    @property
+    def created(self) -> bool:
+        return self.outcome.created
 
 
 @dataclass(frozen=True, slots=True)

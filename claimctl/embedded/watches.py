@@ -26,11 +26,10 @@ DEFAULT_TIMEOUT_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a stream; ``data`` is the encoded object where nothing had to be changed."""
+    """One line of a stream."""
 
     type: str
-    object: Object | None
-    data: bytes | None = None
+    object: Object
 
 
 def check_watch_options(options: WatchOptions) -> None:

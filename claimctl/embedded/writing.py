@@ -95,7 +95,9 @@ def _wrong_type(given: tuple[str, str], target: Target, wanted: str) -> str:
 
 
 def _check_fields(write: Write, obj: Object) -> None:
-    unknown = write.api.hooks.schemas.clean(write.target.kind, write.target.version, obj)
+    version = write.target.version or write.target.kind.version
+    found = write.api.hooks.schemas.clean(write.target.kind, version, obj)
+    unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
         raise errors.bad_request(_strict(write.target, unknown))
     if write.options.field_validation != "Ignore":
@@ -171,6 +173,7 @@ def _store_new(write: Write, obj: Object) -> Object:
     if write.api.store.get_bytes(target.address) is not None:
         raise errors.already_exists(target.subject)
     obj["metadata"] = _in_order(obj["metadata"])
+    write.options.outcome.created = True
     if write.options.dry_run:
         return obj
     write.api.store.put(target.address, obj, write.author)

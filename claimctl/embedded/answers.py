@@ -1,0 +1,89 @@
+"""From what the core says to the bytes of an HTTP answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.store import encode
+from claimctl.wire.seams import Response
+
+Object = dict[str, Any]
+JSON = "application/json"
+YAML = "application/yaml"
+TEXT = "text/plain; charset=utf-8"
+_SUPPORTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer; ``warnings`` become Warning headers."""
+
+    status: int
+    body: Object
+    warnings: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+def whole(status: int, content_type: str, data: bytes, headers: Mapping[str, str]) -> Response:
+    """An answer of known length."""
+    sent = {"content-length": str(len(data)), **headers}
+    if content_type:
+        sent["content-type"] = content_type
+    return Response(status, sent, _once(data))
+
+
+def respond(answer: Answer, media: str = JSON) -> Response:
+    """Several warnings share one header line, as HTTP lets them."""
+    headers = dict(answer.headers)
+    if answer.warnings:
+        headers["warning"] = ", ".join(_warning(text) for text in answer.warnings)
+    if media == YAML:
+        text = yaml.safe_dump(answer.body, sort_keys=True, default_flow_style=False)
+        return whole(answer.status, YAML, text.encode(), headers)
+    return whole(answer.status, JSON, encode(answer.body), headers)
+
+
+def _warning(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
+
+def refuse(error: StatusError) -> Response:
+    return respond(Answer(error.code, error.body(), headers=error.headers))
+
+
+def page_not_found() -> Response:
+    return whole(404, TEXT, b"404 page not found\n", {})
+
+
+def stream(body: AsyncIterator[bytes], content_type: str = JSON) -> Response:
+    return Response(200, {"content-type": content_type}, body)
+
+
+def choose_media(accept: str, *, watch: bool = False) -> str:
+    """JSON or YAML, as the Accept header ranks them.
+
+    Raises:
+        StatusError: 406.
+    """
+    if not accept:
+        return JSON
+    for entry in accept.split(","):
+        media = entry.partition(";")[0].strip().lower()
+        if media in (JSON, "*/*", "application/*"):
+            return JSON
+        if media == YAML:
+            return YAML
+    supported = f"{_SUPPORTED}, {_STREAMED}" if watch else _SUPPORTED
+    message = f"406: Not Acceptable\n\nAvailable representations: {supported}"
+    raise StatusError(406, "NotAcceptable", message, {})

@@ -1,0 +1,159 @@
+"""Request bodies: from bytes to objects, with the server's complaints about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from claimctl.embedded.errors import StatusError, bad_request
+
+Object = dict[str, Any]
+_JSON = ("application/json", "")
+_YAML = "application/yaml"
+_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_GO_TYPES = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+_GO_HEADER = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse_object(
+    body: bytes | None, headers: Mapping[str, str], expected: str, repeated: list[str]
+) -> Object:
+    """A body that must be an object. ``expected`` is its Kind.
+
+    Names of fields that came twice go into ``repeated``: ``duplicate field "metadata.name"``.
+
+    Raises:
+        StatusError: 400 for what cannot be parsed, 415 for another media type.
+    """
+    kind = media_type(headers)
+    if kind == _YAML:
+        return _from_yaml(body or b"", expected)
+    if kind not in _JSON:
+        message = (
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{_TYPES}"
+        )
+        raise StatusError(415, "UnsupportedMediaType", message)
+    return _from_json(body or b"", expected, repeated)
+
+
+def _from_yaml(body: bytes, expected: str) -> Object:
+    try:
+        value = yaml.load(body, Loader=_Loader)
+    except yaml.YAMLError as error:
+        why = f"couldn't get version/kind; yaml parse error: {error}"
+        raise _unrecognized(expected, why) from None
+    if not isinstance(value, dict):
+        raise _unrecognized(expected, "couldn't get version/kind")
+    return value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON has it: times stay strings."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    key: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
+    for key, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _unrecognized(expected: str, why: str) -> StatusError:
+    return bad_request(f"the object provided is unrecognized (must be of type {expected}): {why}")
+
+
+def _from_json(body: bytes, expected: str, repeated: list[str]) -> Object:
+    try:
+        value = _decode(body, repeated)
+    except ValueError as error:
+        text = _go_text(body, error)
+        why = f"couldn't get version/kind; json parse error: {text} ({_shown(body)})"
+        raise _unrecognized(expected, why) from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        go = _GO_TYPES.get(type(value), "value")
+        text = f"json: cannot unmarshal {go} into Go value of type {_GO_HEADER}"
+        why = f"couldn't get version/kind; json parse error: {text} ({body.hex()})"
+        raise _unrecognized(expected, why)
+    return value
+
+
+def _shown(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    if len(body) > 30:
+        return body[:30].decode("utf-8", "replace") + " ..."
+    return body.decode("utf-8", "replace")
+
+
+def _go_text(body: bytes, error: ValueError) -> str:
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    position = error.pos
+    text = error.doc
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    if position >= len(text) or error.msg.startswith("Unterminated"):
+        return "unexpected end of JSON input"
+    shown = f"invalid character '{text[position]}'"
+    if error.msg == "Extra data":
+        return f"{shown} after top-level value"
+    if "property name" in error.msg:
+        return f"{shown} looking for beginning of object key string"
+    return f"{shown} looking for beginning of value"
+
+
+class _Repeated(dict[str, Any]):
+    """An object in which a key came more than once."""
+
+    keys_twice: list[str]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> Object:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    marked = _Repeated(found)
+    names = [key for key, _ in pairs]
+    marked.keys_twice = list(dict.fromkeys(n for n in names if names.count(n) > 1))
+    return marked
+
+
+def _decode(body: bytes, repeated: list[str]) -> Any:
+    value = json.loads(body, object_pairs_hook=_pairs)
+    _find_repeated(value, "", repeated)
+    return value
+
+
+def _find_repeated(value: Any, path: str, repeated: list[str]) -> None:
+    if isinstance(value, _Repeated):
+        repeated += [f'duplicate field "{path}{key}"' for key in value.keys_twice]
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _find_repeated(inner, f"{path}{key}.", repeated)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _find_repeated(inner, f"{path.removesuffix('.')}[{index}].", repeated)
+
+
+def parse_patch(body: bytes | None) -> Any:
+    """The body of a PATCH.
+
+    Raises:
+        StatusError: 400.
+    """
+    try:
+        return json.loads(body or b"")
+    except ValueError as error:
+        raise bad_request(f"error decoding patch: {_go_text(body or b'', error)}") from None

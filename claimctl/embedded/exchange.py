@@ -1,0 +1,142 @@
+"""One request on its way through the server, and the options in its query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from claimctl.embedded.errors import Subject, bad_request, forbidden_field, invalid, not_supported
+from claimctl.embedded.kinds import Kind
+from claimctl.embedded.reading import Target, match_errors
+from claimctl.embedded.requests import (
+    Actor,
+    DeleteOptions,
+    ListOptions,
+    WatchOptions,
+    WriteOptions,
+)
+from claimctl.embedded.routing import Route, true
+
+_FIELD_VALIDATION = ("", "Ignore", "Warn", "Strict")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A resource request that is understood and allowed. ``query`` has the first of each name."""
+
+    method: str
+    route: Route
+    kind: Kind
+    actor: Actor
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes | None
+    warnings: list[str]
+
+    @property
+    def accept(self) -> str:
+        return self.headers.get("accept", "")
+
+    @property
+    def target(self) -> Target:
+        route = self.route
+        return Target(self.kind, route.namespace, route.name, route.subresource, route.version)
+
+    def integer(self, name: str) -> int | None:
+        """A number in the query.
+
+        Raises:
+            StatusError: 400.
+        """
+        text = self.query.get(name)
+        if not text:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            shown = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+            raise bad_request(shown) from None
+
+
+def list_options(exchange: Exchange) -> ListOptions:
+    """Raises StatusError 400."""
+    query = exchange.query
+    return ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        limit=exchange.integer("limit") or 0,
+        continue_token=query.get("continue", ""),
+        resource_version=query.get("resourceVersion", ""),
+        resource_version_match=query.get("resourceVersionMatch", ""),
+    )
+
+
+def refuse_initial_events(exchange: Exchange) -> None:
+    """A list may not ask for initial events (422, beside what else is wrong)."""
+    found = match_errors(list_options(exchange))
+    text = "sendInitialEvents is forbidden for list"
+    found.append(forbidden_field("sendInitialEvents", text))
+    raise invalid(Subject("meta.k8s.io", "ListOptions"), found)
+
+
+def watch_options(exchange: Exchange) -> WatchOptions:
+    """The old watch path of one object watches it by its name. Raises StatusError 400."""
+    query, name = exchange.query, exchange.route.name
+    fields = query.get("fieldSelector", "")
+    timeout = exchange.integer("timeoutSeconds")
+    initial = query.get("sendInitialEvents")
+    return WatchOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=f"metadata.name={name}" if name else fields,
+        resource_version=query.get("resourceVersion", ""),
+        resource_version_match=query.get("resourceVersionMatch", ""),
+        bookmarks=true(query.get("allowWatchBookmarks")),
+        send_initial_events=None if initial is None else true(initial),
+        timeout_seconds=None if not timeout else float(timeout),
+    )
+
+
+def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
+    """``options_kind`` (CreateOptions, ...) names the options in a refusal (422)."""
+    query = exchange.query
+    validation = query.get("fieldValidation", "")
+    found = []
+    if validation not in _FIELD_VALIDATION:
+        found.append(not_supported("fieldValidation", validation, _FIELD_VALIDATION))
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        found.append(not_supported("dryRun", dry_run, ("All",)))
+    if found:
+        raise invalid(Subject("meta.k8s.io", options_kind), found)
+    return WriteOptions(
+        dry_run=dry_run == "All",
+        field_validation=validation or "Warn",
+        field_manager=query.get("fieldManager", ""),
+        force=true(query.get("force")),
+        version=exchange.route.version,
+        warnings=exchange.warnings,
+    )
+
+
+def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOptions:
+    """From the body, or from the query where there is no body."""
+    query = exchange.query
+    preconditions = body.get("preconditions")
+    conditions = preconditions if isinstance(preconditions, dict) else {}
+    orphan = body.get("orphanDependents")
+    if orphan is None and "orphanDependents" in query:
+        orphan = true(query["orphanDependents"])
+    grace = body.get("gracePeriodSeconds")
+    if grace is None:
+        grace = exchange.integer("gracePeriodSeconds")
+    dry_run = body.get("dryRun") or query.get("dryRun")
+    return DeleteOptions(
+        uid=str(conditions.get("uid") or ""),
+        resource_version=str(conditions.get("resourceVersion") or ""),
+        propagation=str(body.get("propagationPolicy") or query.get("propagationPolicy") or ""),
+        grace_period_seconds=grace if isinstance(grace, int) else None,
+        orphan_dependents=orphan if isinstance(orphan, bool) else None,
+        dry_run=bool(dry_run),
+        version=exchange.route.version,
+        warnings=exchange.warnings,
+    )
