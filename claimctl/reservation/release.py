@@ -23,7 +23,7 @@ from claimctl.reservation.decision import (
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import is_pod, is_pod_group, is_tombstone
 from claimctl.reservation.snapshot import LiveList, Snapshot
-from claimctl.reservation.verdict import users
+from claimctl.reservation.verdict import describe, users
 from claimctl.wire.claims import Reference
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -72,11 +72,11 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
         return Step(needs=(ListLivePods(claim.metadata.resource_version),))
     if found := tuple(users(snapshot, reason, Consumers.of(live.pods))):
         return Step(blockers=found)
-    left = tuple(
-        reference
-        for reference in snapshot.references
-        if reference.uid not in own and not is_pod_group(reference)
-    )
+    if undead := _undead(snapshot, live, own):
+        return Step(blockers=undead)
+    # A dead pod's entry goes with the holders: KCM would take it out as the last one and
+    # deallocate by itself, without waiting for schedulers. A tombstone it leaves alone.
+    left = tuple(filter(is_tombstone, snapshot.references))
     return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
 
 
@@ -98,23 +98,23 @@ def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled
         return Step(needs=(ListLivePods(version, settled),))
     if found := tuple(users(snapshot, reason, Consumers.of(live.pods))):
         return Step(blockers=found)
-    if left := _not_proven_dead(snapshot, live, own):
-        names = ", ".join(reference.name for reference in left[:3])
-        return Step(blockers=(Blocker(Reason.CONSUMERS_LEFT, f"listed pods are there: {names}"),))
+    if undead := _undead(snapshot, live, own):
+        return Step(blockers=undead)
     return Step(write=WriteList(version, (), deallocate=True, reason=reason))
 
 
-def _not_proven_dead(
-    snapshot: Snapshot, live: LiveList, own: frozenset[str]
-) -> tuple[Reference, ...]:
+def _undead(snapshot: Snapshot, live: LiveList, own: frozenset[str]) -> tuple[Blocker, ...]:
     """Entries that may not go: pods that exist and do not show to be done, and the unknown."""
-    alive = Consumers.of(live.pods)
-    done = alive.finished.keys() | alive.dropped.keys()
-    return tuple(
-        reference
+    pods = Consumers.of(live.pods)
+    done = pods.finished.keys() | pods.dropped.keys()
+    names = [
+        describe(reference)
         for reference in snapshot.references
         if not _may_go(reference, own, gone=reference.uid not in live.uids or reference.uid in done)
-    )
+    ]
+    if not names:
+        return ()
+    return (Blocker(Reason.CONSUMERS_LEFT, f"listed and there: {', '.join(names[:3])}"),)
 
 
 def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:

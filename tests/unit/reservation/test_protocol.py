@@ -410,3 +410,16 @@ def test_an_allocation_that_somebody_left_behind_is_settled_for_its_reservation(
 def test_killed_before_the_status_was_written_the_hold_is_still_known_as_ours() -> None:
     on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE, recorded=False)
     assert lists(on.settle(seconds=6)) == [((), False), ((), True)]
+
+
+def test_a_fence_leaves_no_dead_pod_for_kcm_to_deallocate_by() -> None:
+    on = stage(claim(pod_ref("a"), WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on.put(finished("a"))
+    assert lists(on.settle(seconds=1)) == [((), False)]
+
+
+def test_a_fence_leaves_tombstones_where_they_are() -> None:
+    on = stage(claim(tomb("a"), WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on.put(finished("a"))
+    assert lists(on.settle(seconds=1)) == [((tomb("a"),), False)]
+    assert lists(on.settle(seconds=6)) == [((), True)]
