@@ -1,0 +1,180 @@
+"""A whole cluster in one process: the API server's core and the emulated components around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from claimctl.embedded.api import Api
+from claimctl.embedded.components.claims import ClaimController
+from claimctl.embedded.components.deployments import DeploymentController
+from claimctl.embedded.components.garbage import GarbageCollector
+from claimctl.embedded.components.kubelet import Kubelet
+from claimctl.embedded.components.nodes import NodeController
+from claimctl.embedded.components.recorder import EventRecorder
+from claimctl.embedded.components.replicasets import ReplicaSetController
+from claimctl.embedded.components.scheduler import Scheduler
+from claimctl.embedded.handler import Handler
+from claimctl.embedded.local import ApiFor
+from claimctl.embedded.options import ClusterOptions, Features
+from claimctl.embedded.requests import MASTERS, Actor, DeleteOptions
+from claimctl.embedded.runtime import Component, Context
+from claimctl.embedded.store import Revision, Store
+from claimctl.embedded.views import Feed
+from claimctl.wire.seams import Clock, Transport
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Cluster:
+    """An embedded cluster. ``await start()`` in a running event loop, ``await stop()`` at the end.
+
+    Everything that happens is decided by the options (with their seed), by ``clock`` and the
+    clock of the event loop, and by the requests, so that a run can be repeated.
+    """
+
+    def __init__(self, options: ClusterOptions, clock: Clock) -> None:
+        self.options = options
+        self.clock = clock
+        self.store = Store(clock.monotonic, options.history_limit)
+        self.api = Api(self.store, clock, options.features(), Random(options.seed))
+        self.handler = Handler(self.api)
+        self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
+        self._feed = Feed(self.store)
+        self._context = Context(
+            api=self.api,
+            options=options,
+            features=options.features(),
+            clock=clock,
+            feed=self._feed,
+            views=self._feed.views(),
+            rng=Random(options.seed + 1),
+        )
+        recorder = EventRecorder(self._context)
+        self._context.events = recorder
+        self.kubelet = Kubelet(self._context)
+        self.scheduler = Scheduler(self._context)
+        self.claims = ClaimController(self._context)
+        self.nodes = NodeController(self._context, self.kubelet)
+        self._components: dict[str, Component[Any]] = {
+            each.name: each
+            for each in (
+                DeploymentController(self._context),
+                ReplicaSetController(self._context),
+                self.scheduler,
+                self.claims,
+                self.kubelet,
+                self.nodes,
+                GarbageCollector(self._context),
+                recorder,
+            )
+        }
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._paused: dict[str, None] = {}
+
+    @property
+    def features(self) -> Features:
+        return self._context.features
+
+    @property
+    def failures(self) -> list[Exception]:
+        """Errors of components that are none of the API's refusals: there should be none."""
+        return self._context.failures
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the components, as ``pause`` and ``resume`` take them."""
+        return tuple(self._components)
+
+    # Life
+
+    async def start(self) -> None:
+        """Make the namespaces and nodes, and set the components to work."""
+        for namespace in SYSTEM_NAMESPACES:
+            if self.admin.find("namespaces", "", namespace) is None:
+                self._make_namespace(namespace)
+        for component in self._components.values():
+            component.start()
+        for name in self._components:
+            if name not in self._paused:
+                self._run(name)
+
+    async def stop(self) -> None:
+        """End the components and everything they have under way."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        await _ended(tasks)
+        for component in self._components.values():
+            component.queue.close()
+        self._feed.close()
+
+    def pause(self, name: str) -> None:
+        """Let a component do nothing from now on, as if it were down."""
+        self._paused[name] = None
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+
+    def resume(self, name: str) -> None:
+        """Let a paused component catch up."""
+        self._paused.pop(name, None)
+        if name not in self._tasks:
+            self._run(name)
+
+    def _run(self, name: str) -> None:
+        self._tasks[name] = asyncio.create_task(self._components[name].run(), name=name)
+
+    def _make_namespace(self, name: str) -> None:
+        self.admin.create("namespaces", {"metadata": {"name": name}})
+
+    # What clients see
+
+    def transport(
+        self, user: str = "kubernetes-admin", groups: tuple[str, ...] = (MASTERS,)
+    ) -> Transport:
+        """Requests that go straight into the server, from one user."""
+        return self.handler.transport(Actor(user, (*groups, "system:authenticated")))
+
+    def history(self, since: int = 0) -> Iterator[Revision]:
+        """Every write after a revision, oldest first."""
+        return self.store.history(since)
+
+    # What happens to a cluster
+
+    def switch(self, features: Features) -> None:
+        """Change feature gates at run time, each for its component."""
+        self._context.features = features
+        self.api.switch(features)
+
+    def set_lag(self, seconds: float) -> None:
+        """Let the scheduler see everything so much later from now on."""
+        self.scheduler.views.lag = seconds
+
+    def lose_node(self, node: str) -> None:
+        """Cut a node off: its containers may run on, and nothing is heard of it."""
+        self.nodes.lose(node)
+
+    def restore_node(self, node: str) -> None:
+        """Connect a lost node again; its containers ran on."""
+        self.nodes.restore(node, rebooted=False)
+
+    def reboot_node(self, node: str) -> None:
+        """Boot a node under a new boot ID; its containers are gone."""
+        self.nodes.restore(node, rebooted=True)
+
+    def cordon(self, node: str, *, unschedulable: bool = True) -> None:
+        """Take a node out of scheduling, or back in."""
+        patch = {"spec": {"unschedulable": True if unschedulable else None}}
+        self.admin.patch("nodes", "", node, patch)
+
+    def force_delete(self, namespace: str, pod: str) -> None:
+        """Delete a pod with grace period 0: its object goes, its containers may run on."""
+        self.admin.delete("pods", namespace, pod, DeleteOptions(grace_period_seconds=0))
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

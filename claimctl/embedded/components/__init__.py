@@ -1,0 +1,1 @@
+"""The emulated scheduler, controllers and kubelets."""

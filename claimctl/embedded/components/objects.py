@@ -1,0 +1,146 @@
+"""Reading and changing Kubernetes objects as plain dicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from claimctl.embedded.views import Object
+
+HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""The characters of generated names (k8s.io/apimachinery/pkg/util/rand)."""
+
+
+def name(obj: Object) -> str:
+    found: str = obj["metadata"]["name"]
+    return found
+
+
+def namespace(obj: Object) -> str:
+    found: str = obj["metadata"].get("namespace", "")
+    return found
+
+
+def uid(obj: Object) -> str:
+    found: str = obj["metadata"]["uid"]
+    return found
+
+
+def key_of(obj: Object) -> tuple[str, str]:
+    return namespace(obj), name(obj)
+
+
+def deleting(obj: Object) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def finalizers(obj: Object) -> list[str]:
+    return list(obj["metadata"].get("finalizers") or ())
+
+
+def labels(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def owners(obj: Object) -> list[Object]:
+    return list(obj["metadata"].get("ownerReferences") or ())
+
+
+def controller_of(obj: Object) -> Object | None:
+    """The owner reference that is marked as the controller."""
+    return next((owner for owner in owners(obj) if owner.get("controller")), None)
+
+
+def controller_uid(obj: Object) -> tuple[str, ...]:
+    """Index values: the UID of the controller."""
+    owner = controller_of(obj)
+    return () if owner is None else (owner["uid"],)
+
+
+def controller_reference(obj: Object) -> Object:
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": name(obj),
+        "uid": uid(obj),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def changed(obj: Object, **parts: Any) -> Object:
+    """A shallow copy of an object with top-level parts replaced."""
+    return {**obj, **parts}
+
+
+def with_metadata(obj: Object, **parts: Any) -> Object:
+    """A copy with metadata replaced in part; a part that is None is removed."""
+    metadata = {**obj["metadata"], **parts}
+    return {**obj, "metadata": {key: each for key, each in metadata.items() if each is not None}}
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), None)
+
+
+def is_true(obj: Object, kind: str) -> bool:
+    found = condition(obj, kind)
+    return found is not None and found["status"] == "True"
+
+
+def matches(selector: Mapping[str, Any] | None, found: Mapping[str, str]) -> bool:
+    """metav1.LabelSelector; no selector matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    if any(found.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(meets(each, found) for each in selector.get("matchExpressions") or ())
+
+
+def meets(requirement: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+    """One requirement of a label or node selector."""
+    value = found.get(requirement["key"])
+    values: list[str] = requirement.get("values") or []
+    match requirement["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return value is not None and int(value) > int(values[0])
+        case "Lt":
+            return value is not None and int(value) < int(values[0])
+    return False
+
+
+def short_hash(value: Any) -> str:
+    """A name-safe hash of anything that is JSON (32 bits of FNV-1a)."""
+    state = 0x811C9DC5
+    for byte in json.dumps(value, sort_keys=True, separators=(",", ":")).encode():
+        state = ((state ^ byte) * 0x01000193) & 0xFFFFFFFF
+    return "".join(HASH_ALPHABET[ord(each) % len(HASH_ALPHABET)] for each in str(state))
+
+
+def scaled(value: int | str | None, total: int, *, up: bool) -> int:
+    """An IntOrString against a total: '25%' is rounded up or down."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    percent = int(value.rstrip("%"))
+    return (percent * total + 99) // 100 if up else percent * total // 100
+
+
+def without(items: Iterable[str], unwanted: str) -> list[str]:
+    return [each for each in items if each != unwanted]

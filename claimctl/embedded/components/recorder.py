@@ -1,0 +1,106 @@
+"""Kubernetes Events of the components; repeats of one are counted on the Event that is there."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from claimctl.embedded.components.objects import name, namespace, uid
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime import Component, Context
+from claimctl.embedded.views import Object
+
+KEPT = 4096
+"""So many events are remembered for counting repeats."""
+SIMILAR = 10
+"""So many events of one object that differ in their message only are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    reporter: str
+    namespace: str
+    kind: str
+    reason: str
+    message: str
+    uid: str
+
+
+class EventRecorder(Component[Happening]):
+    name = "events"
+    manager = "kube-controller-manager"
+
+    def __init__(self, context: Context) -> None:
+        self._regarding: dict[Happening, Object] = {}
+        self._made: OrderedDict[Happening, str] = OrderedDict()
+        self._counts: dict[Happening, int] = {}
+        self._similar: dict[tuple[str, str], int] = {}
+        self._sequence = 0
+        super().__init__(context)
+
+    def record(
+        self, reporter: str, regarding: Object, kind: str, reason: str, message: str
+    ) -> None:
+        space = namespace(regarding) or "default"
+        similar = (uid(regarding), reason)
+        self._similar[similar] = self._similar.get(similar, 0) + 1
+        if self._similar[similar] > SIMILAR:
+            message = f"(combined from similar events): {reason}"
+        happening = Happening(reporter, space, kind, reason, message, uid(regarding))
+        self._regarding[happening] = regarding
+        self._counts[happening] = self._counts.get(happening, 0) + 1
+        self.queue.add(happening)
+
+    def sync(self, key: Happening) -> None:
+        """A namespace that is going takes no more events; nobody misses them."""
+        regarding = self._regarding.pop(key)
+        try:
+            if key in self._made:
+                self._count(key)
+            else:
+                self._create(key, regarding)
+        except StatusError:
+            self._counts.pop(key, None)
+            self._made.pop(key, None)
+
+    def _count(self, key: Happening) -> None:
+        patch = {"count": self._counts[key], "lastTimestamp": self.context.now()}
+        self.api.patch("events", key.namespace, self._made[key], patch)
+        self._made.move_to_end(key)
+
+    def _create(self, key: Happening, regarding: Object) -> None:
+        self._sequence += 1
+        now = self.context.now()
+        plain = f"{name(regarding)}.{self._sequence:016x}"
+        self.api.create(
+            "events",
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": plain, "namespace": key.namespace},
+                "involvedObject": _reference(regarding),
+                "reason": key.reason,
+                "message": key.message,
+                "source": {"component": key.reporter},
+                "reportingComponent": key.reporter,
+                "reportingInstance": "",
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "count": self._counts[key],
+                "type": key.kind,
+            },
+        )
+        self._made[key] = plain
+        if len(self._made) > KEPT:
+            self._counts.pop(self._made.popitem(last=False)[0], None)
+
+
+def _reference(obj: Object) -> Object:
+    reference = {
+        "kind": obj["kind"],
+        "apiVersion": obj["apiVersion"],
+        "name": name(obj),
+        "uid": uid(obj),
+        "resourceVersion": obj["metadata"]["resourceVersion"],
+    }
+    return {**reference, "namespace": namespace(obj)} if namespace(obj) else reference
