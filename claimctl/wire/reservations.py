@@ -21,6 +21,8 @@ FINALIZER = "claimctl.io/release"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 TOMBSTONE_GROUP = "claimctl.io"
 TOMBSTONE_RESOURCE = "finishedpods"
+DOWNGRADE_PLAN_NAME = "claimctl"
+"""The only name that a DowngradePlan can have: there is one at a time."""
 
 
 class WorkloadRef(Wire, frozen=True, kw_only=True):

@@ -1,0 +1,10 @@
+"""claimctl.io/v1alpha1 as users write it: pydantic models and the CRDs made from them.
+
+``python -m claimctl.api`` writes ``crds/``; with ``--check`` it fails when they are stale.
+"""
+
+from claimctl.api.claimreservation import ClaimReservation
+from claimctl.api.definitions import custom_resource_definitions
+from claimctl.api.downgradeplan import DowngradePlan
+
+__all__ = ["ClaimReservation", "DowngradePlan", "custom_resource_definitions"]

@@ -1,0 +1,222 @@
+"""ClaimReservation: one claim reserved for one workload."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from claimctl.api.common import (
+    IMMUTABLE,
+    MAX_ITEMS,
+    Condition,
+    Count,
+    LabelName,
+    Model,
+    ObjectName,
+    Reference,
+    Seconds,
+    SubdomainName,
+    Uid,
+    Word,
+    map_list,
+    rules,
+    set_list,
+)
+
+_SUPPORTED = (
+    "(self.apiGroup == 'apps' && self.kind in ['Deployment', 'StatefulSet'])"
+    " || (self.apiGroup == 'batch' && self.kind == 'Job')"
+)
+_TEMPLATE_STAYS = (
+    "has(self.resourceClaimTemplateName) == has(oldSelf.resourceClaimTemplateName)"
+    " && (!has(self.resourceClaimTemplateName)"
+    " || self.resourceClaimTemplateName == oldSelf.resourceClaimTemplateName)"
+)
+
+
+class WorkloadRef(Model):
+    """The workload that the claim is reserved for, in the reservation's own namespace."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                _SUPPORTED,
+                "must be a Deployment or StatefulSet of apiGroup apps, or a Job of apiGroup batch",
+            ),
+            (IMMUTABLE, "workloadRef is immutable: make another ClaimReservation"),
+        )
+    )
+
+    api_group: Annotated[str, Field(max_length=63)]
+    """The API group of the workload: apps or batch."""
+    kind: Annotated[str, Field(max_length=63)]
+    """The kind of the workload: Deployment, StatefulSet or Job."""
+    name: SubdomainName
+    """The name of the workload."""
+
+
+class ClaimReservationSpec(Model):
+    """What is wanted. Everything it names is in the reservation's own namespace."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (_TEMPLATE_STAYS, "resourceClaimTemplateName is immutable: make another one")
+        )
+    )
+
+    resource_claim_name: Annotated[
+        SubdomainName,
+        Field(
+            json_schema_extra=rules(
+                (IMMUTABLE, "resourceClaimName is immutable: make another ClaimReservation")
+            )
+        ),
+    ]
+    """The ResourceClaim to reserve. Immutable."""
+    resource_claim_template_name: SubdomainName | None = None
+    """The ResourceClaimTemplate to create the claim from when there is none; such a claim belongs
+    to this object and is deleted with it. Immutable."""
+    workload_ref: WorkloadRef
+    """The workload that the claim is reserved for. Immutable."""
+    retention_policy: Literal["WhileRunning", "Persistent", "Manual"] = "WhileRunning"
+    """When the claim is released. WhileRunning: when the workload has ended, or has wanted no pods
+    for idleTimeoutSeconds. Persistent: when the workload has ended. Manual: when somebody says so
+    with 'claimctl release'."""
+    idle_timeout_seconds: Seconds = 60
+    """With WhileRunning: how long a workload that wants no pods, scaled to zero or suspended, keeps
+    its claim."""
+    force_deleted_pod_grace_seconds: Seconds = 300
+    """How long a pod that vanished without having stopped, force-deleted or lost with its node,
+    counts as a consumer: its device may still be in use."""
+    reallocate_timeout_seconds: Seconds | None = 60
+    """How long pods may be unschedulable because the claim's nodes or devices are out of reach,
+    before the claim is released to be allocated anew. null: never. (To change a number to null on
+    an object that exists, use 'kubectl replace' or server-side apply: in a merge patch, null means
+    'remove', which brings back the default.)"""
+
+
+class ReferenceCounts(Model):
+    """How full the claim's status.reservedFor is."""
+
+    pods: Count = 0
+    """References to pods."""
+    workloads: Count = 0
+    """References to anything else."""
+    limit: Count = 256
+    """How many references the API allows."""
+
+
+class ForceDeletedPod(Model):
+    """A pod that vanished while its containers may still have been running."""
+
+    uid: Uid
+    """The pod's UID."""
+    name: ObjectName = ""
+    """The pod's name."""
+    node_name: ObjectName = ""
+    """The node it was bound to."""
+    boot_id: Annotated[str, Field(alias="bootID", max_length=128)] = ""
+    """The node's boot ID when the pod vanished: another one proves that the containers are gone."""
+    since: datetime | None = None
+    """When it was noticed to be gone."""
+
+
+class ReleaseProgress(Model):
+    """A release under way, so that any controller can go on from here."""
+
+    step: Word = ""
+    """How far it has come."""
+    reason: Word = ""
+    """Why the claim is released."""
+    since: datetime | None = None
+    """When it began."""
+    claim_uid: Annotated[Uid, Field(alias="claimUID")] = ""
+    """The UID of the claim that is being released."""
+    resource_version: Annotated[str, Field(max_length=64)] = ""
+    """The claim's version that the fence produced; empty before the fence."""
+
+
+class ClaimReservationStatus(Model):
+    """What the controller found and did."""
+
+    observed_generation: Count | None = None
+    """The generation of the spec that the status speaks of."""
+    dialect: Word = ""
+    """The reservation API in use: native, podgroup or hold."""
+    claim_uid: Annotated[Uid, Field(alias="claimUID")] = ""
+    """The UID of the claim that the status speaks of."""
+    reserved_for: Reference | None = None
+    """The workload reference as written into the claim."""
+    references: ReferenceCounts | None = None
+    """How full the claim's status.reservedFor is."""
+    consumers: Count = 0
+    """Pods that use the claim and are not done."""
+    nodes: Annotated[
+        tuple[ObjectName, ...], Field(max_length=MAX_ITEMS, json_schema_extra=set_list())
+    ] = ()
+    """The nodes of the consumers."""
+    allocation_time: datetime | None = None
+    """When the claim was allocated."""
+    last_consumer_time: datetime | None = None
+    """When the last consumer was seen to be done."""
+    idle_since: datetime | None = None
+    """Since when the workload has wanted no pods."""
+    force_deleted_pods: Annotated[
+        tuple[ForceDeletedPod, ...], Field(max_length=MAX_ITEMS, json_schema_extra=map_list("uid"))
+    ] = ()
+    """Pods that vanished while their containers may still have been running."""
+    release: ReleaseProgress | None = None
+    """The release under way."""
+    conditions: Annotated[
+        tuple[Condition, ...], Field(max_length=16, json_schema_extra=map_list("type"))
+    ] = ()
+    """Ready, Reserved, Consistent and Released."""
+
+
+class ObjectMeta(Model):
+    """Standard metadata; the API server knows its schema."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: SubdomainName
+    namespace: LabelName | None = None
+
+
+class ClaimReservation(Model):
+    """ClaimReservation keeps a ResourceClaim reserved for a workload, from its first pod until the
+    workload has ended, and then gives the devices back."""
+
+    api_version: Literal["claimctl.io/v1alpha1"] = "claimctl.io/v1alpha1"
+    kind: Literal["ClaimReservation"] = "ClaimReservation"
+    metadata: ObjectMeta
+    spec: ClaimReservationSpec
+    status: ClaimReservationStatus | None = None
+
+
+PRINTER_COLUMNS: list[dict[str, Any]] = [
+    {"name": "Claim", "type": "string", "jsonPath": ".spec.resourceClaimName"},
+    {"name": "Workload", "type": "string", "jsonPath": ".spec.workloadRef.name"},
+    {"name": "Kind", "type": "string", "jsonPath": ".spec.workloadRef.kind"},
+    {"name": "Policy", "type": "string", "jsonPath": ".spec.retentionPolicy"},
+    {
+        "name": "Reserved",
+        "type": "string",
+        "jsonPath": '.status.conditions[?(@.type=="Reserved")].status',
+    },
+    {
+        "name": "Reason",
+        "type": "string",
+        "jsonPath": '.status.conditions[?(@.type=="Reserved")].reason',
+    },
+    {"name": "Consumers", "type": "integer", "jsonPath": ".status.consumers"},
+    {"name": "Dialect", "type": "string", "jsonPath": ".status.dialect", "priority": 1},
+    {
+        "name": "Ready",
+        "type": "string",
+        "jsonPath": '.status.conditions[?(@.type=="Ready")].status',
+        "priority": 1,
+    },
+    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+]

@@ -1,0 +1,94 @@
+"""What the kinds share: the base model, names with their limits, conditions, references.
+
+Docstrings here are what ``kubectl explain`` prints. Limits keep objects within what etcd takes and
+let the API server estimate the cost of the CEL rules.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+GROUP = "claimctl.io"
+VERSION = "v1alpha1"
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+MAX_ITEMS = 5000
+TEN_YEARS = 10 * 365 * 24 * 3600
+
+SubdomainName = Annotated[
+    str, Field(min_length=1, max_length=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
+]
+"""DNS subdomain (RFC 1123), as the API server asks of claims, templates and workloads."""
+LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=f"^{_LABEL}$")]
+"""DNS label (RFC 1123), as the API server asks of namespaces."""
+ObjectName = Annotated[str, Field(max_length=253)]
+Uid = Annotated[str, Field(max_length=128)]
+Word = Annotated[str, Field(max_length=63)]
+Seconds = Annotated[int, Field(ge=0, le=TEN_YEARS, json_schema_extra={"format": "int64"})]
+Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+
+
+def map_list(*keys: str) -> dict[str, Any]:
+    """Schema extras of a list whose items are told apart by ``keys``."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+def set_list() -> dict[str, Any]:
+    return {"x-kubernetes-list-type": "set"}
+
+
+def rules(*pairs: tuple[str, str]) -> dict[str, Any]:
+    """Schema extras with CEL rules, given as (rule, message)."""
+    return {
+        "x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in pairs]
+    }
+
+
+IMMUTABLE = "self == oldSelf"
+
+
+class Model(BaseModel):
+    """Immutable, camelCase in JSON, unknown fields refused."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class Reference(Model):
+    """An entry of a ResourceClaim's status.reservedFor."""
+
+    api_group: ObjectName = ""
+    """The API group of the object; empty for the core group."""
+    resource: Annotated[str, Field(max_length=253)]
+    """The plural name of the object's resource, like deployments."""
+    name: ObjectName
+    """The name of the object."""
+    uid: Uid
+    """The UID of one incarnation of the object."""
+
+
+class Condition(Model):
+    """One aspect of the object's current state."""
+
+    type: Annotated[str, Field(max_length=63)]
+    """What the condition is about."""
+    status: Annotated[str, Field(json_schema_extra={"enum": ["True", "False", "Unknown"]})]
+    """Whether it holds: True, False or Unknown."""
+    observed_generation: Count | None = None
+    """The generation of the spec that the condition was found out for."""
+    last_transition_time: datetime | None = None
+    """When the status last changed."""
+    reason: Annotated[str, Field(max_length=63)] = ""
+    """Why, in one word for programs."""
+    message: Annotated[str, Field(max_length=32768)] = ""
+    """Why, in one line for people."""

@@ -1,0 +1,65 @@
+"""The CRDs as an API server takes them, and the files under crds/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from claimctl.api import custom_resource_definitions
+from claimctl.api.__main__ import main, rendered, stale, write
+from claimctl.embedded.crd_validation import validate_definition
+
+ROOT = Path(__file__).parents[3]
+DEFINITIONS = custom_resource_definitions()
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    [found] = [each for each in DEFINITIONS if each["spec"]["names"]["kind"] == kind]
+    schema: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: str(each["metadata"]["name"]))
+def test_a_server_finds_nothing_wrong(definition: dict[str, Any]) -> None:
+    assert validate_definition(definition) == []
+
+
+def test_null_is_kept_where_it_means_never_and_nowhere_else() -> None:
+    spec = schema_of("ClaimReservation")["properties"]["spec"]["properties"]
+    assert [name for name, node in spec.items() if node.get("nullable")] == [
+        "reallocateTimeoutSeconds"
+    ]
+    assert spec["reallocateTimeoutSeconds"]["default"] == 60
+
+
+def test_lists_of_the_status_are_maps_so_that_writers_do_not_overwrite_each_other() -> None:
+    status = schema_of("ClaimReservation")["properties"]["status"]["properties"]
+    keys = {name: node.get("x-kubernetes-list-map-keys") for name, node in status.items()}
+    assert {name: key for name, key in keys.items() if key} == {
+        "forceDeletedPods": ["uid"],
+        "conditions": ["type"],
+    }
+
+
+def test_the_files_are_what_the_models_say() -> None:
+    assert stale(ROOT / "crds") == []
+    assert sorted(path.name for path in (ROOT / "crds").glob("*.claimctl.io.yaml")) == sorted(
+        rendered()
+    )
+
+
+def test_a_changed_file_is_stale_until_written_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    changed = tmp_path / "claimreservations.claimctl.io.yaml"
+    changed.write_text("kind: Other\n")
+    check = ["--check", "--directory", str(tmp_path)]
+    assert main(check) == 1
+    assert capsys.readouterr().err == f"{changed} is stale: run make generate\n"
+    assert main(["--directory", str(tmp_path)]) == 0
+    assert main(check) == 0
+    assert [yaml.safe_load(text) for text in rendered().values()] == DEFINITIONS
