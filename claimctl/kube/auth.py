@@ -1,0 +1,212 @@
+"""Credentials, and how to come by fresh ones."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+
+from claimctl.kube.errors import ConfigError
+from claimctl.kube.kubeconfig import Entry
+from claimctl.kube.official import (
+    ConfigException,
+    ConfigNode,
+    Configuration,
+    ExecProvider,
+    KubeConfigLoader,
+)
+from claimctl.kube.tls import Pem
+
+log = structlog.get_logger(__name__)
+
+_EARLY = timedelta(seconds=30)
+_PLUGIN_SECONDS = 60.0
+_TOKEN_FILE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The value of the Authorization header, and a client certificate where a plugin gave one."""
+
+    authorization: str = field(default="", repr=False)
+    certificate: Pem | None = None
+    key: Pem | None = field(default=None, repr=False)
+
+
+class Auth(Protocol):
+    async def credentials(self, rejected: Credentials | None = None) -> Credentials:
+        """Good ones; never ``rejected``, which the server refused, if others can be had.
+
+        Raises:
+            ConfigError: there are none to be had.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StaticAuth:
+    """What stands in the kubeconfig."""
+
+    fixed: Credentials = Credentials()
+
+    async def credentials(self, rejected: Credentials | None = None) -> Credentials:
+        return self.fixed
+
+
+class TokenFileAuth:
+    """A file that somebody else keeps fresh, such as a pod's service account token."""
+
+    def __init__(self, path: str, where: str) -> None:
+        self._path = Path(path)
+        self._where = where
+        self._last: Credentials | None = None
+        self._read_at = 0.0
+
+    async def credentials(self, rejected: Credentials | None = None) -> Credentials:
+        now = asyncio.get_running_loop().time()
+        old = self._last
+        if old is not None and old != rejected and now - self._read_at < _TOKEN_FILE_SECONDS:
+            return old
+        try:
+            self._last = self._read()
+        except ConfigError as error:
+            if old is None:
+                raise
+            log.warning("token file cannot be read, the last token is used", error=str(error))
+        self._read_at = now
+        return self._last or Credentials()
+
+    def _read(self) -> Credentials:
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not a text file"
+            raise ConfigError(f"{self._where}: {self._path}: {reason}") from error
+        if not token:
+            raise ConfigError(f"{self._where}: {self._path}: the file is empty")
+        return Credentials(f"Bearer {token}")
+
+
+class FetchedAuth:
+    """Credentials that something has to be asked for; one question at a time.
+
+    ``fetch`` returns them with the moment at which they end, None when that is not known.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[], Awaitable[tuple[Credentials, datetime | None]]],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._lock = asyncio.Lock()
+        self._last: Credentials | None = None
+        self._ends: datetime | None = None
+
+    async def credentials(self, rejected: Credentials | None = None) -> Credentials:
+        async with self._lock:
+            if self._last is None or self._last == rejected or self._expired():
+                self._last, self._ends = await self._fetch()
+            return self._last
+
+    def _expired(self) -> bool:
+        return self._ends is not None and self._now() >= self._ends - _EARLY
+
+
+def exec_auth(user: Entry) -> FetchedAuth:
+    """Credentials from the ``exec`` plugin of a kubeconfig user."""
+    where = f"{user.where}: exec"
+    settings = _exec_settings(user, where)
+
+    async def fetch() -> tuple[Credentials, datetime | None]:
+        return _from_plugin(await _run_plugin(settings, where), where)
+
+    return FetchedAuth(fetch)
+
+
+def provider_auth(config: Mapping[str, Any], user: Entry) -> FetchedAuth:
+    """Credentials from the ``auth-provider`` of a kubeconfig user, as the official client does."""
+
+    async def fetch() -> tuple[Credentials, datetime | None]:
+        configuration = Configuration()
+        try:
+            loader = KubeConfigLoader(config_dict=dict(config), config_base_path="")
+            await loader.load_and_set(configuration)
+        except Exception as error:  # whatever a provider's library raises
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ConfigError(f"{user.where}: auth-provider: {reason}") from error
+        return Credentials(configuration.api_key.get("BearerToken", "")), None
+
+    return FetchedAuth(fetch)
+
+
+def _exec_settings(user: Entry, where: str) -> dict[str, Any]:
+    found = user.value["exec"]
+    if not isinstance(found, dict):
+        raise ConfigError(f"{where} must be a mapping with apiVersion and command")
+    for key in ("apiVersion", "command"):
+        if not isinstance(found.get(key), str) or not found[key]:
+            raise ConfigError(f"{where}: {key} is missing")
+    command = found["command"]
+    if os.sep in command:
+        # a path is relative to the kubeconfig, a bare name is looked up in PATH
+        command = str(user.directory / command)
+    variables = found.get("env") or []
+    if not all(isinstance(item, dict) and {"name", "value"} <= item.keys() for item in variables):
+        raise ConfigError(f"{where}: every entry of env needs a name and a value")
+    return {
+        "apiVersion": found["apiVersion"],
+        "command": command,
+        "args": [str(argument) for argument in found.get("args") or []],
+        "env": [{"name": str(v["name"]), "value": str(v["value"])} for v in variables],
+        "installHint": str(found.get("installHint") or ""),
+    }
+
+
+async def _run_plugin(settings: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    command = settings["command"]
+    try:
+        async with asyncio.timeout(_PLUGIN_SECONDS):
+            status = await ExecProvider(ConfigNode("exec", dict(settings))).run()
+    except TimeoutError as error:
+        raise ConfigError(f"{where}: {command} took longer than {_PLUGIN_SECONDS:g} s") from error
+    except ConfigException as error:
+        reason = " ".join(str(error).split()).removeprefix("exec: ")
+        raise ConfigError(f"{where}: {command}: {reason}") from error
+    except OSError as error:
+        hint = settings["installHint"].strip() or "install the plugin or correct 'command'"
+        raise ConfigError(f"{where}: {command}: {error.strerror}; {hint}") from error
+    if not isinstance(status, dict):
+        raise ConfigError(f"{where}: {command}: 'status' of its answer is not a mapping")
+    return status
+
+
+def _from_plugin(status: Mapping[str, Any], where: str) -> tuple[Credentials, datetime | None]:
+    token = status.get("token") or ""
+    certificate = status.get("clientCertificateData") or ""
+    key = status.get("clientKeyData") or ""
+    if not token and not (certificate and key):
+        raise ConfigError(f"{where}: the plugin gave neither a token nor a certificate with key")
+    made = Credentials(
+        f"Bearer {token.strip()}" if token else "",
+        Pem(certificate.encode(), f"{where}: clientCertificateData") if certificate else None,
+        Pem(key.encode(), f"{where}: clientKeyData") if key else None,
+    )
+    return made, _expiry(status.get("expirationTimestamp"), where)
+
+
+def _expiry(text: object, where: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError as error:
+        raise ConfigError(f"{where}: expirationTimestamp {text!r} is not a time") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,219 @@
+"""From a kubeconfig, or a pod's service account, to everything a transport has to know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from claimctl.kube.auth import (
+    Auth,
+    Credentials,
+    StaticAuth,
+    TokenFileAuth,
+    exec_auth,
+    provider_auth,
+)
+from claimctl.kube.errors import ConfigError
+from claimctl.kube.kubeconfig import Entry, Selection, locate, select
+from claimctl.kube.official import (
+    ConfigException,
+    Configuration,
+    KubeConfigLoader,
+    incluster_config,
+)
+from claimctl.kube.tls import Pem, Tls, pem
+
+_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach one API server as one user.
+
+    Attributes:
+        server: URL without a slash at its end; may have a path.
+        namespace: what ``-n`` defaults to.
+        context: name of the kubeconfig's context; empty in a pod.
+        source: where all this comes from, for messages.
+        headers: sent with every request (impersonation).
+        server_name: the name to expect in the server's certificate; empty: the host's.
+        proxy: URL of an HTTP proxy; empty: as the environment says.
+    """
+
+    server: str
+    auth: Auth = field(default_factory=StaticAuth)
+    tls: Tls = field(default_factory=Tls)
+    namespace: str = "default"
+    context: str = ""
+    source: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    server_name: str = ""
+    proxy: str = ""
+
+
+def load_connection(
+    kubeconfig: str | None = None, context: str | None = None, as_user: str | None = None
+) -> Connection:
+    """The connection that the arguments, KUBECONFIG, ~/.kube/config or the pod stand for.
+
+    Nothing is sent and no plugin is run yet; certificates are looked at.
+
+    Raises:
+        ConfigError: in one line, what is wrong, where, and what to do.
+    """
+    paths = locate(kubeconfig, os.environ)
+    if not paths and context is None and incluster_config.SERVICE_HOST_ENV_NAME in os.environ:
+        return _in_cluster(as_user)
+    if not paths:
+        raise ConfigError(
+            "no kubeconfig: KUBECONFIG is not set, ~/.kube/config does not exist and this is not"
+            " a pod; name one with --kubeconfig"
+        )
+    return _from_selection(select(paths, context), as_user)
+
+
+def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
+    tls = Tls(
+        authority=pem(chosen.cluster, "certificate-authority"),
+        certificate=pem(chosen.user, "client-certificate"),
+        key=pem(chosen.user, "client-key"),
+        verify=not chosen.cluster.flag("insecure-skip-tls-verify"),
+    )
+    _check_pair(chosen.user, tls)
+    configuration = _official(chosen)
+    connection = Connection(
+        server=_server(chosen.cluster, configuration),
+        auth=_auth(chosen, configuration),
+        tls=tls,
+        namespace=chosen.namespace,
+        context=chosen.context,
+        source=chosen.source,
+        headers=_impersonation(chosen.user, as_user),
+        server_name=configuration.tls_server_name or "",
+        proxy=_proxy(chosen.cluster, configuration),
+    )
+    if connection.server.startswith("https:"):
+        tls.context()
+    return connection
+
+
+def _official(chosen: Selection) -> Any:
+    """What the official client makes of the selection, without plugins and files."""
+    configuration = Configuration()
+    left_out = ("exec", "auth-provider", "tokenFile", "client-certificate", "client-key")
+    user = _without(chosen.user.value, left_out)
+    cluster = _without(chosen.cluster.value, ("certificate-authority",))
+    loader = KubeConfigLoader(config_dict=_document(cluster, user), config_base_path="")
+    loading = loader.load_and_set(configuration)
+    try:
+        # a coroutine only for the sake of plugins and providers, which are taken out: it ends
+        # at its first step, in a running loop or without one
+        loading.send(None)
+    except StopIteration:
+        return configuration
+    except (ConfigException, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{chosen.source}: {' '.join(str(error).split())}") from error
+    loading.close()
+    raise ConfigError(f"{chosen.user.where}: credentials of a kind that is not supported")
+
+
+def _without(value: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    hidden = {*names, *(f"{name}-data" for name in names)}
+    return {key: item for key, item in value.items() if key not in hidden}
+
+
+def _document(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": dict(cluster)}],
+        "users": [{"name": "it", "user": dict(user)}],
+    }
+
+
+def _auth(chosen: Selection, configuration: Any) -> Auth:
+    user = chosen.user
+    if user.value.get("exec"):
+        return exec_auth(user)
+    if user.value.get("auth-provider"):
+        return provider_auth(_document(chosen.cluster.value, user.value), user)
+    authorization = (configuration.api_key or {}).get("BearerToken", "")
+    if not authorization and user.text("tokenFile"):
+        return TokenFileAuth(user.text("tokenFile"), f"{user.where}: tokenFile")
+    if any(char in authorization for char in "\r\n\0"):
+        raise ConfigError(f"{user.where}: token must be a single line")
+    return StaticAuth(Credentials(authorization))
+
+
+def _check_pair(user: Entry, tls: Tls) -> None:
+    if (tls.certificate is None) != (tls.key is None):
+        missing = "client-key" if tls.key is None else "client-certificate"
+        raise ConfigError(f"{user.where}: {missing} is missing beside its counterpart")
+
+
+def _server(cluster: Entry, configuration: Any) -> str:
+    server = cluster.text("server")
+    if not server:
+        raise ConfigError(f"{cluster.where}: server is missing")
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{cluster.where}: server {server!r} is not an http(s) URL")
+    return str(configuration.host)
+
+
+def _proxy(cluster: Entry, configuration: Any) -> str:
+    proxy = configuration.proxy or ""
+    if proxy and urlsplit(cluster.text("proxy-url")).scheme not in ("http", "https"):
+        raise ConfigError(f"{cluster.where}: proxy-url {proxy!r}: only http and https work")
+    return str(proxy)
+
+
+def _impersonation(user: Entry, as_user: str | None) -> tuple[tuple[str, str], ...]:
+    if as_user:
+        return (("Impersonate-User", as_user),)
+    name = user.text("as")
+    if not name:
+        return ()
+    pairs = [("Impersonate-User", name)]
+    if user.text("as-uid"):
+        pairs.append(("Impersonate-Uid", user.text("as-uid")))
+    pairs += [("Impersonate-Group", str(group)) for group in user.value.get("as-groups") or ()]
+    for key, values in (user.value.get("as-user-extra") or {}).items():
+        pairs += [(f"Impersonate-Extra-{key}", str(value)) for value in values]
+    return tuple(pairs)
+
+
+def _in_cluster(as_user: str | None) -> Connection:
+    configuration = Configuration()
+    try:
+        incluster_config.load_incluster_config(configuration, try_refresh_token=False)
+        authority = Path(incluster_config.SERVICE_CERT_FILENAME).read_bytes()
+    except (ConfigException, OSError) as error:
+        raise ConfigError(
+            f"in-cluster: {' '.join(str(error).split())} Is the service account token mounted?"
+        ) from error
+    tls = Tls(authority=Pem(authority, f"in-cluster: {incluster_config.SERVICE_CERT_FILENAME}"))
+    tls.context()
+    return Connection(
+        server=str(configuration.host),
+        auth=TokenFileAuth(incluster_config.SERVICE_TOKEN_FILENAME, "in-cluster"),
+        tls=tls,
+        namespace=_pod_namespace(),
+        source="in-cluster",
+        headers=_impersonation(Entry("in-cluster"), as_user),
+    )
+
+
+def _pod_namespace() -> str:
+    try:
+        return Path(_NAMESPACE_FILE).read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"

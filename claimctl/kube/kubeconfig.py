@@ -1,0 +1,212 @@
+"""Reading kubeconfig files: which cluster, which user, and what is wrong with them.
+
+Files are read and merged here and not by the official client, which dies of an empty file, skips
+an unreadable one, lets the last file's current-context win (kubectl: the first) and resolves a
+user's files beside the cluster's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from claimctl.kube.errors import ConfigError
+
+_FILES = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+    "contexts": (),
+}
+_SINGULAR = {"clusters": "cluster", "users": "user", "contexts": "context"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One named cluster, user or context; ``where`` says file and field, for messages."""
+
+    where: str
+    value: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    directory: Path = Path()
+
+    def text(self, key: str) -> str:
+        """A string, empty when absent; ConfigError when it is something else."""
+        found = self.value.get(key)
+        if found is None:
+            return ""
+        if not isinstance(found, str):
+            raise ConfigError(f"{self.where}: {key} must be a string, not {_shape(found)}")
+        return found
+
+    def flag(self, key: str) -> bool:
+        found = self.value.get(key, False)
+        if not isinstance(found, bool):
+            raise ConfigError(f"{self.where}: {key} must be true or false, not {_shape(found)}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What one context stands for. The user of a context without one is an empty entry."""
+
+    context: str
+    namespace: str
+    cluster: Entry
+    user: Entry
+    source: str
+
+
+@dataclass(slots=True)
+class _Merged:
+    """Several files as one: the first to name a thing wins."""
+
+    paths: list[Path] = field(default_factory=list)
+    current: str = ""
+    entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {k: {} for k in _FILES})
+
+    @property
+    def source(self) -> str:
+        return "kubeconfig " + os.pathsep.join(str(path) for path in self.paths)
+
+
+def locate(kubeconfig: str | None, environ: Mapping[str, str]) -> list[Path]:
+    """The files to read; none when there is nothing but perhaps a pod's service account.
+
+    Missing files are left out, as kubectl does, where KUBECONFIG names several.
+
+    Raises:
+        ConfigError: a file that was asked for does not exist.
+    """
+    if kubeconfig:
+        return [Path(kubeconfig).expanduser()]
+    listed = [Path(part).expanduser() for part in _parts(environ.get("KUBECONFIG", ""))]
+    if not listed:
+        default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+        return [default] if default.exists() else []
+    found = [path for path in listed if path.exists()]
+    if not found:
+        names = ", ".join(str(path) for path in listed)
+        raise ConfigError(f"KUBECONFIG names {names}: no such file; correct or unset it")
+    return found
+
+
+def select(paths: Sequence[Path], context: str | None) -> Selection:
+    """Read ``paths`` and look up a context, the current one by default.
+
+    Raises:
+        ConfigError: a file cannot be read, or what is asked for is not in it.
+    """
+    merged = _Merged(list(paths))
+    for path in paths:
+        _merge(merged, path)
+    name = context or merged.current
+    if not name:
+        raise ConfigError(
+            f"{merged.source}: no current-context is set; choose one with --context"
+            f"{_choices(merged.entries['contexts'])}"
+        )
+    chosen = _lookup(merged, "contexts", name, "")
+    cluster = _lookup(merged, "clusters", chosen.text("cluster"), f"context {name!r} names the ")
+    user = chosen.text("user")
+    return Selection(
+        context=name,
+        namespace=chosen.text("namespace") or "default",
+        cluster=cluster,
+        user=_lookup(merged, "users", user, f"context {name!r} names the ")
+        if user
+        else Entry(f"{merged.source}: context {name!r} without a user"),
+        source=merged.source,
+    )
+
+
+def _parts(paths: str) -> Iterator[str]:
+    return (part for part in paths.split(os.pathsep) if part)
+
+
+def _merge(merged: _Merged, path: Path) -> None:
+    document = _read(path)
+    current = document.get("current-context") or ""
+    if not isinstance(current, str):
+        raise ConfigError(f"kubeconfig {path}: current-context must be a string")
+    merged.current = merged.current or current
+    for section in _FILES:
+        for name, entry in _entries(path, section, document.get(section)):
+            merged.entries[section].setdefault(name, entry)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    where = f"kubeconfig {path}"
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{where}: {error.strerror}; choose another one with --kubeconfig or KUBECONFIG"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: not a text file") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not YAML: {_yaml_problem(error)}") from error
+    if document is None:
+        raise ConfigError(f"{where}: the file is empty; write one with your cluster's own tool")
+    if not isinstance(document, dict):
+        raise ConfigError(f"{where}: expected clusters, users and contexts, not {_shape(document)}")
+    return document
+
+
+def _entries(path: Path, section: str, found: Any) -> Iterator[tuple[str, Entry]]:
+    if found is None:
+        return
+    if not isinstance(found, list):
+        raise ConfigError(f"kubeconfig {path}: {section} must be a list, not {_shape(found)}")
+    singular = _SINGULAR[section]
+    for number, item in enumerate(found):
+        where = f"kubeconfig {path}: {section}[{number}]"
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            raise ConfigError(f"{where}: 'name' is missing")
+        value = item.get(singular) or {}
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: {singular} must be a mapping, not {_shape(value)}")
+        entry = Entry(
+            f"kubeconfig {path}: {singular} {item['name']!r}",
+            _absolute(value, _FILES[section], path.absolute().parent),
+            path.absolute().parent,
+        )
+        yield item["name"], entry
+
+
+def _absolute(value: dict[str, Any], keys: Sequence[str], directory: Path) -> dict[str, Any]:
+    """File names are relative to the kubeconfig that has them."""
+    files = {key: str(directory / value[key]) for key in keys if isinstance(value.get(key), str)}
+    return {**value, **{key: file for key, file in files.items() if value[key]}}
+
+
+def _lookup(merged: _Merged, section: str, name: str, by: str) -> Entry:
+    entries = merged.entries[section]
+    if name not in entries:
+        singular = _SINGULAR[section]
+        what = (
+            f"{by}{singular} {name!r}, which does not exist"
+            if by
+            else (f"{singular} {name!r} does not exist")
+        )
+        raise ConfigError(f"{merged.source}: {what}{_choices(entries)}")
+    return entries[name]
+
+
+def _choices(entries: Mapping[str, Entry]) -> str:
+    return f"; there are: {', '.join(entries)}" if entries else "; there are none"
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
+
+
+def _shape(value: object) -> str:
+    names = {list: "a list", dict: "a mapping", str: "text", bool: "true or false"}
+    return names.get(type(value), f"a {type(value).__name__}")

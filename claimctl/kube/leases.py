@@ -1,0 +1,292 @@
+"""Leader election by a Lease, for economy: two leaders at once would do no harm, only twice the work.
+
+Time is this process's own monotonic clock throughout. What others write into the Lease counts
+only by its having changed: their clocks may be wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+
+import structlog
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from claimctl.telemetry.face import Metric
+from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import LEASES
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+
+
+class LeadershipLost(Exception):
+    """The Lease went to somebody else or could not be renewed; the led work has been ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionSettings:
+    """Which Lease, and its times in seconds.
+
+    Attributes:
+        lease_duration: how long others wait for a sign of life before they take over.
+        renew_deadline: after this long without a renewal the led work is cancelled. What is left
+            until ``lease_duration`` is the time it has to end.
+        retry_period: how often the Lease is renewed, or asked for.
+        request_timeout: deadline of a single request.
+    """
+
+    name: str
+    namespace: str
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    request_timeout: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retry_period < self.renew_deadline < self.lease_duration:
+            raise ValueError("needed: retry_period < renew_deadline < lease_duration")
+        if self.lease_duration != int(self.lease_duration):
+            raise ValueError("lease_duration: the API knows whole seconds only")
+
+
+class LeaderElection:
+    """One candidate.
+
+    Args:
+        identity: unique among all candidates that ever were, such as pod name and a random part.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        settings: LeaderElectionSettings,
+        identity: str,
+        *,
+        rng: Random | None = None,
+    ) -> None:
+        self.identity = identity
+        self._client = client.without_retries(settings.request_timeout)
+        self._telemetry = client.telemetry
+        self._clock = clock
+        self._settings = settings
+        self._rng = rng or Random()
+        self._lease: Lease | None = None
+        self._seen_at = 0.0
+        self._renewed_at = 0.0
+        self._leading = False
+
+    @property
+    def leading(self) -> bool:
+        return self._leading
+
+    @property
+    def holder(self) -> str:
+        """Who held the Lease when it was last looked at."""
+        return (self._lease.spec.holder_identity if self._lease else None) or ""
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the Lease, then run ``lead`` under it; returns when that returns.
+
+        However it ends, ``lead`` has been cancelled and awaited by then, and the Lease is given
+        back unless it was lost.
+
+        Raises:
+            LeadershipLost: it was lost while ``lead`` ran.
+        """
+        self._telemetry.gauge(Metric.LEADER, 0)
+        await self._acquire()
+        self._leading = True
+        self._telemetry.gauge(Metric.LEADER, 1)
+        log.info("leading", lease=self._settings.name, identity=self.identity)
+        try:
+            await self._lead(lead)
+        finally:
+            self._leading = False
+            self._telemetry.gauge(Metric.LEADER, 0)
+
+    async def _acquire(self) -> None:
+        while not await self._try():
+            jitter = self._rng.uniform(1.0, 1.2)
+            await self._clock.sleep(self._settings.retry_period * jitter)
+
+    async def _lead(self, lead: Callable[[], Awaitable[None]]) -> None:
+        work = asyncio.ensure_future(lead())
+        renewing = asyncio.create_task(self._renew_until_lost(), name="renew lease")
+        try:
+            await asyncio.wait({work, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # renewing goes on while the work winds down: a slow stop must not cost the Lease
+            stopped = await self._stop(work, renewing)
+            lost = renewing.done()
+            await _end(renewing)
+            if not lost and stopped:
+                await self._release()
+        if lost and not (work.done() and not work.cancelled() and work.exception() is None):
+            raise LeadershipLost(self._why_lost(stopped))
+        await work
+
+    async def _stop(self, work: asyncio.Future[None], renewing: asyncio.Task[None]) -> bool:
+        """Cancel and await the work; False when it was still there as the Lease expired."""
+        work.cancel()
+        while not work.done():
+            expires = self._renewed_at + self._settings.lease_duration
+            left = expires - self._clock.monotonic()
+            if left <= 0:
+                log.error("work did not stop before the lease expired", lease=self._settings.name)
+                return False
+            # a second cancellation of ourselves must not leave the work running unawaited
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({work}, timeout=left)
+        return True
+
+    async def _renew_until_lost(self) -> None:
+        """Returns once the Lease is somebody else's or the deadline has passed."""
+        while True:
+            deadline = self._renewed_at + self._settings.renew_deadline
+            with suppress(TimeoutError):
+                async with asyncio.timeout(deadline - self._clock.monotonic()):
+                    await self._clock.sleep(self._settings.retry_period)
+                    if await self._try():
+                        continue
+            if self.holder not in ("", self.identity):
+                return
+            if self._clock.monotonic() >= deadline:
+                return
+
+    def _why_lost(self, stopped: bool) -> str:
+        held = self.holder
+        why = (
+            f"it is held by {held}"
+            if held not in ("", self.identity)
+            else f"it could not be renewed for {self._settings.renew_deadline:g} s"
+        )
+        late = "" if stopped else "; the work did not stop in time"
+        where = f"{self._settings.namespace}/{self._settings.name}"
+        return f"lost the lease {where}: {why}{late}"
+
+    async def _try(self) -> bool:
+        """Take or renew the Lease; False when it is not to be had now."""
+        try:
+            return await self._take_or_renew()
+        except (Conflict, AlreadyExists):
+            # somebody was faster, or our last write arrived after all: look again next time
+            self._lease = await self._look(self._lease)
+            return False
+        except KubeError as error:
+            log.warning("lease request failed", lease=self._settings.name, error=str(error))
+            return False
+
+    async def _take_or_renew(self) -> bool:
+        if not (self._leading and self.holder == self.identity):
+            self._observe(await self._get())
+        began = self._clock.monotonic()
+        if self._lease is None:
+            lease = await self._create()
+        elif self.holder == self.identity or self._expired():
+            lease = await self._update(self._lease)
+        else:
+            return False
+        self._observe(lease)
+        # counted from before the request: the server stamped it no earlier
+        self._renewed_at = began
+        return True
+
+    async def _look(self, fallback: Lease | None) -> Lease | None:
+        try:
+            self._observe(await self._get())
+        except KubeError:
+            return fallback
+        return self._lease
+
+    def _observe(self, lease: Lease | None) -> None:
+        """Remember the Lease, and when it was first seen in this state."""
+        known = self._lease.metadata.resource_version if self._lease else ""
+        if lease is None or lease.metadata.resource_version != known:
+            self._seen_at = self._clock.monotonic()
+        self._lease = lease
+
+    def _expired(self) -> bool:
+        """Whether nobody holds it, or its holder has shown no sign for as long as it asked."""
+        if self._lease is None or not self.holder:
+            return True
+        duration = self._lease.spec.lease_duration_seconds or self._settings.lease_duration
+        return self._clock.monotonic() >= self._seen_at + duration
+
+    async def _get(self) -> Lease | None:
+        try:
+            return await self._client.get(LEASES, self._settings.name, self._settings.namespace)
+        except NotFound:
+            return None
+
+    async def _create(self) -> Lease:
+        body = Lease(
+            metadata=ObjectMeta(name=self._settings.name, namespace=self._settings.namespace),
+            spec=self._spec(acquired="", transitions=0),
+        )
+        return await self._client.create(LEASES, body, self._settings.namespace)
+
+    async def _update(self, lease: Lease) -> Lease:
+        transitions = lease.spec.lease_transitions or 0
+        if lease.spec.holder_identity == self.identity:
+            spec = self._spec(lease.spec.acquire_time or "", transitions)
+        else:
+            spec = self._spec("", transitions + 1)
+        return await self._patch(lease, spec)
+
+    async def _release(self) -> None:
+        """Give the Lease back, so that the next one need not wait; at worst it expires."""
+        lease = self._lease
+        if lease is None or self.holder != self.identity:
+            return
+        now = micro_time(self._clock.now())
+        released = LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time=now,
+            renew_time=now,
+            lease_transitions=lease.spec.lease_transitions or 0,
+        )
+        try:
+            self._observe(await self._patch(lease, released))
+        except KubeError as error:
+            log.warning("lease not released", lease=self._settings.name, error=str(error))
+
+    async def _patch(self, lease: Lease, spec: LeaseSpec) -> Lease:
+        return await self._client.merge_patch(
+            LEASES,
+            self._settings.name,
+            {
+                "spec": {
+                    "holderIdentity": spec.holder_identity,
+                    "leaseDurationSeconds": spec.lease_duration_seconds,
+                    "acquireTime": spec.acquire_time,
+                    "renewTime": spec.renew_time,
+                    "leaseTransitions": spec.lease_transitions,
+                }
+            },
+            self._settings.namespace,
+            resource_version=lease.metadata.resource_version,
+        )
+
+    def _spec(self, acquired: str, transitions: int) -> LeaseSpec:
+        now = micro_time(self._clock.now())
+        return LeaseSpec(
+            holder_identity=self.identity,
+            lease_duration_seconds=int(self._settings.lease_duration),
+            acquire_time=acquired or now,
+            renew_time=now,
+            lease_transitions=transitions,
+        )
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

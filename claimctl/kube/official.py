@@ -1,0 +1,27 @@
+"""The parts of the official client that are used, which has no types: here they are Any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubernetes.aio.client import Configuration as _Configuration
+from kubernetes.aio.config import incluster_config as _incluster_config
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.exec_provider import ExecProvider as _ExecProvider
+from kubernetes.aio.config.kube_config import ConfigNode as _ConfigNode
+from kubernetes.aio.config.kube_config import KubeConfigLoader as _KubeConfigLoader
+
+Configuration: Any = _Configuration
+ConfigNode: Any = _ConfigNode
+ExecProvider: Any = _ExecProvider
+KubeConfigLoader: Any = _KubeConfigLoader
+incluster_config: Any = _incluster_config
+
+__all__ = [
+    "ConfigException",
+    "ConfigNode",
+    "Configuration",
+    "ExecProvider",
+    "KubeConfigLoader",
+    "incluster_config",
+]

@@ -1,0 +1,99 @@
+"""TLS as a kubeconfig asks for it, with the field at fault named when it cannot be had."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from claimctl.kube.errors import ConfigError
+from claimctl.kube.kubeconfig import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Pem:
+    """PEM text (or what should be) and where it was named."""
+
+    data: bytes = field(repr=False)
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How to make sure of the server, and who to be to it."""
+
+    authority: Pem | None = None
+    certificate: Pem | None = None
+    key: Pem | None = None
+    verify: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """A fresh context; ConfigError names the field whose content is of no use."""
+        context = self._trusting()
+        if hasattr(ssl, "VERIFY_X509_STRICT"):
+            # clusters made by older tools have authorities without the extensions that strict
+            # checking (the default from Python 3.13) asks for; kubectl takes them too
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.certificate is not None and self.key is not None:
+            _load_chain(context, self.certificate, self.key)
+        return context
+
+    def _trusting(self) -> ssl.SSLContext:
+        if self.authority is None:
+            return ssl.create_default_context()
+        try:
+            return ssl.create_default_context(cadata=self.authority.data.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(f"{self.authority.where}: no PEM certificate in it") from error
+
+
+def pem(entry: Entry, name: str) -> Pem | None:
+    """What ``name`` (a file) or ``name``-data (base64, which wins) holds; None without both.
+
+    Raises:
+        ConfigError: not base64, or the file cannot be read.
+    """
+    data = entry.text(f"{name}-data")
+    if data:
+        where = f"{entry.where}: {name}-data"
+        try:
+            return Pem(base64.b64decode(data, validate=True), where)
+        except (binascii.Error, ValueError) as error:
+            raise ConfigError(f"{where}: not base64") from error
+    file = entry.text(name)
+    if not file:
+        return None
+    where = f"{entry.where}: {name} {file}"
+    try:
+        return Pem(Path(file).read_bytes(), where)
+    except OSError as error:
+        raise ConfigError(f"{where}: {error.strerror}") from error
+
+
+def _load_chain(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
+    """The ssl module takes client certificates from files only; these live for this call."""
+    with tempfile.TemporaryDirectory(prefix="claimctl-") as directory:
+        files = [Path(directory, name) for name in ("certificate.pem", "key.pem")]
+        for file, source in zip(files, (certificate, key), strict=True):
+            file.write_bytes(source.data)
+        try:
+            context.load_cert_chain(files[0], files[1], password=_no_password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error) or "unusable"
+            raise ConfigError(
+                f"{certificate.where}: does not go with {key.where}: {_words(reason)}"
+            ) from error
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted; kubeconfigs cannot hold its password")
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ").lower() if reason.isupper() else reason

@@ -1,0 +1,190 @@
+"""HTTP to a real API server through one aiohttp session."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDict
+from yarl import URL
+
+from claimctl.kube.auth import Credentials
+from claimctl.kube.connection import Connection
+from claimctl.kube.errors import (
+    BadAnswer,
+    ConfigError,
+    KubeError,
+    RequestTimeout,
+    Unauthorized,
+    Unreachable,
+)
+from claimctl.wire.seams import Query, Response
+
+TRANSPORT_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError, EOFError)
+"""Everything that sending, or reading an answer, can fail with; ssl errors are OSErrors."""
+
+_CONNECT_SECONDS = 10.0
+_NEVER_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.InvalidURL,
+    ssl.SSLCertVerificationError,
+)
+
+
+class HttpTransport:
+    """The Transport of real life: ``async with HttpTransport(connection) as transport``.
+
+    A 401 has the credentials fetched anew and the request sent once more: it was not applied.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._proxy = connection.proxy or _environment_proxy(connection.server)
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: tuple[Credentials, ssl.SSLContext] | None = None
+
+    async def __aenter__(self) -> HttpTransport:
+        """Open; runs a credential plugin, if any.
+
+        Raises:
+            ConfigError: there are no credentials to be had.
+        """
+        await self._connection.auth.credentials()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=2**18,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """One request; raises ``Unreachable`` or ``RequestTimeout`` when there is no answer."""
+        url = URL(f"{self._connection.server}{path}{_encoded(query)}", encoded=True)
+        credentials = await self._credentials(method, path, None)
+        answer = await self._request(method, path, url, self._options(headers, body, credentials))
+        if answer.status == 401:
+            fresh = await self._credentials(method, path, credentials)
+            if fresh != credentials:
+                answer.close()
+                options = self._options(headers, body, fresh)
+                answer = await self._request(method, path, url, options)
+        return self._response(method, path, answer)
+
+    async def _credentials(
+        self, method: str, path: str, rejected: Credentials | None
+    ) -> Credentials:
+        try:
+            return await self._connection.auth.credentials(rejected)
+        except ConfigError as error:
+            raise Unauthorized(method, path, message=str(error)) from error
+
+    async def _request(
+        self, method: str, path: str, url: URL, options: Mapping[str, Any]
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            raise RuntimeError("the transport is not open")
+        try:
+            return await self._session.request(method, url, allow_redirects=False, **options)
+        except TRANSPORT_ERRORS as error:
+            raise mapped(method, path, self._connection.server, error) from error
+
+    def _options(
+        self, headers: Mapping[str, str], body: bytes | None, credentials: Credentials
+    ) -> dict[str, Any]:
+        merged = CIMultiDict(headers)
+        for name, value in self._connection.headers:
+            merged.add(name, value)
+        if credentials.authorization:
+            merged["authorization"] = credentials.authorization
+        options: dict[str, Any] = {"headers": merged, "data": body}
+        if self._connection.server.startswith("https:"):
+            options["ssl"] = self._context(credentials)
+            options["server_hostname"] = self._connection.server_name or None
+        if self._proxy:
+            options["proxy"] = self._proxy
+        return options
+
+    def _context(self, credentials: Credentials) -> ssl.SSLContext:
+        """Kept as long as the credentials are the same: connections are pooled by it."""
+        if self._tls is None or self._tls[0] != credentials:
+            tls = self._connection.tls
+            if credentials.certificate is not None:
+                tls = replace(tls, certificate=credentials.certificate, key=credentials.key)
+            self._tls = credentials, tls.context()
+        return self._tls[1]
+
+    def _response(self, method: str, path: str, answer: aiohttp.ClientResponse) -> Response:
+        async def close() -> None:
+            # after the end of the body the connection is back in the pool and stays there
+            answer.close()
+
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Response(answer.status, headers, self._body(method, path, answer), close)
+
+    async def _body(
+        self, method: str, path: str, answer: aiohttp.ClientResponse
+    ) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in answer.content.iter_any():
+                yield chunk
+        except TRANSPORT_ERRORS as error:
+            raise mapped(method, path, self._connection.server, error) from error
+
+
+def mapped(method: str, path: str, server: str, error: BaseException) -> KubeError:
+    """Our error for one of ``TRANSPORT_ERRORS``."""
+    reason = _reason(error)
+    if isinstance(error, _NEVER_SENT):
+        return Unreachable(method, path, f"cannot reach {server}: {reason}", delivered=False)
+    if isinstance(error, TimeoutError):
+        return RequestTimeout(method, path, message=f"no answer from {server} in time")
+    if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):
+        return BadAnswer(method, path, message=f"{server} does not speak HTTP: {reason}")
+    return Unreachable(method, path, f"connection to {server} lost: {reason}")
+
+
+def _reason(error: BaseException) -> str:
+    """The last word of the matter, without addresses of objects and numbers of errors."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        inner = error.certificate_error
+        return f"its certificate is not trusted: {getattr(inner, 'verify_message', '') or inner}"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and not isinstance(cause, (ssl.SSLError, socket.gaierror)):
+        # asyncio puts the address into strerror; a name lookup and TLS have numbers of their own
+        return os.strerror(cause.errno) if cause.errno else str(cause) or type(cause).__name__
+    return getattr(cause, "strerror", "") or str(cause) or type(cause).__name__
+
+
+def _encoded(query: Query) -> str:
+    return f"?{urlencode(query)}" if query else ""
+
+
+def _environment_proxy(server: str) -> str:
+    """HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which kubectl goes by too."""
+    parts = urlsplit(server)
+    if proxy_bypass(parts.netloc):
+        return ""
+    return getproxies().get(parts.scheme, "")
