@@ -1,0 +1,140 @@
+"""``claimctl explain CLAIM``: who holds a claim and why, and what would release it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claimctl.cli.options import (
+    AsOption,
+    ContextOption,
+    Data,
+    DataOption,
+    KubeconfigOption,
+    NamespaceOption,
+)
+
+if TYPE_CHECKING:
+    from claimctl.cli.explaining import Explanation
+    from claimctl.cli.session import Session
+
+
+def command(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="The claim to explain.")],
+    namespace: NamespaceOption = None,
+    output: DataOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> int:
+    """Say who holds a claim and why, whether it could be released, and what to do."""
+    from claimctl.cli.session import Access, in_session
+
+    async def work(session: Session) -> int:
+        from claimctl.cli.explaining import explain
+
+        now = session.clock.now()
+        place = namespace or session.namespace
+        show(await explain(session.client, place, claim, now), now, output)
+        return 0
+
+    return in_session(Access(kubeconfig, context, as_user), work)
+
+
+def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
+    from claimctl.cli.output import print_json, print_yaml
+
+    if output is Data.JSON:
+        print_json(document(explanation, now))
+    elif output is Data.YAML:
+        print_yaml(document(explanation, now))
+    else:
+        for line in lines(explanation):
+            typer.echo(line)
+
+
+def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
+    from claimctl.cli import claims_view
+
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "ClaimExplanation",
+        "claim": claims_view.document(explanation.view, now),
+        "reservations": [_reservation(stand) for stand in explanation.case.stands],
+        "release": {
+            "underWay": explanation.release,
+            "possible": explanation.releasable,
+            "blockers": [
+                {"reason": one.reason, "message": one.message, "afterSeconds": one.after}
+                for one in explanation.obstacles
+            ],
+        },
+        "advice": list(explanation.advice()),
+    }
+
+
+def _reservation(stand: Any) -> dict[str, Any]:
+    from claimctl.wire.base import to_plain
+
+    reservation = stand.held.reservation
+    blocker = stand.blocker
+    return {
+        "name": reservation.metadata.name,
+        "workloadRef": to_plain(reservation.spec.workload_ref),
+        "retentionPolicy": reservation.spec.retention_policy,
+        "stand": str(stand.stand),
+        "reason": str(blocker.reason if blocker else stand.reason),
+        "message": blocker.message if blocker else "",
+        "afterSeconds": blocker.after if blocker else None,
+        "conditions": [
+            {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
+            for one in reservation.status.conditions
+        ],
+    }
+
+
+def lines(explanation: Explanation) -> list[str]:
+    """The explanation for people."""
+    view = explanation.view
+    consumers = view.consumers
+    facts = [
+        ("Claim", f"{view.namespace}/{view.name}"),
+        ("State", view.state),
+        ("Devices", ", ".join(view.devices) or "none"),
+        ("Nodes", ", ".join(view.nodes) or "none"),
+        ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
+        ("Listed", view.holders),
+    ]
+    shown = [f"{title + ':':<12}{value}" for title, value in facts]
+    return [*shown, *_holders(explanation), *_verdict(explanation), *_advice(explanation)]
+
+
+def _holders(explanation: Explanation) -> list[str]:
+    from claimctl.cli.explaining import owner_of, says
+
+    found = [
+        f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"
+        for each in explanation.view.workloads
+    ]
+    for stand in explanation.case.stands:
+        reservation = stand.held.reservation
+        ref = reservation.spec.workload_ref
+        what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
+        found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {says(stand)}")
+    return ["Held by:", *(found or ["  no workload and no ClaimReservation"])]
+
+
+def _verdict(explanation: Explanation) -> list[str]:
+    if explanation.release is not None:
+        head = f"Release:    under way ({explanation.release})"
+    elif explanation.view.claim.status.allocation is None:
+        head = "Release:    nothing to release, it is not allocated"
+    else:
+        head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
+    return [head, *(f"  {one.reason}: {one.message}" for one in explanation.obstacles)]
+
+
+def _advice(explanation: Explanation) -> list[str]:
+    return ["What to do:", *(f"  {line}" for line in explanation.advice())]

@@ -1,0 +1,203 @@
+"""Why a claim is held and what would release it: the controller's own decision, read-only.
+
+Everything is read live and once, so what only a controller that watched all the time can know
+(pods that vanished unseen) is taken from what it wrote into the reservations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from claimctl.cli.claims_view import ClaimView
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
+from claimctl.reservation.case import Case
+from claimctl.reservation.consumers import claim_names, unschedulable_since
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import LIMIT
+from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.verdict import blockers
+from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import (
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+    STATEFULSETS,
+    Resource,
+)
+from claimctl.wire.workloads import Workload
+
+_KINDS: Mapping[tuple[str, str], Resource[Any]] = {
+    (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
+}
+
+ADVICE = {
+    Reason.CONSUMERS_LEFT: "Scale the workload down or delete the pods that use the claim.",
+    Reason.WORKLOAD_WANTS_PODS: "Scale the workload to 0, suspend it or delete it.",
+    Reason.IDLE_TIMEOUT: "Wait, or release it now with `claimctl release`.",
+    Reason.RETENTION: "Release it with `claimctl release`, or change retentionPolicy.",
+    Reason.FORCE_DELETED_PODS: (
+        "Make sure that the node no longer runs the pod; the grace ends by itself."
+    ),
+    Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
+    Reason.UNKNOWN_REFERENCES: "Let the owner of that reference let go; claimctl never touches it.",
+    Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
+        "Recreate the claim from a ResourceClaimTemplate (spec.resourceClaimTemplateName of the "
+        "ClaimReservation)."
+    ),
+    Reason.ALREADY_RESERVED_FOR: "Give the second workload a claim of its own.",
+    Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
+        "Name the claim in spec.template.spec.resourceClaims[].resourceClaimName of the workload."
+    ),
+    Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
+    Reason.STRANDED_POD: "Delete the pod that was bound to the unallocated claim.",
+    Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
+}
+"""What a person can do about a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``release`` says why it is let go already, if it is; ``obstacles`` what forbids a release
+    by hand right now."""
+
+    view: ClaimView
+    case: Case
+    release: Reason | None
+    obstacles: tuple[Blocker, ...]
+
+    @property
+    def releasable(self) -> bool:
+        """Whether `claimctl release` would free the devices now."""
+        return (
+            self.view.claim.status.allocation is not None
+            and bool(self.case.stands)
+            and not self.obstacles
+        )
+
+    def advice(self) -> tuple[str, ...]:
+        reasons = [blocker.reason for blocker in self.obstacles]
+        for stand in self.case.stands:
+            reasons.append(stand.blocker.reason if stand.blocker else stand.reason)
+            conditions = stand.held.reservation.status.conditions
+            reasons += [Reason(one.reason) for one in conditions if one.reason in _REASONS]
+        known = [ADVICE[reason] for reason in reasons if reason in ADVICE]
+        return tuple(dict.fromkeys(known)) or (_plain_advice(self),)
+
+
+_REASONS = frozenset(Reason)
+
+
+def _plain_advice(explanation: Explanation) -> str:
+    view = explanation.view
+    if view.claim.status.allocation is None:
+        return "Nothing: the claim holds no device."
+    if explanation.releasable:
+        return f"`claimctl release {view.name} -n {view.namespace}` frees its devices now."
+    if explanation.release is not None:
+        return "Nothing: its release is under way."
+    if view.workloads:
+        return "No ClaimReservation names it: whoever wrote the workload's reference releases it."
+    if view.listed_pods:
+        return "No workload holds it: the cluster frees its devices when the last pod is gone."
+    return "Nobody holds it: delete the claim to free its devices, or start a pod that uses it."
+
+
+async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
+    """Read everything about one claim and judge it as the controller would.
+
+    Raises:
+        NotFound: there is no such claim.
+    """
+    claim = await client.get(RESOURCECLAIMS, name, namespace)
+    everyone = (await client.list(PODS, namespace)).items
+    pods = tuple(pod for pod in everyone if name in claim_names(pod))
+    reservations = await _reservations(client, namespace, name)
+    snapshot = Snapshot(
+        now=now,
+        namespace=namespace,
+        name=name,
+        claim=claim,
+        reservations=tuple([await _held(client, one, name) for one in reservations]),
+        pods=pods,
+        rules=Rules(dialect=_dialect(reservations)),
+        memory=Memory(ghost_age=_ghost_ages(reservations, now)),
+        ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
+    )
+    if any(map(unschedulable_since, pods)):
+        snapshot = replace(
+            snapshot,
+            nodes={node.metadata.name: node for node in (await client.list(NODES)).items},
+            slices=(await client.list(RESOURCESLICES)).items,
+        )
+    case = Case.of(snapshot, claim)
+    found = blockers(snapshot, Reason.RELEASE_REQUESTED, case.consumers, case.own)
+    view = ClaimView(claim, pods, reservations)
+    return Explanation(view, case, case.release_reason, found)
+
+
+async def _reservations(client: Client, namespace: str, name: str) -> tuple[ClaimReservation, ...]:
+    from claimctl.cli.get import reservations
+
+    found = await reservations(client, namespace)
+    return tuple(one for one in found if one.spec.resource_claim_name == name)
+
+
+def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
+    """As the controller found it out; without one nothing depends on it."""
+    return next((one.status.dialect for one in reservations if one.status.dialect), "hold")
+
+
+def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:
+    return {
+        ghost.uid: (now - ghost.since).total_seconds()
+        for one in reservations
+        for ghost in one.status.force_deleted_pods
+        if ghost.since is not None
+    }
+
+
+async def _held(client: Client, reservation: ClaimReservation, claim: str) -> Held:
+    return Held(reservation, await _workload(client, reservation, claim))
+
+
+async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:
+    ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
+    resource = _KINDS.get((ref.api_group, ref.kind))
+    if resource is None:
+        return WorkloadState(Life.UNSEEN)
+    try:
+        workload: Workload = await client.get(resource, ref.name, namespace)
+        return observe(workload, claim)
+    except NotFound:
+        recorded = reservation.status.reserved_for
+        left = (await client.list(REPLICASETS, namespace)).items
+        return WorkloadState(
+            Life.ABSENT, heirs=heirs_of(recorded.uid if recorded else "", claim, left)
+        )
+
+
+def owner_of(explanation: Explanation, reference: Reference) -> str:
+    """Who a workload reference belongs to, for people."""
+    return "claimctl's" if reference.uid in explanation.case.own else "not claimctl's"
+
+
+def says(stand: Standing) -> str:
+    """Where a reservation stands, in a line."""
+    if stand.stand is Stand.HOLD and stand.blocker is not None:
+        return f"holds ({stand.blocker.reason}): {stand.blocker.message}"
+    if stand.stand is Stand.LET_GO:
+        return f"lets go ({stand.reason})"
+    return f"asks for nothing ({stand.reason})"

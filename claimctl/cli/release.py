@@ -1,0 +1,99 @@
+"""``claimctl release CLAIM``: ask the controller to release a claim, under its own rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claimctl.cli.options import (
+    AsOption,
+    ContextOption,
+    DryRunOption,
+    KubeconfigOption,
+    NamespaceOption,
+)
+
+if TYPE_CHECKING:
+    from claimctl.cli.explaining import Explanation
+    from claimctl.cli.session import Session
+    from claimctl.kube.client import Client
+
+
+def command(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="The claim to release.")],
+    namespace: NamespaceOption = None,
+    dry_run: DryRunOption = False,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> int:
+    """Release a claim: its devices are freed as soon as no pod uses them any more."""
+    from claimctl.cli.session import Access, in_session
+
+    async def work(session: Session) -> int:
+        from claimctl.cli.explaining import explain
+
+        place = namespace or session.namespace
+        explanation = await explain(session.client, place, claim, session.clock.now())
+        _check(explanation)
+        if not dry_run:
+            await ask(session.client, explanation)
+        for line in lines(explanation, dry_run=dry_run):
+            typer.echo(line)
+        return 0
+
+    return in_session(Access(kubeconfig, context, as_user), work)
+
+
+def _check(explanation: Explanation) -> None:
+    """Refuse what a release could not do anything about.
+
+    Raises:
+        CommandFailed: there is no reservation, or nothing is held.
+    """
+    from claimctl.cli.errors import CommandFailed
+
+    view = explanation.view
+    name = f"claim {view.namespace}/{view.name}"
+    if not view.reservations:
+        raise CommandFailed(
+            f"no ClaimReservation names {name}, so claimctl does not hold it: "
+            f"{explanation.advice()[0].rstrip('.')}"
+        )
+    if view.claim.status.allocation is None:
+        raise CommandFailed(f"{name} is not allocated: there is nothing to release")
+
+
+async def ask(client: Client, explanation: Explanation) -> None:
+    """Put the request on every reservation of the claim; asking twice changes nothing."""
+    from claimctl.wire.reservations import RELEASE_ANNOTATION
+    from claimctl.wire.resources import CLAIMRESERVATIONS
+
+    view = explanation.view
+    for one in view.reservations:
+        if one.metadata.annotation(RELEASE_ANNOTATION) == view.claim.metadata.uid:
+            continue
+        await client.merge_patch(
+            CLAIMRESERVATIONS,
+            one.metadata.name,
+            {"metadata": {"annotations": {RELEASE_ANNOTATION: view.claim.metadata.uid}}},
+            view.namespace,
+            resource_version=one.metadata.resource_version,
+        )
+
+
+def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
+    """What was asked, and what happens next."""
+    view = explanation.view
+    count = len(view.reservations)
+    where = f"{count} ClaimReservation{'s' if count > 1 else ''}"
+    verb = "would be asked (dry run)" if dry_run else "asked"
+    head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
+    if not explanation.obstacles:
+        return [head, "nothing stands against it: the controller frees its devices now"]
+    return [
+        head,
+        "it waits until nothing stands against it any more:",
+        *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
+    ]

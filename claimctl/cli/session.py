@@ -1,0 +1,61 @@
+"""From flags to a client: what every command that speaks to a cluster begins with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from claimctl.kube.client import Client
+    from claimctl.wire.seams import Clock
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The flags that say which cluster, and as whom."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    as_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """``namespace`` is that of the context."""
+
+    client: Client
+    clock: Clock
+    namespace: str
+
+
+@asynccontextmanager
+async def connected(access: Access) -> AsyncIterator[Session]:
+    """A client for the cluster that the flags and the environment name.
+
+    Raises:
+        ConfigError: there is no usable connection.
+    """
+    from claimctl.kube.client import Client
+    from claimctl.kube.clock import LoopClock
+    from claimctl.kube.connection import load_connection
+    from claimctl.kube.transport import HttpTransport
+
+    connection = load_connection(access.kubeconfig, access.context, access.as_user)
+    clock = LoopClock()
+    async with HttpTransport(connection) as transport:
+        yield Session(Client(transport, clock), clock, connection.namespace)
+
+
+def in_session(access: Access, work: Callable[[Session], Awaitable[T]]) -> T:
+    """Run ``work`` with a session on an event loop of its own."""
+
+    async def run() -> T:
+        async with connected(access) as session:
+            return await work(session)
+
+    return asyncio.run(run())

@@ -1,0 +1,189 @@
+"""A DowngradePlan's life as the command sees it: begun or taken up again, carried out, followed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from claimctl.downgrade.prepare import run_plan
+from claimctl.downgrade.records import is_over
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, Gone, NotFound, Unreachable
+from claimctl.wire.base import to_plain
+from claimctl.wire.coordination import Lease
+from claimctl.wire.reservations import (
+    DOWNGRADE_PLAN_NAME,
+    DowngradePlan,
+    DowngradePlanSpec,
+    DowngradePlanStatus,
+)
+from claimctl.wire.resources import DOWNGRADEPLANS, LEASES
+from claimctl.wire.seams import Clock
+
+
+LEASE_NAME = "claimctl-controller"
+_WRITES = 5
+
+Progress = Callable[[DowngradePlanStatus], None]
+
+
+class PlanRefused(Exception):
+    """The plan cannot be begun or followed; one line that says why and what to do."""
+
+
+async def controller_runs(client: Client, clock: Clock) -> bool:
+    """Whether somebody holds the controller's Lease, wherever it is, and has renewed it in time."""
+    leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+    return any(_fresh(lease, clock.now()) for lease in leases.items)
+
+
+def _fresh(lease: Lease, now: datetime) -> bool:
+    spec = lease.spec
+    if not spec.holder_identity or not spec.renew_time:
+        return False
+    renewed = datetime.fromisoformat(spec.renew_time).astimezone(UTC)
+    return now < renewed + timedelta(seconds=spec.lease_duration_seconds or 0)
+
+
+async def find(client: Client) -> tuple[DowngradePlan, ...]:
+    """The plans there are.
+
+    Raises:
+        PlanRefused: the cluster does not know DowngradePlans.
+    """
+    try:
+        return (await client.list(DOWNGRADEPLANS)).items
+    except NotFound:
+        raise PlanRefused(
+            "the cluster does not serve DowngradePlans (claimctl.io/v1alpha1): install the CRDs "
+            "first"
+        ) from None
+
+
+async def begin(client: Client, namespaces: tuple[str, ...]) -> DowngradePlan:
+    """Write a plan, or ask once more for the one that is there with the same scope.
+
+    Raises:
+        PlanRefused: a plan with another scope is there.
+    """
+    for plan in await find(client):
+        if set(plan.spec.namespaces) != set(namespaces) or plan.metadata.deleting:
+            raise PlanRefused(_in_the_way(plan))
+        return await _once_more(client, plan) if is_over(plan.status) else plan
+    body = {
+        "metadata": {"name": DOWNGRADE_PLAN_NAME},
+        "spec": to_plain(DowngradePlanSpec(namespaces=namespaces)),
+    }
+    return await client.create(DOWNGRADEPLANS, body)
+
+
+def _in_the_way(plan: DowngradePlan) -> str:
+    name = plan.metadata.name
+    if plan.metadata.deleting:
+        return f"DowngradePlan {name} is being deleted: run again when it is gone"
+    scope = ", ".join(plan.spec.namespaces) or "all namespaces"
+    return (
+        f"DowngradePlan {name} is there already, for {scope}, and there can be one at a time: "
+        f"give the same namespaces to go on with it, or delete it (kubectl delete downgradeplan "
+        f"{name})"
+    )
+
+
+async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
+    """An empty phase asks for another run; what earlier runs recorded stays."""
+    return await client.merge_patch(
+        DOWNGRADEPLANS,
+        plan.metadata.name,
+        {"status": {"phase": ""}},
+        resource_version=plan.metadata.resource_version,
+        subresource="status",
+    )
+
+
+async def carry_out(
+    client: Client, plan: DowngradePlan, clock: Clock, progress: Progress
+) -> DowngradePlanStatus:
+    """Do without a controller what it would do, with the caller's own rights."""
+    keeper = _Keeper(client, plan, progress)
+    return await run_plan(client, plan, clock, keeper.report, tended=False)
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """Stores a plan's status under its version, whoever else wrote to it meanwhile."""
+
+    client: Client
+    plan: DowngradePlan
+    progress: Progress
+
+    async def report(self, status: DowngradePlanStatus) -> None:
+        for _ in range(_WRITES - 1):
+            try:
+                return await self._store(status)
+            except Conflict:
+                name = self.plan.metadata.name
+                self.plan = await self.client.get(DOWNGRADEPLANS, name)
+        return await self._store(status)
+
+    async def _store(self, status: DowngradePlanStatus) -> None:
+        self.plan = await self.client.merge_patch(
+            DOWNGRADEPLANS,
+            self.plan.metadata.name,
+            {"status": status_body(status)},
+            resource_version=self.plan.metadata.resource_version,
+            subresource="status",
+        )
+        self.progress(status)
+
+
+def status_body(status: DowngradePlanStatus) -> dict[str, object]:
+    """The status as a merge patch that leaves nothing of an earlier one.
+
+    Fields with their default are left out of what is encoded, so a merge patch would keep the
+    earlier value of an emptied one.
+    """
+    body: dict[str, object] = {"phase": "", "total": 0, "done": 0, "claims": []}
+    body.update(to_plain(status))
+    return body
+
+
+async def follow(
+    client: Client, plan: DowngradePlan, progress: Progress, *, patience_seconds: float = 60.0
+) -> DowngradePlanStatus:
+    """Watch a controller carry the plan out; ``progress`` hears of every change.
+
+    Raises:
+        PlanRefused: it went on with nothing for ``patience_seconds``, or the plan was deleted.
+    """
+    name = plan.metadata.name
+    try:
+        while True:
+            plan = await client.get(DOWNGRADEPLANS, name)
+            progress(plan.status)
+            if is_over(plan.status):
+                return plan.status
+            async with asyncio.timeout(patience_seconds):
+                await _next_change(client, plan)
+    except NotFound:
+        raise PlanRefused(f"DowngradePlan {name} was deleted while it was followed") from None
+    except TimeoutError:
+        raise PlanRefused(
+            f"the controller has not gone on with DowngradePlan {name} for "
+            f"{patience_seconds:g} s (phase {plan.status.phase or 'none yet'}): look at its log; "
+            "the plan stays, running again goes on with it"
+        ) from None
+
+
+async def _next_change(client: Client, plan: DowngradePlan) -> None:
+    """Wait until the plan has another version, or its watch has to be opened anew."""
+    version = plan.metadata.resource_version
+    try:
+        async with aclosing(client.watch(DOWNGRADEPLANS, resource_version=version)) as events:
+            async for event in events:
+                if event.object is not None and event.object.metadata.name == plan.metadata.name:
+                    return
+    except (Gone, Unreachable):
+        await asyncio.sleep(1.0)

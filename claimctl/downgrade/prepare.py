@@ -1,0 +1,183 @@
+"""Carrying out a DowngradePlan: freeze, record, expand, verify.
+
+The plan itself is the freeze: while it is there the controller adds no workload reference in its
+scope. What will be taken out is in the plan's status before the first claim is written, so that
+nothing is lost when the run is cut off; the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import groupby
+
+from claimctl.downgrade.expander import Expander, consumers_of
+from claimctl.downgrade.records import Phase, State, failed, final_phase, status, survey, told
+from claimctl.kube.client import Client
+from claimctl.reservation.expansion import Unchanged, expand, workload_references
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.seams import Clock
+
+Report = Callable[[DowngradePlanStatus], Awaitable[None]]
+
+REPORT_SECONDS = 1.0
+"""Least time between two reports of progress within one phase."""
+
+ROUNDS = 3
+"""How often lists that did not stay as written are written again."""
+
+
+async def run_plan(
+    client: Client,
+    plan: DowngradePlan,
+    clock: Clock,
+    report: Report,
+    *,
+    settle_seconds: float = 5.0,
+    tended: bool = True,
+) -> DowngradePlanStatus:
+    """Expand every claim in the plan's scope that a workload holds.
+
+    Args:
+        report: stores a status in the plan; awaited, so that the record precedes the writes.
+        settle_seconds: how long a scheduler may still act on a claim as it was before its list
+            was written; only then lists that the scheduler does not keep itself are verified.
+        tended: a controller runs and goes on looking after tombstones.
+
+    Returns:
+        The last reported status: phase Prepared, or Blocked when a claim was left as it was.
+
+    Raises:
+        KubeError: a list or a report failed; what is done so far is in the plan's status.
+    """
+    run = _Run(client, plan, clock, report, tended)
+    await run.tell(Phase.FROZEN)
+    claims = await run.begin()
+    await run.tell(Phase.EXPANDING)
+    await run.expand(claims)
+    await run.verify(claims, settle_seconds)
+    await run.tell(final_phase(run.records.values()))
+    return run.status
+
+
+async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
+    """What ``run_plan`` would do, from live lists, without a single write."""
+    claims = await _claims(client, plan)
+    records = {}
+    for record in survey(claims.values(), plan.status.claims):
+        claim = claims[record.uid]
+        pods = (await client.list(PODS, record.namespace)).items
+        records[record.uid] = told(record, expand(claim, consumers_of(claim, pods), again=True))
+    return status(plan, final_phase(records.values()), records)
+
+
+async def _claims(client: Client, plan: DowngradePlan) -> dict[str, ResourceClaim]:
+    """The claims in the plan's scope by UID, read live."""
+    found = {}
+    for namespace in plan.spec.namespaces or ("",):
+        for claim in (await client.list(RESOURCECLAIMS, namespace)).items:
+            found[claim.metadata.uid] = claim
+    return found
+
+
+class _Run:
+    """One pass over a plan; ``records`` by claim UID in the order of namespace and name."""
+
+    def __init__(
+        self, client: Client, plan: DowngradePlan, clock: Clock, report: Report, tended: bool
+    ) -> None:
+        self.records = {record.uid: record for record in plan.status.claims}
+        self.status = plan.status
+        self._client = client
+        self._plan = plan
+        self._clock = clock
+        self._report = report
+        self._expander = Expander(client, tended)
+        self._reported = 0.0
+
+    async def tell(self, phase: Phase) -> None:
+        self.status = status(self._plan, phase, self.records)
+        self._reported = self._clock.monotonic()
+        await self._report(self.status)
+
+    async def _tell_news(self) -> None:
+        if self._clock.monotonic() - self._reported >= REPORT_SECONDS:
+            await self.tell(Phase.EXPANDING)
+
+    async def begin(self) -> dict[str, ResourceClaim]:
+        claims = await _claims(self._client, self._plan)
+        records = survey(claims.values(), self._plan.status.claims)
+        self.records = {record.uid: record for record in records}
+        return claims
+
+    async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
+        """One LIST of pods per namespace serves all its claims, which were read before."""
+        open_ = [record for record in self.records.values() if record.uid in claims]
+        for namespace, records in groupby(open_, key=lambda record: record.namespace):
+            pods = (await self._client.list(PODS, namespace)).items
+            for record in records:
+                await self._expand_one(record, claims[record.uid], pods)
+
+    async def _expand_one(
+        self, record: DowngradedClaim, claim: ResourceClaim, pods: Sequence[Pod]
+    ) -> None:
+        self.records[record.uid] = await self._expander.expand(record, claim, pods)
+        await self._tell_news()
+
+    async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
+        """Read back what was written, and write again what did not stay.
+
+        A scheduler that shared the claim may have bound pods without listing them until it saw
+        the new list; where it lists every pod itself there is nothing to wait for.
+        """
+        if any(_was_shared(before[uid]) for uid in self._expanded()):
+            await self._clock.sleep(settle_seconds)
+        for _ in range(ROUNDS):
+            wrong = await self._not_as_written()
+            if not wrong:
+                return
+            await self.expand(wrong)
+        for uid in await self._not_as_written():
+            self.records[uid] = _put_back(self.records[uid])
+
+    def _expanded(self) -> list[str]:
+        return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
+
+    async def _not_as_written(self) -> dict[str, ResourceClaim]:
+        """The expanded claims that a workload holds again, or that a bound pod is missing from."""
+        claims = await _claims(self._client, self._plan)
+        expanded = [uid for uid in self._expanded() if uid in claims]
+        pods: dict[str, Sequence[Pod]] = {}
+        for uid in expanded:
+            namespace = self.records[uid].namespace
+            if namespace not in pods:
+                pods[namespace] = (await self._client.list(PODS, namespace)).items
+        return {
+            uid: claims[uid]
+            for uid in expanded
+            if _wants_writing(claims[uid], pods[self.records[uid].namespace])
+        }
+
+
+def _was_shared(claim: ResourceClaim) -> bool:
+    """Whether pods used the claim without being listed."""
+    allocation = claim.status.allocation
+    return (allocation is not None and allocation.reserved_for_any_pod) or any(
+        reference.resource == "podgroups" for reference in workload_references(claim)
+    )
+
+
+def _wants_writing(claim: ResourceClaim, pods: Sequence[Pod]) -> bool:
+    expansion = expand(claim, consumers_of(claim, pods), again=True)
+    return not isinstance(expansion, Unchanged)
+
+
+def _put_back(record: DowngradedClaim) -> DowngradedClaim:
+    return failed(
+        record,
+        "PutBack",
+        "a workload reference comes back or pods come unlisted: switch the feature off in the "
+        "scheduler and the controller manager, then run again",
+    )
