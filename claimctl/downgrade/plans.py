@@ -23,7 +23,6 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import DOWNGRADEPLANS, LEASES
 from claimctl.wire.seams import Clock
 
-
 LEASE_NAME = "claimctl-controller"
 _WRITES = 5
 
