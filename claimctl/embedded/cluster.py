@@ -10,12 +10,17 @@ from typing import Any
 from claimctl.embedded.api import Api
 from claimctl.embedded.components.claims import ClaimController
 from claimctl.embedded.components.deployments import DeploymentController
+from claimctl.embedded.components.disruption import DisruptionController
 from claimctl.embedded.components.garbage import GarbageCollector
+from claimctl.embedded.components.jobs import JobController
 from claimctl.embedded.components.kubelet import Kubelet
+from claimctl.embedded.components.namespaces import NamespaceController
 from claimctl.embedded.components.nodes import NodeController
+from claimctl.embedded.components.podgroups import PodGroupController
 from claimctl.embedded.components.recorder import EventRecorder
 from claimctl.embedded.components.replicasets import ReplicaSetController
 from claimctl.embedded.components.scheduler import Scheduler
+from claimctl.embedded.components.statefulsets import StatefulSetController
 from claimctl.embedded.handler import Handler
 from claimctl.embedded.local import ApiFor
 from claimctl.embedded.options import ClusterOptions, Features
@@ -63,11 +68,16 @@ class Cluster:
             for each in (
                 DeploymentController(self._context),
                 ReplicaSetController(self._context),
+                StatefulSetController(self._context),
+                JobController(self._context),
                 self.scheduler,
                 self.claims,
                 self.kubelet,
                 self.nodes,
+                PodGroupController(self._context),
+                DisruptionController(self._context),
                 GarbageCollector(self._context),
+                NamespaceController(self._context),
                 recorder,
             )
         }

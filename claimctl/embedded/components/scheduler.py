@@ -20,6 +20,7 @@ from claimctl.embedded.components.parking import (
     claim_topic,
     group_topic,
 )
+from claimctl.embedded.components.podgroups import group_key
 from claimctl.embedded.components.pods import (
     PodClaim,
     allocation_of,
@@ -78,7 +79,7 @@ class Scheduler(Component[Task]):
         self.views = self.context.feed.views(timings.scheduler_cache_lag)
         pods = self.views["pods"]
         pods.index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
-        pods.index("group", _groups)
+        pods.index("group", group_key)
         self._inventory = Inventory(self.views)
         self._binder = Binder(self.context, self.api, self.views)
         pods.subscribe(self._pod_changed)
@@ -372,10 +373,6 @@ class Scheduler(Component[Task]):
                 raise
         else:
             self.views["pods"].assume(written)
-
-
-def _groups(pod: Object) -> tuple[str, ...]:
-    return (f"{namespace(pod)}/{group_name(pod)}",) if group_name(pod) else ()
 
 
 def _news(old: Object, new: Object) -> bool:

@@ -37,8 +37,13 @@ def finished(pod: Object, now: str, code: int, restarts: int = 0) -> Object:
 
 
 def stopped(pod: Object, now: str) -> Object:
-    """The containers were stopped because the pod is being deleted; they ended well."""
-    return _terminal(pod, now, "Succeeded", _terminated(pod, now, 0, "Completed"), 0)
+    """The containers were stopped because the pod is being deleted.
+
+    Servers end well when they are asked to; work that was meant to end by itself has failed.
+    """
+    if pod["spec"].get("restartPolicy", "Always") == "Always":
+        return _terminal(pod, now, "Succeeded", _terminated(pod, now, 0, "Completed"), 0)
+    return _terminal(pod, now, "Failed", _terminated(pod, now, 143, "Error"), 0)
 
 
 def failed(pod: Object, now: str) -> Object:

@@ -1,0 +1,106 @@
+"""The disruption controller: how many pods of a PodDisruptionBudget may be evicted now."""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.objects import (
+    controller_of,
+    key_of,
+    labels,
+    matches,
+    namespace,
+    scaled,
+)
+from claimctl.embedded.components.pods import active, ready
+from claimctl.embedded.runtime import Component
+from claimctl.embedded.views import Change, Key, Object
+
+SOURCES = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
+
+
+class DisruptionController(Component[Key]):
+    name = "disruption-controller"
+
+    def watch(self) -> None:
+        self.views["poddisruptionbudgets"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        for budget in self.views["poddisruptionbudgets"].items():
+            if namespace(budget) == change.key[0] and _covers(budget, change.object):
+                self.queue.add(key_of(budget))
+
+    def sync(self, key: Key) -> None:
+        budget = self.views["poddisruptionbudgets"].get(*key)
+        if budget is None:
+            return
+        status = self._status(budget)
+        if status != (budget.get("status") or {}):
+            self.api.update("poddisruptionbudgets", {**budget, "status": status}, "status")
+
+    def _status(self, budget: Object) -> Object:
+        found = [
+            pod
+            for pod in self.views["pods"].items()
+            if namespace(pod) == namespace(budget) and _covers(budget, pod) and active(pod)
+        ]
+        expected = self._expected(found)
+        desired = _desired(budget, expected)
+        healthy = sum(1 for pod in found if ready(pod))
+        disrupted = self._disrupted(budget, found)
+        allowed = max(healthy - len(disrupted) - desired, 0) if expected else 0
+        status: Object = {
+            "observedGeneration": budget["metadata"].get("generation", 1),
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "conditions": self._conditions(budget, allowed),
+        }
+        return {**status, "disruptedPods": disrupted} if disrupted else status
+
+    def _expected(self, pods: list[Object]) -> int:
+        """What the controllers of the pods want; a pod without one counts itself."""
+        wanted: dict[str, int] = {}
+        for pod in pods:
+            owner = controller_of(pod)
+            plural = SOURCES.get(owner["kind"]) if owner else None
+            above = (
+                self.views[plural].get(namespace(pod), owner["name"]) if plural and owner else None
+            )
+            if above is None:
+                wanted[pod["metadata"]["uid"]] = 1
+            else:
+                spec = above["spec"]
+                wanted[above["metadata"]["uid"]] = spec.get("replicas", spec.get("parallelism", 1))
+        return sum(wanted.values())
+
+    def _disrupted(self, budget: Object, pods: list[Object]) -> Object:
+        """Evictions that were allowed and have not come to anything yet."""
+        there = {pod["metadata"]["name"] for pod in pods}
+        known = (budget.get("status") or {}).get("disruptedPods") or {}
+        return {name: since for name, since in known.items() if name in there}
+
+    def _conditions(self, budget: Object, allowed: int) -> list[Object]:
+        new = {
+            "type": "DisruptionAllowed",
+            "status": "True" if allowed else "False",
+            "reason": "SufficientPods" if allowed else "InsufficientPods",
+            "message": "",
+            "lastTransitionTime": self.context.now(),
+            "observedGeneration": budget["metadata"].get("generation", 1),
+        }
+        for old in (budget.get("status") or {}).get("conditions") or ():
+            if old["type"] == new["type"] and old["status"] == new["status"]:
+                new["lastTransitionTime"] = old["lastTransitionTime"]
+        return [new]
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    return matches(budget["spec"].get("selector"), labels(pod))
+
+
+def _desired(budget: Object, expected: int) -> int:
+    spec = budget["spec"]
+    if "minAvailable" in spec:
+        return scaled(spec["minAvailable"], expected, up=True)
+    return max(expected - scaled(spec.get("maxUnavailable", 0), expected, up=True), 0)
