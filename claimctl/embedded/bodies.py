@@ -76,7 +76,7 @@ def _from_json(body: bytes, expected: str, repeated: list[str]) -> Object:
     try:
         value = _decode(body, repeated)
     except ValueError as error:
-        text = _go_text(body, error)
+        text = _go_text(error)
         why = f"couldn't get version/kind; json parse error: {text} ({_shown(body)})"
         raise _unrecognized(expected, why) from None
     if value is None:
@@ -97,7 +97,7 @@ def _shown(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-def _go_text(body: bytes, error: ValueError) -> str:
+def _go_text(error: ValueError) -> str:
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     position = error.pos
@@ -147,13 +147,23 @@ def _find_repeated(value: Any, path: str, repeated: list[str]) -> None:
             _find_repeated(inner, f"{path.removesuffix('.')}[{index}].", repeated)
 
 
-def parse_patch(body: bytes | None) -> Any:
-    """The body of a PATCH.
+_PATCH_TYPES = {"json": (list, "[]handlers.jsonPatchOp")}
+_OBJECT = (dict, "map[string]interface {}")
+
+
+def parse_patch(body: bytes | None, patch_type: str) -> Any:
+    """The body of a PATCH: a list of operations for ``json``, else an object.
 
     Raises:
         StatusError: 400.
     """
     try:
-        return json.loads(body or b"")
+        value = json.loads(body or b"")
     except ValueError as error:
-        raise bad_request(f"error decoding patch: {_go_text(body or b'', error)}") from None
+        raise bad_request(f"error decoding patch: {_go_text(error)}") from None
+    wanted, go_type = _PATCH_TYPES.get(patch_type, _OBJECT)
+    if isinstance(value, wanted):
+        return value
+    found = "object" if isinstance(value, dict) else _GO_TYPES.get(type(value), "value")
+    text = f"json: cannot unmarshal {found} into Go value of type {go_type}"
+    raise bad_request(f"error decoding patch: {text}")

@@ -81,25 +81,24 @@ def delete(removal: Removal) -> Removed:
     if removal.strategy.marks_before_removal:
         obj = _mark(removal, before, obj, 0)
         before = decode(encode(obj))
-    removal.api.store.delete(removal.target.address, removal.author)
-    return Removed(before, True)
+    return Removed(removal.api.store.delete(removal.target.address, removal.author), True)
 
 
 def _check_preconditions(removal: Removal, obj: Object) -> None:
     options, meta = removal.options, obj["metadata"]
-    subject = removal.target.subject
     if options.uid and options.uid != meta["uid"]:
-        why = f"UID in precondition: {options.uid}, UID in object meta: {meta['uid']}"
-        raise errors.conflict(subject, _precondition(removal, why))
-    if options.resource_version and options.resource_version != meta["resourceVersion"]:
-        found = meta["resourceVersion"]
-        asked = options.resource_version
-        why = f"ResourceVersion in precondition: {asked}, ResourceVersion in object meta: {found}"
-        raise errors.conflict(subject, _precondition(removal, why))
+        _mismatch(removal, "UID", options.uid, meta["uid"], "deleted and then recreated")
+    version = options.resource_version
+    if version and version != meta["resourceVersion"]:
+        _mismatch(removal, "ResourceVersion", version, meta["resourceVersion"], "modified")
 
 
-def _precondition(removal: Removal, why: str) -> str:
-    return f"Precondition failed: {why}"
+def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -> None:
+    raise errors.conflict(
+        removal.target.typed_subject,
+        f"the {what} in the precondition ({asked}) does not match the {what} in record "
+        f"({found}). The object might have been {maybe}",
+    )
 
 
 def _set_finalizers(removal: Removal, meta: Object) -> None:

@@ -17,7 +17,7 @@ from claimctl.embedded.requests import (
 )
 from claimctl.embedded.routing import Route, true
 
-_FIELD_VALIDATION = ("", "Ignore", "Warn", "Strict")
+_FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
         found.append(not_supported("fieldValidation", validation, _FIELD_VALIDATION))
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
-        found.append(not_supported("dryRun", dry_run, ("All",)))
+        found.append(not_supported("dryRun", [dry_run], ("All",)))
     if found:
         raise invalid(Subject("meta.k8s.io", options_kind), found)
     return WriteOptions(

@@ -195,7 +195,7 @@ def _patch(handler: Handler, exchange: Exchange) -> Answer:
             exchange.body, {"content-type": "application/yaml"}, target.kind.kind, []
         )
     else:
-        body = parse_patch(exchange.body)
+        body = parse_patch(exchange.body, patch_type)
     patched = handler.api.patch(
         exchange.actor,
         target.kind,

@@ -126,7 +126,8 @@ def create(write: Write, body: Object) -> Object:
         meta["name"] = target.name
     _check_namespace(write, meta)
     if meta.get("resourceVersion"):
-        raise errors.internal_error("resourceVersion should not be set on objects to be created")
+        text = "resourceVersion should not be set on objects to be created"
+        raise errors.StatusError(500, "", text)
     return _insert(write, obj)
 
 
@@ -301,7 +302,8 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     _record(write, before, new)
     meta_errors = metadata.validate_meta_update(meta, old_meta)
     own_errors = write.strategy.validate_update(new, before, write.context)
-    _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
+    # The server checks metadata twice, in the strategy of the kind and for all kinds alike.
+    _refuse(write, old_meta["name"], [*meta_errors, *meta_errors, *own_errors])
     new["metadata"] = _in_order(meta)
     return _store_change(write, old, new)
 

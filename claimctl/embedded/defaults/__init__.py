@@ -1,0 +1,1 @@
+"""What the server fills in, one file per family of kinds."""

@@ -1,0 +1,31 @@
+"""Defaults of resource.k8s.io."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def default_claim_spec(spec: Object) -> None:
+    """One device per request unless the request says otherwise; no requests read as null."""
+    devices = spec.setdefault("devices", {})
+    for key in ("constraints", "config"):
+        if not devices.get(key, True):
+            del devices[key]
+    if not devices.get("requests"):
+        devices["requests"] = None
+        return
+    for request in devices["requests"]:
+        if isinstance(request.get("exactly"), dict):
+            _default_request(request["exactly"])
+        for alternative in request.get("firstAvailable") or []:
+            _default_request(alternative)
+
+
+def _default_request(request: Object) -> None:
+    request.setdefault("allocationMode", "ExactCount")
+    if request["allocationMode"] == "ExactCount" and not request.get("count"):
+        request["count"] = 1
+    for toleration in request.get("tolerations") or []:
+        toleration.setdefault("operator", "Equal")

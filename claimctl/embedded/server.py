@@ -1,0 +1,25 @@
+"""The API server put together: core, schemas, documents, custom kinds."""
+
+from __future__ import annotations
+
+from random import Random
+
+from claimctl.embedded.core import Api
+from claimctl.embedded.crds import Definitions
+from claimctl.embedded.decoding import Decoder
+from claimctl.embedded.documents import Documents
+from claimctl.embedded.handler import Handler
+from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.schemas import Schemas
+from claimctl.embedded.store import Store
+from claimctl.wire.seams import Clock
+
+
+def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None) -> Handler:
+    """An API server without any component, empty but for what it makes itself."""
+    store = Store(lambda: clock.monotonic(), options.history_limit)
+    api = Api(store, clock, options.features(), rng or Random(options.seed))
+    schemas = Schemas(lambda: api.features)
+    api.hooks.schemas = Decoder(schemas)
+    Definitions(api, schemas)
+    return Handler(api, documents=Documents(api.kinds, schemas, lambda: api.features))

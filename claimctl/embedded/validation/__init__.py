@@ -1,0 +1,1 @@
+"""What the server refuses and how it prepares objects, one file per family of kinds."""

@@ -1,0 +1,51 @@
+"""Namespaces: their own finalizers, their phase, and the label that bears the name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import names
+from claimctl.embedded.options import Features
+from claimctl.embedded.strategy import Context, Strategy
+
+Object = dict[str, Any]
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    """A namespace goes when spec.finalizers is empty, which PUT /finalize alone may change."""
+
+    name_check = staticmethod(names.label)
+
+    def default(self, obj: Object, features: Features) -> None:
+        metadata = obj["metadata"]
+        if metadata.get("name"):
+            metadata.setdefault("labels", {})[_NAME_LABEL] = metadata["name"]
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        obj["status"] = {"phase": "Active"}
+        spec = obj.setdefault("spec", {})
+        others = [name for name in spec.get("finalizers") or [] if name != "kubernetes"]
+        spec["finalizers"] = [*others, "kubernetes"]
+
+    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        if context.subresource == "status":
+            super().prepare_update(new, old, context)
+            return
+        new["status"] = old["status"]
+        if context.subresource != "finalize":
+            new["spec"] = old["spec"]
+        elif not new.get("spec", {}).get("finalizers"):
+            new["spec"] = {}
+
+    def pending(self, obj: Object) -> bool:
+        return bool(obj["metadata"].get("finalizers") or obj["spec"].get("finalizers"))
+
+    def mark_deleting(self, obj: Object, grace: int) -> None:
+        obj["status"]["phase"] = "Terminating"
+
+    def selectable_names(self) -> tuple[str, ...]:
+        return ("status.phase", "name")
+
+    def selectable(self, obj: Object) -> dict[str, str]:
+        return {"status.phase": obj["status"]["phase"], "name": obj["metadata"]["name"]}

@@ -1,0 +1,1 @@
+"""Replays recordings of real API servers against the embedded one."""

@@ -1,0 +1,43 @@
+"""``python -m tests.conformance [-v] [NAME...]``: one line per recording, and the total."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.conformance.replay import recordings
+from tests.conformance.report import Report, report
+from tests.conformance.stages import play
+from tests.support.virtual import run
+
+
+def _details(each: Report) -> None:
+    for result, difference in each.new:
+        print(f"  [{result.index}] {result.note[:70]}\n      {difference}")
+    for entry in each.stale:
+        print(f"  listed but not seen: {entry}")
+
+
+def main(arguments: list[str]) -> int:
+    verbose = "-v" in arguments
+    names = [argument for argument in arguments if not argument.startswith("-")]
+    reports = []
+    for recording in recordings():
+        if names and not any(recording.name.startswith(name) for name in names):
+            continue
+        each = report(recording.name, run(play(recording)))
+        reports.append(each)
+        print(each.line())
+        if verbose:
+            _details(each)
+    steps = sum(each.steps for each in reports)
+    different = sum(each.different for each in reports)
+    allowed = sum(each.allowed for each in reports)
+    known = sum(each.known for each in reports)
+    matched = steps - different
+    print(f"total: {matched} of {steps} steps matched, {allowed} allowed, {known} known", end="")
+    print(f", {different} different")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

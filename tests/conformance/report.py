@@ -1,0 +1,80 @@
+"""Sorts differences into allowed, known and new, by the two lists beside this file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tests.conformance.compare import Difference
+from tests.conformance.replay import StepResult
+
+ALLOWED = Path(__file__).parent / "allowed.yaml"
+KNOWN = Path(__file__).parent / "known.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One difference that is accepted; ``field`` is exact."""
+
+    file: str
+    step: str
+    field: str
+    reason: str = ""
+
+
+def entries(path: Path) -> list[Entry]:
+    return [
+        Entry(str(e["file"]), str(e["step"]), str(e["field"]), str(e.get("reason", "")))
+        for e in yaml.safe_load(path.read_text()) or []
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one recording: every difference that no list names, and what the lists covered."""
+
+    name: str
+    steps: int
+    allowed: int
+    known: int
+    new: tuple[tuple[StepResult, Difference], ...]
+    stale: tuple[Entry, ...]
+
+    @property
+    def different(self) -> int:
+        return len({result.index for result, _ in self.new})
+
+    def line(self) -> str:
+        matched = self.steps - self.different
+        return (
+            f"{self.name:32} steps {self.steps:3}  matched {matched:3}  allowed {self.allowed:3}  "
+            f"known {self.known:3}  different {self.different:3}"
+        )
+
+
+def report(name: str, results: list[StepResult]) -> Report:
+    allowed = [e for e in entries(ALLOWED) if e.file == name]
+    known = [e for e in entries(KNOWN) if e.file == name]
+    used: set[Entry] = set()
+    new: list[tuple[StepResult, Difference]] = []
+    for result in results:
+        for difference in result.differences:
+            covering = [
+                e
+                for e in (*allowed, *known)
+                if e.step == result.index and e.field == difference.field
+            ]
+            used.update(covering)
+            if not covering:
+                new.append((result, difference))
+    listed = [*allowed, *known]
+    return Report(
+        name=name,
+        steps=len(results),
+        allowed=len(used.intersection(allowed)),
+        known=len(used.intersection(known)),
+        new=tuple(new),
+        stale=tuple(entry for entry in listed if entry not in used),
+    )
