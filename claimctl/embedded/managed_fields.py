@@ -1,0 +1,125 @@
+"""metadata.managedFields: who wrote which field, kept through the writes of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.embedded.comparing import Difference, difference
+from claimctl.embedded.fieldset import Fields, copied, covers, drop, insert, remove
+from claimctl.embedded.hooks import FieldWrite
+from claimctl.embedded.kinds import Kind
+from claimctl.embedded.schemas import Schemas
+
+Object = dict[str, Any]
+Entry = dict[str, Any]
+_NO_OBJECT: Object = {"metadata": {}, "spec": {}, "status": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """What tells entries apart. Of appliers the API version does not count."""
+
+    name: str
+    operation: str
+    version: str
+    subresource: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> Manager:
+        applied = entry["operation"] == "Apply"
+        version = "" if applied else entry.get("apiVersion", "")
+        name, operation = entry.get("manager", ""), entry["operation"]
+        return cls(name, operation, version, entry.get("subresource", ""))
+
+
+def entry_of(manager: Manager, version: str, fields: Fields, time: str) -> Entry:
+    """One entry of the list; an empty ``time`` is left out."""
+    entry: Entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": version,
+    }
+    if time:
+        entry["time"] = time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": fields}
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
+
+
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Appliers first, then by time and name; entries without a field are left out."""
+    kept = [entry for entry in entries if entry.get("fieldsV1")]
+    return sorted(
+        kept,
+        key=lambda entry: (
+            entry["operation"],
+            entry.get("time") or "",
+            entry.get("manager", ""),
+            entry.get("apiVersion", ""),
+            entry.get("subresource", ""),
+        ),
+    )
+
+
+def without(entries: Iterable[Entry], change: Difference) -> list[Entry]:
+    """The entries after a write took and removed fields; untouched ones are the same objects."""
+    return [_reduced(entry, change) for entry in entries]
+
+
+def _reduced(entry: Entry, change: Difference) -> Entry:
+    fields = entry.get("fieldsV1") or {}
+    paths = (*change.taken, *change.removed)
+    if not any(covers(fields, path) for path in paths):
+        return entry
+    left = copied(fields)
+    for path in change.taken:
+        remove(left, path)
+    for path in change.removed:
+        drop(left, path)
+    return {**entry, "fieldsV1": left}
+
+
+def _tracked(kind: Kind) -> bool:
+    return kind.plural not in ("events", "leases")
+
+
+class ManagedFields:
+    """Records every write but apply. ``tracked`` says for which kinds it is worth its price."""
+
+    def __init__(self, schemas: Schemas, tracked: Callable[[Kind], bool] = _tracked) -> None:
+        self._schemas = schemas
+        self._tracked = tracked
+
+    def record(self, write: FieldWrite) -> list[Object] | None:
+        """metadata.managedFields after the write; None leaves what ``new`` carries."""
+        if not self._tracked(write.kind):
+            return None
+        schema = self._schemas.find(write.kind.group, write.version, write.kind.kind)
+        old = write.old or _NO_OBJECT
+        before: list[Entry] = old["metadata"].get("managedFields") or []
+        change = difference(schema, old, write.new)
+        if not change:
+            return before
+        version = write.kind.api_version(write.version)
+        manager = Manager(write.manager, "Update", version, write.subresource)
+        return in_order(_with_taken(before, change, manager, write.time))
+
+
+def _with_taken(
+    before: list[Entry], change: Difference, manager: Manager, time: str
+) -> list[Entry]:
+    """What was taken goes from the others to ``manager``."""
+    own = next((entry for entry in before if Manager.of(entry) == manager), None)
+    others = without((entry for entry in before if entry is not own), change)
+    if own is None and not change.taken:
+        return others
+    fields = copied(own["fieldsV1"]) if own is not None else {}
+    for path in change.removed:
+        drop(fields, path)
+    for path in change.taken:
+        insert(fields, path)
+    moment = time if change.taken or own is None else own.get("time", "")
+    return [*others, entry_of(manager, manager.version, fields, moment)]

@@ -1,0 +1,205 @@
+"""Managed fields of updates, and server-side apply on top of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.embedded import fieldset
+from claimctl.embedded.apply import Applier
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.hooks import ApplyRequest, FieldWrite
+from claimctl.embedded.kinds import Kinds
+from claimctl.embedded.managed_fields import ManagedFields
+from claimctl.embedded.options import Features
+from claimctl.embedded.schemas import Schemas
+
+FEATURES = Features()
+KINDS = Kinds.builtin(FEATURES)
+SCHEMAS = Schemas(lambda: FEATURES)
+Object = dict[str, Any]
+
+
+class Written:
+    """One object, and the managers that write it one after the other."""
+
+    def __init__(self, plural: str) -> None:
+        self.kind = KINDS.named(plural)
+        self.obj: Object | None = None
+        self.writes = 0
+
+    def update(self, manager: str, body: Object, subresource: str = "") -> Written:
+        self.writes += 1
+        new = {**(self.obj or {"metadata": {"name": "a"}}), **body}
+        new["metadata"] = dict(new["metadata"])
+        write = FieldWrite(
+            self.kind, self.kind.version, self.obj, new, manager, subresource, f"t{self.writes}"
+        )
+        recorded = ManagedFields(SCHEMAS).record(write)
+        assert recorded is not None
+        new["metadata"]["managedFields"] = recorded
+        self.obj = new
+        return self
+
+    def apply(
+        self, manager: str, body: Object, subresource: str = "", force: bool = False
+    ) -> Written:
+        self.writes += 1
+        head = {"apiVersion": self.kind.api_version(), "kind": self.kind.kind}
+        patch = {**head, "metadata": {"name": "a"}, **body}
+        request = ApplyRequest(
+            kind=self.kind,
+            version=self.kind.version,
+            old=self.obj,
+            patch=patch,
+            manager=manager,
+            force=force,
+            subresource=subresource,
+            time=f"t{self.writes}",
+        )
+        self.obj = Applier(SCHEMAS).apply(request)
+        return self
+
+    @property
+    def managers(self) -> list[tuple[str, str, Object]]:
+        assert self.obj is not None
+        return [
+            (entry["manager"], entry["operation"], entry["fieldsV1"])
+            for entry in self.obj["metadata"]["managedFields"]
+        ]
+
+
+def reference(uid: str) -> Object:
+    return {"resource": "pods", "name": f"pod-{uid}", "uid": uid}
+
+
+def owned(uid: str) -> Object:
+    return {f'k:{{"uid":"{uid}"}}': {".": {}, "f:name": {}, "f:resource": {}, "f:uid": {}}}
+
+
+def status(*uids: str) -> Object:
+    return {"status": {"reservedFor": [reference(uid) for uid in uids]}}
+
+
+def test_who_wrote_which_reference_is_kept_through_the_writes_of_others() -> None:
+    claim = Written("resourceclaims").update("creator", {"spec": {"devices": {}}})
+    claim.update("kube-scheduler", status("a"), "status")
+    claim.update("claimctl", status("a", "b"), "status")
+    claim.update("kcm", status("b"), "status")
+    assert claim.managers == [
+        ("creator", "Update", {"f:spec": {"f:devices": {}}}),
+        ("kube-scheduler", "Update", {"f:status": {"f:reservedFor": {}}}),
+        ("claimctl", "Update", {"f:status": {"f:reservedFor": owned("b")}}),
+    ]
+
+
+def test_a_changed_field_changes_hands_and_a_removed_one_is_nobodys() -> None:
+    config = Written("configmaps").update("one", {"data": {"x": "1", "y": "1"}})
+    config.update("two", {"data": {"x": "2"}})
+    assert config.managers == [
+        ("one", "Update", {"f:data": {}}),
+        ("two", "Update", {"f:data": {"f:x": {}}}),
+    ]
+
+
+def test_a_write_that_changes_nothing_leaves_the_entries_alone() -> None:
+    config = Written("configmaps").update("one", {"data": {"x": "1"}})
+    assert config.obj is not None
+    before = config.obj["metadata"]["managedFields"]
+    assert config.update("two", {"data": {"x": "1"}}).obj is not None
+    assert config.obj["metadata"]["managedFields"] is before
+
+
+def test_lists_that_are_atomic_are_owned_whole_and_structs_are_not_owned_themselves() -> None:
+    spec = {"devices": {"requests": [{"name": "d"}]}}
+    claim = Written("resourceclaims").update("one", {"spec": spec})
+    assert claim.managers == [
+        ("one", "Update", {"f:spec": {"f:devices": {".": {}, "f:requests": {}}}})
+    ]
+
+
+def test_an_applied_field_that_another_changed_is_a_conflict_unless_forced() -> None:
+    config = Written("configmaps").apply("one", {"data": {"x": "1", "y": "1"}})
+    config.update("editor", {"data": {"x": "1", "y": "2"}})
+    with pytest.raises(StatusError) as refused:
+        config.apply("one", {"data": {"x": "1", "y": "1"}})
+    assert refused.value.message == (
+        'Apply failed with 1 conflict: conflict with "editor" using v1: .data.y'
+    )
+    config.apply("one", {"data": {"x": "1", "y": "1"}}, force=True)
+    assert config.managers == [("one", "Apply", {"f:data": {"f:x": {}, "f:y": {}}})]
+
+
+def test_conflicts_are_told_by_manager() -> None:
+    config = Written("configmaps").apply("one", {"data": {"x": "1", "y": "1"}})
+    config.apply("two", {"data": {"x": "1"}})
+    with pytest.raises(StatusError) as refused:
+        config.apply("three", {"data": {"x": "9", "y": "9"}})
+    assert refused.value.message == (
+        'Apply failed with 3 conflicts: conflicts with "one":\n- .data.x\n- .data.y\n'
+        'conflicts with "two":\n- .data.x'
+    )
+
+
+def test_a_field_that_is_not_applied_any_more_goes_unless_another_owns_it() -> None:
+    config = Written("configmaps").apply("one", {"data": {"x": "1", "y": "1"}})
+    config.apply("two", {"data": {"y": "1"}}).apply("one", {"data": {"z": "1"}})
+    assert config.obj is not None
+    assert config.obj["data"] == {"y": "1", "z": "1"}
+
+
+def test_appliers_share_a_list_by_its_keys_and_take_back_only_their_own() -> None:
+    claim = Written("resourceclaims").apply("alloc", status("a"), "status")
+    claim.apply("workload", status("b"), "status")
+    assert claim.obj is not None
+    assert claim.obj["status"] == status("a", "b")["status"]
+    claim.apply("workload", status(), "status")
+    assert claim.obj["status"] == status("a")["status"]
+    assert claim.managers == [("alloc", "Apply", {"f:status": {"f:reservedFor": owned("a")}})]
+
+
+def test_an_apply_that_changes_nothing_does_not_move_its_time() -> None:
+    config = Written("configmaps").apply("one", {"data": {"x": "1"}})
+    config.apply("one", {"data": {"x": "1"}}).apply("two", {"data": {"x": "1"}})
+    assert config.obj is not None
+    times = {e["manager"]: e.get("time") for e in config.obj["metadata"]["managedFields"]}
+    assert times == {"one": "t1", "two": None}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ({"kind": ""}, 400, "invalid object type: /, Kind="),
+        (
+            {"metadata": {"managedFields": [{"manager": "x"}]}},
+            400,
+            "metadata.managedFields must be nil",
+        ),
+        (
+            {"nosuch": 1},
+            500,
+            "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .nosuch: field not "
+            "declared in schema",
+        ),
+    ],
+)
+def test_patches_that_cannot_be_applied_are_refused(body: Object, code: int, message: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        Written("configmaps").apply("one", body)
+    assert (refused.value.code, refused.value.message) == (code, message)
+
+
+def test_paths_go_into_a_set_and_out_of_it() -> None:
+    fields: Object = {}
+    fieldset.insert(fields, ("f:a",))
+    fieldset.insert(fields, ("f:a", "f:b"))
+    fieldset.insert(fields, ("f:c", "f:d"))
+    assert fields == {"f:a": {".": {}, "f:b": {}}, "f:c": {"f:d": {}}}
+    assert list(fieldset.members(fields)) == [("f:a",), ("f:a", "f:b"), ("f:c", "f:d")]
+    fieldset.remove(fields, ("f:a",))
+    fieldset.remove(fields, ("f:c", "f:d"))
+    assert fields == {"f:a": {"f:b": {}}}
+    fieldset.insert(fields, ("f:a",))
+    fieldset.drop(fields, ("f:a", "f:b"))
+    assert fields == {"f:a": {}}
