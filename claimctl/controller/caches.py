@@ -1,0 +1,195 @@
+"""The informers: everything the controller knows of the cluster without asking."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.kube.client import Client
+from claimctl.kube.informer import Informer
+from claimctl.reservation.consumers import claim_names
+from claimctl.reservation.references import is_pod
+from claimctl.reservation.workloads import named_claims
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    DOWNGRADEPLANS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+    STATEFULSETS,
+    Resource,
+)
+from claimctl.wire.seams import Clock
+from claimctl.wire.workloads import ReplicaSet, Workload
+
+WATCHED: tuple[Resource[Any], ...] = (
+    NODES,
+    RESOURCECLAIMS,
+    PODS,
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFULSETS,
+    JOBS,
+    DOWNGRADEPLANS,
+    RESOURCESLICES,
+)
+"""Nodes come first, so that the boot ID of a vanished pod's node is known."""
+
+_WORKLOADS: dict[tuple[str, str], Resource[Any]] = {
+    (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
+}
+
+BY_CLAIM, BY_WORKLOAD, BY_DRIVER = "claim", "workload", "driver"
+
+
+class Caches:
+    """One informer per watched resource, with the indexes that snapshots need."""
+
+    def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
+        def informer(resource: Resource[Any], **options: Any) -> Informer[Any]:
+            return Informer(client, resource, clock, rng=rng, **options)
+
+        self.nodes = informer(NODES)
+        self.claims: Informer[ResourceClaim] = informer(RESOURCECLAIMS)
+        self.pods: Informer[Pod] = informer(PODS, keep=slim_pod, indexes={BY_CLAIM: _pod_claims})
+        self.reservations: Informer[ClaimReservation] = informer(
+            CLAIMRESERVATIONS,
+            indexes={BY_CLAIM: _reserved_claim, BY_WORKLOAD: _reserved_workload},
+        )
+        self.workloads: dict[tuple[str, str], Informer[Workload]] = {
+            kind: informer(resource) for kind, resource in _WORKLOADS.items()
+        }
+        self.replica_sets: Informer[ReplicaSet] = informer(
+            REPLICASETS, keep=_naming_a_claim, indexes={BY_CLAIM: _template_claims}
+        )
+        self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
+        self.slices: Informer[ResourceSlice] = informer(
+            RESOURCESLICES, indexes={BY_DRIVER: _driver}
+        )
+
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """In the order in which they start."""
+        return (
+            self.nodes,
+            self.claims,
+            self.pods,
+            self.reservations,
+            *self.workloads.values(),
+            self.replica_sets,
+            self.plans,
+            self.slices,
+        )
+
+    def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
+        return self.pods.by_index(BY_CLAIM, str(key))
+
+    def reservations_of(self, key: ClaimKey) -> tuple[ClaimReservation, ...]:
+        """The claim's reservations, the oldest first."""
+        found = self.reservations.by_index(BY_CLAIM, str(key))
+        return tuple(sorted(found, key=_seniority))
+
+    def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
+        return self.reservations.by_index(BY_WORKLOAD, str(key))
+
+    def workload(self, key: WorkloadKey) -> Workload | None:
+        informer = self.workloads.get((key.api_group, key.kind))
+        return informer.get(key.name, key.namespace) if informer is not None else None
+
+    def concerns(self, key: ClaimKey) -> bool:
+        """Whether a claim is any of claimctl's business: reserved, or with more than pods in it."""
+        if self.reservations_of(key):
+            return True
+        claim = self.claims.get(key.name, key.namespace)
+        return claim is not None and not all(map(is_pod, claim.status.reserved_for))
+
+    def concerned_claims(self) -> Iterator[ClaimKey]:
+        """Every claim that has to be looked at when a controller begins to lead."""
+        keys = {reserved_key(reservation) for reservation in self.reservations.items()}
+        keys |= {
+            ClaimKey.of(claim.metadata)
+            for claim in self.claims.items()
+            if not all(map(is_pod, claim.status.reserved_for))
+        }
+        yield from sorted(keys)
+
+
+def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
+    """The resource of a workload kind that claimctl reserves for; raises KeyError on others."""
+    return _WORKLOADS[api_group, kind]
+
+
+def slim_pod(pod: Pod) -> Pod | None:
+    """What is kept of a pod; one that names no claim is dropped on arrival."""
+    if not claim_names(pod):
+        return None
+    meta, status = pod.metadata, pod.status
+    replace = msgspec.structs.replace
+    return replace(
+        pod,
+        metadata=replace(
+            meta,
+            namespace=sys.intern(meta.namespace),
+            labels=None,
+            annotations=None,
+            owner_references=(),
+            finalizers=(),
+        ),
+        spec=replace(pod.spec, node_name=sys.intern(pod.spec.node_name)),
+        status=replace(
+            status,
+            phase=sys.intern(status.phase),
+            conditions=tuple(each for each in status.conditions if each.type == "PodScheduled"),
+        ),
+    )
+
+
+def reserved_key(reservation: ClaimReservation) -> ClaimKey:
+    return ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
+
+
+def workload_key(reservation: ClaimReservation) -> WorkloadKey:
+    ref = reservation.spec.workload_ref
+    return WorkloadKey(ref.api_group, ref.kind, reservation.metadata.namespace, ref.name)
+
+
+def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
+    created = reservation.metadata.creation_timestamp
+    return (created.isoformat() if created else "", reservation.metadata.name)
+
+
+def _pod_claims(pod: Pod) -> Iterable[str]:
+    return (f"{pod.metadata.namespace}/{name}" for name in sorted(claim_names(pod)))
+
+
+def _reserved_claim(reservation: ClaimReservation) -> Iterable[str]:
+    yield str(reserved_key(reservation))
+
+
+def _reserved_workload(reservation: ClaimReservation) -> Iterable[str]:
+    yield str(workload_key(reservation))
+
+
+def _naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:
+    return replica_set if named_claims(replica_set.spec.template) else None
+
+
+def _template_claims(replica_set: ReplicaSet) -> Iterable[str]:
+    claims = named_claims(replica_set.spec.template)
+    return (f"{replica_set.metadata.namespace}/{claim}" for claim in claims)
+
+
+def _driver(piece: ResourceSlice) -> Iterable[str]:
+    yield piece.spec.driver

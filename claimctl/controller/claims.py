@@ -1,0 +1,203 @@
+"""The reconciler of claims: snapshot, decision, at most one write."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+import structlog
+
+from claimctl.controller.announcements import announcements
+from claimctl.controller.census import Census
+from claimctl.controller.evidence import Findings
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.outcome import DONE, After, Outcome
+from claimctl.controller.refusals import forbidden_status
+from claimctl.controller.snapshots import Knowledge, Snapshots
+from claimctl.controller.subjects import claim_subject, reservation_subject, workload_subject
+from claimctl.controller.writes import TemplateMissing, Writer
+from claimctl.kube.client import Client
+from claimctl.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import CreateClaim, Decision, Write, WriteList, WriteStatus
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.telemetry.face import Metric, Span, Telemetry
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.resources import RESOURCECLAIMS
+
+log = structlog.get_logger(__name__)
+
+MAX_ROUNDS = 8
+"""How often a decision may ask for something before the key has to wait."""
+LIVE_ATTEMPTS = 5
+"""Writes tried in a row, each on a claim just read, beside a busy writer."""
+SOON = 0.5
+"""Seconds to wait for a watch that is about to tell what we know already."""
+WATCHDOG = 15.0
+"""After a write: seconds after which to look again even if no watch tells of it."""
+TEMPLATE_RETRY = 30.0
+"""Templates are not watched: seconds after which to ask for a missing one again."""
+
+
+class Undecided(Exception):
+    """A decision went on asking for what had been answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A decision with what it was made from."""
+
+    snapshot: Snapshot
+    decision: Decision
+    findings: Findings
+
+
+class ClaimReconciler:
+    """Brings one claim, and the reservations that name it, to where they should be."""
+
+    name = "claim"
+
+    def __init__(
+        self, client: Client, knowledge: Knowledge, events: EventRecorder, telemetry: Telemetry
+    ) -> None:
+        self._client = client
+        self._know = knowledge
+        self._snapshots = Snapshots(knowledge)
+        self._writer = Writer(client, knowledge, telemetry)
+        self._events = events
+        self._telemetry = telemetry
+        self._census = Census(telemetry)
+
+    async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
+        span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
+        if self._snapshots.lagging(key):
+            return After(SOON)
+        judged = await self._judge(key, Findings())
+        self._tell(key, judged, span)
+        if judged.decision.write is None:
+            return _at_rest(judged)
+        return await self._carry_out(key, judged)
+
+    async def _judge(
+        self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
+    ) -> Judged:
+        """Decide, find out what the decision asks for, and decide again on what is then."""
+        for _ in range(MAX_ROUNDS):
+            snapshot = self._snapshots.build(key, findings, claim)
+            decision = decide(snapshot)
+            if not decision.needs:
+                return Judged(snapshot, decision, findings)
+            findings = await self._know.investigator.answer(snapshot, decision.needs, findings)
+        raise Undecided(f"claim {key} changes faster than it can be looked at")
+
+    def _tell(self, key: ClaimKey, judged: Judged, span: Span) -> None:
+        self._census.count(key, judged.snapshot, judged.decision)
+        decision = judged.decision
+        span.set(
+            claimctl__claim__write=type(decision.write).__name__ if decision.write else "",
+            claimctl__claim__verdict=decision.releasing or "",
+            claimctl__claim__blockers=",".join(blocker.reason for blocker in decision.blockers),
+        )
+
+    async def _carry_out(self, key: ClaimKey, judged: Judged) -> Outcome:
+        write = judged.decision.write
+        assert write is not None
+        try:
+            await self._apply(judged, write)
+        except Conflict:
+            self._count_conflict(write)
+            if isinstance(write, WriteList) and judged.findings.live is None:
+                return await self._on_live_claim(key)
+            return After(SOON)
+        except (NotFound, AlreadyExists):
+            return After(SOON)
+        except TemplateMissing:
+            return await self._without_template(key, judged)
+        return After(min(judged.decision.after or WATCHDOG, WATCHDOG))
+
+    async def _apply(self, judged: Judged, write: Write) -> None:
+        try:
+            await self._writer.apply(judged.snapshot, write)
+        except Forbidden as error:
+            await self._tell_refusal(judged, str(error))
+            raise
+        log.info("wrote", claim=_name(judged.snapshot), write=type(write).__name__)
+        if isinstance(write, WriteStatus):
+            self._announce(judged.snapshot, write)
+
+    async def _on_live_claim(self, key: ClaimKey) -> Outcome:
+        """Beside a busy writer the cache is always late: read, decide and write in one go.
+
+        No LIST comes between the GET and the write; a decision that asks for one waits for the
+        watch instead.
+        """
+        for _ in range(LIVE_ATTEMPTS):
+            try:
+                claim = await self._client.get(RESOURCECLAIMS, key.name, key.namespace)
+            except NotFound:
+                return After(SOON)
+            self._know.memories.see(claim)
+            snapshot = self._snapshots.build(key, Findings(), claim)
+            decision = decide(snapshot)
+            if decision.needs or not isinstance(decision.write, WriteList):
+                return After(SOON)
+            try:
+                await self._apply(Judged(snapshot, decision, Findings()), decision.write)
+            except Conflict:
+                self._count_conflict(decision.write)
+                continue
+            return After(min(decision.after or WATCHDOG, WATCHDOG))
+        return After(SOON)
+
+    async def _without_template(self, key: ClaimKey, judged: Judged) -> Outcome:
+        """Say so in the status, and ask again later."""
+        again = await self._judge(key, replace(judged.findings, template_missing=True))
+        write = again.decision.write
+        if write is not None and not isinstance(write, CreateClaim):
+            await self._apply(again, write)
+        return After(TEMPLATE_RETRY)
+
+    async def _tell_refusal(self, judged: Judged, message: str) -> None:
+        """Let the reservations say what the API server forbids; the error itself is raised on."""
+        for held in judged.snapshot.reservations:
+            current = held.reservation.status
+            wanted = judged.decision.statuses.get(held.name, current)
+            status = forbidden_status(held.reservation, wanted, message, judged.snapshot.now)
+            if status != current:
+                await self._write_refusal(judged.snapshot, held, status)
+
+    async def _write_refusal(
+        self, snapshot: Snapshot, held: Held, status: ClaimReservationStatus
+    ) -> None:
+        write = WriteStatus(held.reservation, status)
+        try:
+            await self._writer.apply(snapshot, write)
+        except (Forbidden, Conflict, NotFound) as error:
+            log.warning("cannot tell of a refusal", claim=_name(snapshot), error=str(error))
+        self._announce(snapshot, write)
+
+    def _announce(self, snapshot: Snapshot, write: WriteStatus) -> None:
+        held = next(
+            one for one in snapshot.reservations if one.name == write.reservation.metadata.name
+        )
+        subjects = [
+            claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held),
+            *([workload_subject(held)] if held.workload.exists else []),
+        ]
+        for told in announcements(write.reservation.status, write.status):
+            for subject in subjects:
+                self._events.record(subject, **asdict(told))
+
+    def _count_conflict(self, write: Write) -> None:
+        resource = "claimreservations" if hasattr(write, "reservation") else RESOURCECLAIMS.plural
+        self._telemetry.add(Metric.WRITE_CONFLICTS, {"resource": resource})
+
+
+def _at_rest(judged: Judged) -> Outcome:
+    after = judged.decision.after
+    return DONE if after is None else After(after)
+
+
+def _name(snapshot: Snapshot) -> str:
+    return f"{snapshot.namespace}/{snapshot.name}"

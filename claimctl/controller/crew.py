@@ -1,0 +1,62 @@
+"""The workers of one controller process: started together, drained together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+
+class Shift:
+    """Tells a worker whether to take another key; knows whether it is at work."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self.busy = False
+
+
+Job = Callable[[Shift], Coroutine[Any, Any, None]]
+
+
+class Crew:
+    """Workers as tasks; the first that fails is for ``work`` to raise."""
+
+    def __init__(self) -> None:
+        self._members: list[tuple[Shift, asyncio.Task[None]]] = []
+
+    def hire(self, name: str, job: Job) -> None:
+        shift = Shift()
+        self._members.append((shift, asyncio.create_task(job(shift), name=name)))
+
+    async def work(self) -> None:
+        """Wait until a worker fails (and raise that) or all were drained."""
+        tasks = [task for _, task in self._members]
+        while tasks:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done() and not task.cancelled():
+                    task.result()
+            tasks = [task for task in tasks if not task.done()]
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more work, and let what has begun end within the time; then cut it off."""
+        for shift, task in self._members:
+            shift.over = True
+            if not shift.busy:
+                task.cancel()
+        if tasks := [task for _, task in self._members]:
+            await asyncio.wait(tasks, timeout=seconds)
+        await self.dismiss()
+
+    async def dismiss(self) -> None:
+        """Cut off whatever still runs, and wait for its end."""
+        running = [task for _, task in self._members if not task.done()]
+        for task in running:
+            log.warning("work is cut off", worker=task.get_name())
+            task.cancel()
+        if running:
+            await asyncio.wait(running)

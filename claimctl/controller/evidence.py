@@ -1,0 +1,125 @@
+"""What decisions ask of the API server beyond the caches: live GETs and quorum LISTs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from cachetools import LRUCache
+
+from claimctl.controller.caches import slim_pod, workload_resource
+from claimctl.controller.keys import WorkloadKey
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
+from claimctl.reservation.consumers import claim_names
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods, Need
+from claimctl.reservation.references import WORKLOAD_RESOURCES
+from claimctl.reservation.snapshot import Evidence, LiveList, Snapshot
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import PODS
+from claimctl.wire.workloads import Workload
+
+MANY_PODS = 8
+"""From more than so many on, one LIST is cheaper than a GET each."""
+
+REMEMBERED_UIDS = 50_000
+
+_KINDS = {
+    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found out within one reconcile; made anew for the next one."""
+
+    live: LiveList | None = None
+    present_pods: frozenset[str] = frozenset()
+    workloads: dict[WorkloadKey, Workload | None] = field(default_factory=dict)
+    """Asked for by name; None when there is no such object."""
+    template_missing: bool = False
+
+
+class Investigator:
+    """Answers the needs of decisions. UIDs known to be gone are kept: a UID never comes back."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+
+    def evidence(self, references: Iterable[Reference], findings: Findings) -> Evidence:
+        gone = frozenset(ref.uid for ref in references if ref.uid in self._gone)
+        return Evidence(gone, findings.present_pods, live=findings.live)
+
+    async def answer(
+        self, snapshot: Snapshot, needs: Iterable[Need], findings: Findings
+    ) -> Findings:
+        """Find out what a decision on this snapshot needs; raises KubeError."""
+        for need in needs:
+            match need:
+                case ConfirmPods():
+                    present = await self._present(snapshot.namespace, need.references)
+                    findings = replace(findings, present_pods=findings.present_pods | present)
+                case ConfirmWorkload():
+                    findings = await self._confirm_workload(snapshot, need.reference, findings)
+                case ListLivePods():
+                    findings = replace(findings, live=await self._list(snapshot, need))
+        return findings
+
+    async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
+        """UIDs of those that exist; the others are noted as gone."""
+        if len(references) > MANY_PODS:
+            uids = {pod.metadata.uid async for pod in self._pods(namespace)}
+            gone = [reference for reference in references if reference.uid not in uids]
+        else:
+            gone = [each for each in references if await self._is_gone(namespace, each)]
+        for reference in gone:
+            self._gone[reference.uid] = None
+        return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
+
+    async def _is_gone(self, namespace: str, reference: Reference) -> bool:
+        try:
+            pod = await self._client.get(PODS, reference.name, namespace)
+        except NotFound:
+            return True
+        return pod.metadata.uid != reference.uid
+
+    async def _confirm_workload(
+        self, snapshot: Snapshot, reference: Reference, findings: Findings
+    ) -> Findings:
+        group, kind = _KINDS[reference.api_group, reference.resource]
+        key = WorkloadKey(group, kind, snapshot.namespace, reference.name)
+        try:
+            found = await self._client.get(
+                workload_resource(group, kind), reference.name, snapshot.namespace
+            )
+        except NotFound:
+            found = None
+        return replace(findings, workloads={**findings.workloads, key: found})
+
+    async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
+        """A quorum LIST that begins now, after the claim's version was read."""
+        pods: list[Pod] = []
+        uids: set[str] = set()
+        settled = _settled(snapshot)
+        async for pod in self._pods(snapshot.namespace):
+            uids.add(pod.metadata.uid)
+            if snapshot.name in claim_names(pod):
+                pods.append(slim_pod(pod) or pod)
+        return LiveList(need.claim_version, tuple(pods), frozenset(uids), settled)
+
+    async def _pods(self, namespace: str) -> AsyncIterator[Pod]:
+        """The namespace's pods, page by page."""
+        async with aclosing(self._client.pages(PODS, namespace)) as pages:
+            async for page in pages:
+                for pod in page.items:
+                    yield pod
+
+
+def _settled(snapshot: Snapshot) -> bool:
+    """Whether every scheduler has seen the claim as it is (or that it is being deleted)."""
+    memory, needed = snapshot.memory, snapshot.rules.settle_seconds
+    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    return (memory.deleting_age if deleting else memory.version_age) >= needed

@@ -1,0 +1,54 @@
+"""Our own writes that the caches do not show yet.
+
+A decision on a claim older than what we wrote would be refused by its resourceVersion anyway;
+waiting for the watch saves the request and keeps one write from being taken for two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import Resource
+from claimctl.wire.seams import Clock
+
+PATIENCE_SECONDS = 10.0
+"""After this the cache is believed: the write may have left no trace (a delete, a no-op)."""
+
+
+class Freshness:
+    def __init__(self, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
+        self._clock = clock
+        self._patience = patience
+        self._written: dict[tuple[str, str, str], tuple[str, float]] = {}
+
+    def wrote(self, resource: Resource[Any], meta: ObjectMeta) -> None:
+        """Note what a write came back with."""
+        key = (resource.plural, meta.namespace, meta.name)
+        self._written[key] = (meta.resource_version, self._clock.monotonic())
+
+    def lags(
+        self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None
+    ) -> bool:
+        """Whether the cache shows less than we wrote."""
+        key = (resource.plural, namespace, name)
+        written = self._written.get(key)
+        if written is None:
+            return False
+        version, at = written
+        late = self._clock.monotonic() - at >= self._patience
+        if late or (cached is not None and _reaches(cached.resource_version, version)):
+            del self._written[key]
+            return False
+        return True
+
+
+def _reaches(cached: str, written: str) -> bool:
+    """Whether one version is at least another.
+
+    Versions are decimal numbers in the order of the writes (KEP-5504; so in every release
+    before, too). One that is not can only be compared for equality.
+    """
+    if cached.isdecimal() and written.isdecimal():
+        return int(cached) >= int(written)
+    return cached == written

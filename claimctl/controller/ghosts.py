@@ -1,0 +1,109 @@
+"""Pods that vanished while their containers may still have been running.
+
+Force-deleted pods, pods of lost nodes, pods that PodGC swept: the API server has forgotten them,
+their node may not have. The ledger notes them from the pod cache's changes, also while another
+replica leads, and the reservation's status carries them over a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.reservation.consumers import claim_names, vanishes_as_ghost
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ForceDeletedPod
+from claimctl.wire.seams import Clock
+
+RETENTION_SECONDS = 24 * 3600.0
+"""No ghost is remembered longer, whatever the grace of a reservation that is still to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ghosts:
+    """The ghosts of one claim, sorted by UID, and since how many seconds each is known."""
+
+    pods: tuple[ForceDeletedPod, ...] = ()
+    ages: tuple[tuple[str, float], ...] = ()
+
+
+class GhostLedger:
+    """Ghosts by claim.
+
+    Args:
+        boot_id: tells the boot ID that a node shows now, or '' when there is no such node.
+    """
+
+    def __init__(self, clock: Clock, boot_id: Callable[[str], str]) -> None:
+        self._clock = clock
+        self._boot_id = boot_id
+        self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
+        self._known_since: dict[ClaimKey, dict[str, float]] = {}
+
+    def observe(self, old: Pod | None, new: Pod | None) -> None:
+        """Take note of one change in the pod cache; ``old`` is the last state that was seen."""
+        if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
+            return
+        if vanishes_as_ghost(old):
+            ghost = self._ghost(old)
+            for name in sorted(claim_names(old)):
+                self._add(ClaimKey(old.metadata.namespace, name), ghost)
+
+    def of(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
+        """The claim's ghosts: those seen by this process and those its reservations recorded."""
+        for ghost in recorded:
+            self._add(key, ghost)
+        self._drop_ended(key)
+        ghosts = self._by_claim.get(key, {})
+        since, now = self._known_since.get(key, {}), self._clock.monotonic()
+        return Ghosts(
+            pods=tuple(ghosts[uid] for uid in sorted(ghosts)),
+            ages=tuple((uid, now - since[uid]) for uid in sorted(ghosts)),
+        )
+
+    def claims_on(self, node_name: str) -> Iterator[ClaimKey]:
+        """Claims with a ghost on the node."""
+        for key, ghosts in self._by_claim.items():
+            if any(ghost.node_name == node_name for ghost in ghosts.values()):
+                yield key
+
+    def forget(self, key: ClaimKey) -> None:
+        self._by_claim.pop(key, None)
+        self._known_since.pop(key, None)
+
+    def _ghost(self, pod: Pod) -> ForceDeletedPod:
+        meta: ObjectMeta = pod.metadata
+        node = pod.spec.node_name
+        return ForceDeletedPod(
+            uid=meta.uid,
+            name=meta.name,
+            node_name=node,
+            boot_id=self._boot_id(node),
+            since=self._clock.now(),
+        )
+
+    def _add(self, key: ClaimKey, ghost: ForceDeletedPod) -> None:
+        known = self._by_claim.setdefault(key, {})
+        since = self._known_since.setdefault(key, {})
+        if ghost.uid not in since:
+            since[ghost.uid] = self._clock.monotonic()
+            known[ghost.uid] = ghost
+
+    def _drop_ended(self, key: ClaimKey) -> None:
+        """Forget ghosts whose node has booted since: nothing of them can be running.
+
+        When each was first known is kept for as long as the claim, so that a ghost that is still
+        in a reservation's status does not begin anew.
+        """
+        ghosts, since = self._by_claim.get(key, {}), self._known_since.get(key, {})
+        now = self._clock.monotonic()
+        for uid, ghost in list(ghosts.items()):
+            if self._booted(ghost) or now - since[uid] > RETENTION_SECONDS:
+                del ghosts[uid]
+
+    def _booted(self, ghost: ForceDeletedPod) -> bool:
+        """Whether the node runs another boot. That there is no Node object proves nothing."""
+        boot_id = self._boot_id(ghost.node_name)
+        return bool(ghost.boot_id and boot_id) and boot_id != ghost.boot_id

@@ -1,0 +1,38 @@
+"""What the work queues hold: the names of things, never the things."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from claimctl.wire.meta import ObjectMeta
+
+
+class ClaimKey(NamedTuple):
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @classmethod
+    def of(cls, meta: ObjectMeta) -> ClaimKey:
+        return cls(meta.namespace, meta.name)
+
+
+class WorkloadKey(NamedTuple):
+    """A workload by its API group and kind (``apps``, ``Deployment``) and its name."""
+
+    api_group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class PlanKey(NamedTuple):
+    name: str
+
+    def __str__(self) -> str:
+        return self.name

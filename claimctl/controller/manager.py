@@ -1,0 +1,259 @@
+"""The manager: an ordered start and stop, every task named and watched over.
+
+Start: what the cluster serves and permits, its dialect, caches, their first lists, then the
+election and, with the Lease, the workers. Stop: the reverse, with a deadline, so that work that
+has begun ends before another replica may begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from claimctl.controller.caches import Caches
+from claimctl.controller.claims import ClaimReconciler
+from claimctl.controller.crew import Crew
+from claimctl.controller.dialect import Detection, DialectProbe
+from claimctl.controller.evidence import Investigator
+from claimctl.controller.freshness import Freshness
+from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
+from claimctl.controller.memory import Memories
+from claimctl.controller.nodes import BootIds
+from claimctl.controller.plans import DowngradePlanReconciler
+from claimctl.controller.preflight import check_rights, check_served
+from claimctl.controller.settings import Settings
+from claimctl.controller.snapshots import Knowledge
+from claimctl.controller.tasks import Tasks
+from claimctl.controller.triggers import Queues, Triggers, Witnesses
+from claimctl.controller.worker import Controller
+from claimctl.controller.workloads import WorkloadReconciler
+from claimctl.kube.client import Client
+from claimctl.kube.events import EventRecorder
+from claimctl.kube.leases import LeaderElection, LeaseSettings
+from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
+from claimctl.telemetry.face import Metric, Silent, Telemetry
+from claimctl.wire.seams import Clock, Transport
+
+log = structlog.get_logger(__name__)
+
+
+class NotSynced(Exception):
+    """The first lists did not arrive in time; one line that says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is made once the dialect is known."""
+
+    caches: Caches
+    triggers: Triggers
+    events: EventRecorder
+    claims: Controller[ClaimKey]
+    workloads: Controller[WorkloadKey]
+    plans: Controller[PlanKey]
+
+
+class Manager:
+    """One controller process.
+
+    Args:
+        transport: one request to the API server; in life an HTTP session.
+        rng: where all jitter comes from, so that a seed repeats a run.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        transport: Transport,
+        clock: Clock,
+        telemetry: Telemetry | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.settings = settings
+        self.detection: Detection | None = None
+        self.leading = False
+        self._clock = clock
+        self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
+        self._rng = rng if rng is not None else random.Random()
+        self._client = Client(transport, clock, self._telemetry, rng=self._rng)
+        self._crew: Crew | None = None
+        self._parts: _Parts | None = None
+        self._running = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether the caches are filled: a standby that is ready can take over at once."""
+        return self._parts is not None and all(
+            informer.synced for informer in self._parts.caches.informers()
+        )
+
+    @property
+    def healthy(self) -> bool:
+        """Whether everything that was started still runs."""
+        return self._running
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until ``stop`` is set; then drain and return.
+
+        Raises:
+            NotReady, DialectUnknown, NotSynced: the start failed; one line says why.
+            LeadershipLost: another one may be leading now.
+            KubeError: the API server does not answer at the start.
+        """
+        tasks = Tasks()
+        self._running = True
+        script = asyncio.create_task(self._start(tasks), name="start")
+        stopped = asyncio.create_task(stop.wait(), name="stop signal")
+        failed = asyncio.create_task(tasks.failed(), name="failures")
+        try:
+            await _first(failed, stopped, after=script)
+        finally:
+            self._running = False
+            await self._stop(tasks, (script, stopped, failed))
+
+    async def _start(self, tasks: Tasks) -> None:
+        await check_served(self._client)
+        probe = DialectProbe(self._client, override=self.settings.dialect)
+        self.detection = await probe.detect()
+        log.info("dialect", dialect=self.detection.dialect, reasons=self.detection.reasons)
+        await check_rights(self._client, binding=self.detection.kcm_cleans_mixed_lists)
+        parts = self._parts = self._build(self.detection)
+        for informer in parts.caches.informers():
+            tasks.spawn(f"informer of {informer.resource.plural}", informer.run())
+        await self._sync(parts.caches)
+        tasks.spawn("events", parts.events.run())
+        tasks.spawn("election", self._elect())
+
+    def _build(self, detection: Detection) -> _Parts:
+        clock, client = self._clock, self._client
+        caches = Caches(client, clock, self._rng)
+        boots = BootIds()
+        ghosts, memories = GhostLedger(clock, boots.of), Memories(clock)
+        knowledge = Knowledge(
+            caches=caches,
+            ghosts=ghosts,
+            memories=memories,
+            freshness=Freshness(clock),
+            investigator=Investigator(client),
+            clock=clock,
+            rules=self.settings.rules(
+                detection.dialect, kcm_cleans_mixed_lists=detection.kcm_cleans_mixed_lists
+            ),
+        )
+        events = EventRecorder(client, clock, "claimctl", self.settings.identity)
+        claims, workloads, plans = self._controllers(knowledge, events)
+        batch = self.settings.batch_seconds
+        queues = Queues(
+            claims=lambda key: claims.queue.add(key, batch),
+            workloads=lambda key: workloads.queue.add(key, batch),
+            plans=lambda key: plans.queue.add(key),
+        )
+        triggers = Triggers(caches, Witnesses(memories, ghosts, boots), queues)
+        return _Parts(caches, triggers, events, claims, workloads, plans)
+
+    def _controllers(
+        self, knowledge: Knowledge, events: EventRecorder
+    ) -> tuple[Controller[ClaimKey], Controller[WorkloadKey], Controller[PlanKey]]:
+        client, caches, clock = self._client, knowledge.caches, self._clock
+        claims = ClaimReconciler(client, knowledge, events, self._telemetry)
+        workloads = WorkloadReconciler(client, caches, knowledge.freshness, events)
+        plans = DowngradePlanReconciler(client, caches, clock, self.settings.settle_seconds)
+        return (
+            Controller(self._queue(claims.name), claims, clock, self._telemetry),
+            Controller(self._queue(workloads.name), workloads, clock, self._telemetry),
+            Controller(self._queue(plans.name), plans, clock, self._telemetry),
+        )
+
+    def _queue(self, name: str) -> QueueRunner[Any]:
+        return QueueRunner(
+            WorkQueue(),
+            self._clock,
+            name=name,
+            telemetry=self._telemetry,
+            limiter=RetryLimiter(self._rng),
+        )
+
+    async def _sync(self, caches: Caches) -> None:
+        try:
+            async with asyncio.timeout(self.settings.sync_timeout_seconds):
+                for informer in caches.informers():
+                    await informer.wait_synced()
+        except TimeoutError:
+            late = [each for each in caches.informers() if not each.synced]
+            why = next((str(each.trouble) for each in late if each.trouble), "no answer")
+            names = ", ".join(each.resource.plural for each in late)
+            raise NotSynced(f"cannot list {names}: {why}") from None
+        log.info("caches are filled")
+
+    async def _elect(self) -> None:
+        if not self.settings.leader_elect:
+            await self._lead()
+            return
+        lease = LeaseSettings(
+            namespace=self.settings.lease_namespace, name=self.settings.lease_name
+        )
+        election = LeaderElection(self._client, self._clock, lease, self.settings.identity)
+        await election.run(self._lead)
+
+    async def _lead(self) -> None:
+        """Work for as long as this process holds the Lease; cancelled when it does not."""
+        assert self._parts is not None
+        parts, crew = self._parts, Crew()
+        self._crew, self.leading = crew, True
+        self._telemetry.gauge(Metric.LEADER, 1)
+        log.info("leads", identity=self.settings.identity)
+        for number in range(self.settings.workers):
+            crew.hire(f"claim worker {number}", parts.claims.work)
+        crew.hire("workload worker", parts.workloads.work)
+        crew.hire("plan worker", parts.plans.work)
+        parts.triggers.lead()
+        try:
+            await crew.work()
+            await asyncio.Event().wait()
+        finally:
+            parts.triggers.rest()
+            self.leading = False
+            self._telemetry.gauge(Metric.LEADER, 0)
+            await crew.dismiss()
+
+    async def _stop(self, tasks: Tasks, watchers: tuple[asyncio.Task[Any], ...]) -> None:
+        """Workers first, then the Lease, then what is still to be told, then the caches."""
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.wait(watchers)
+        for watcher in watchers:
+            if not watcher.cancelled():
+                watcher.exception()
+        seconds = self.settings.drain_seconds
+        if self._crew is not None:
+            await self._crew.drain(seconds)
+        await tasks.stop("election", deadline=seconds)
+        if self._parts is not None:
+            await self._tell_the_rest(self._parts.events)
+        await tasks.stop(deadline=seconds)
+        log.info("stopped")
+
+    async def _tell_the_rest(self, events: EventRecorder) -> None:
+        try:
+            async with asyncio.timeout(self.settings.drain_seconds):
+                await events.drain()
+        except TimeoutError:
+            log.warning("events are lost: the API server does not take them")
+
+
+async def _first(*watchers: asyncio.Task[Any], after: asyncio.Task[Any]) -> None:
+    """Wait for the start to fail or one of the watchers to end, and raise what it raises."""
+    pending = [*watchers, after]
+    while True:
+        await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            if task.done():
+                task.result()
+        if any(watcher.done() for watcher in watchers):
+            return
+        pending = [task for task in pending if not task.done()]

@@ -1,0 +1,126 @@
+"""What only this process knows of each claim, on its own monotonic clock.
+
+Every age is measured from this process's own first sight, so that clocks of other machines and
+jumps of the wall clock cannot shorten a wait. Seeing is cheap and goes on while another replica
+leads: a failover needs no blind wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.reservation.snapshot import Memory
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.seams import Clock
+
+REPEAT_SECONDS = 60.0
+"""For how long a written list is remembered, to notice a writer that undoes it."""
+
+Content = tuple[Reference, ...]
+
+
+@dataclass(slots=True)
+class _Sight:
+    uid: str
+    version: str
+    version_since: float
+    allocated_since: float | None = None
+    deleting_since: float | None = None
+    blind_since: float | None = None
+    dead_since: dict[str, float] = field(default_factory=dict)
+    writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
+
+
+class Memories:
+    """The memory of every claim in the cache; bounded by their number."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._sights: dict[ClaimKey, _Sight] = {}
+        self._status_written: dict[ClaimKey, dict[str, float]] = {}
+
+    def see(self, claim: ResourceClaim) -> None:
+        """Note a version of a claim, from the cache or from a live GET."""
+        now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
+        sight = self._sights.get(key)
+        if sight is None or sight.uid != claim.metadata.uid:
+            sight = self._sights[key] = _first_sight(claim, now)
+        if sight.version != claim.metadata.resource_version:
+            sight.version, sight.version_since = claim.metadata.resource_version, now
+        _note(sight, claim, now)
+
+    def forget(self, key: ClaimKey) -> None:
+        self._sights.pop(key, None)
+        self._status_written.pop(key, None)
+
+    def wrote_list(self, key: ClaimKey, references: Content) -> None:
+        if (sight := self._sights.get(key)) is not None:
+            content = tuple(sorted(references, key=lambda reference: reference.uid))
+            sight.writes.append((self._clock.monotonic(), content))
+
+    def wrote_status(self, key: ClaimKey, reservation: str) -> None:
+        self._status_written.setdefault(key, {})[reservation] = self._clock.monotonic()
+
+    def allocated_age(self, key: ClaimKey) -> float:
+        """Seconds since this process first saw the claim allocated; 0 when it is not."""
+        sight = self._sights.get(key)
+        if sight is None or sight.allocated_since is None:
+            return 0.0
+        return self._clock.monotonic() - sight.allocated_since
+
+    def memory(
+        self, claim: ResourceClaim, dead: Iterable[str], ghosts: Mapping[str, float]
+    ) -> Memory:
+        """The memory of a claim that was seen.
+
+        Args:
+            dead: UIDs of the listed pods that are gone or done now.
+            ghosts: age of each ghost by UID.
+        """
+        now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
+        sight = self._sights[key]
+        sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
+        written = self._status_written.get(key, {})
+        return Memory(
+            version_age=now - sight.version_since,
+            deleting_age=_age(now, sight.deleting_since) or 0.0,
+            blind_age=_age(now, sight.blind_since),
+            ghost_age=ghosts,
+            dead_age={uid: now - since for uid, since in sight.dead_since.items()},
+            status_age={name: now - at for name, at in written.items()},
+            repeated_writes=_repeats(sight, now),
+        )
+
+    def memory_without_claim(self, key: ClaimKey) -> Memory:
+        now = self._clock.monotonic()
+        written = self._status_written.get(key, {})
+        return Memory(status_age={name: now - at for name, at in written.items()})
+
+
+def _first_sight(claim: ResourceClaim, now: float) -> _Sight:
+    blind = now if claim.status.allocation is not None else None
+    meta = claim.metadata
+    return _Sight(meta.uid, meta.resource_version, now, blind_since=blind)
+
+
+def _note(sight: _Sight, claim: ResourceClaim, now: float) -> None:
+    if claim.metadata.deleting and sight.deleting_since is None:
+        sight.deleting_since = now
+    if claim.status.allocation is None:
+        sight.allocated_since = sight.blind_since = None
+        sight.writes.clear()
+    elif sight.allocated_since is None:
+        sight.allocated_since = now
+
+
+def _age(now: float, since: float | None) -> float | None:
+    return None if since is None else now - since
+
+
+def _repeats(sight: _Sight, now: float) -> int:
+    """How often the list that was written most lately had been written before."""
+    recent = [content for at, content in sight.writes if now - at < REPEAT_SECONDS]
+    return recent.count(recent[-1]) - 1 if recent else 0

@@ -1,0 +1,114 @@
+"""Structs to the bodies of merge patches: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference, ResourceClaimTemplate
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import (
+    MANAGED_LABEL,
+    ClaimReservation,
+    ClaimReservationStatus,
+)
+from claimctl.wire.resources import CLAIMRESERVATIONS
+
+
+def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7386) that turns ``old`` into ``new``; lists go as a whole."""
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if changed := merge_diff(before, value):
+                patch[key] = changed
+        elif before != value:
+            patch[key] = value
+    return patch
+
+
+def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> dict[str, Any]:
+    return {"status": merge_diff(status_body(old), status_body(new))}
+
+
+def status_body(status: ClaimReservationStatus) -> dict[str, Any]:
+    """A status with the fields written out that the schema requires though they are empty."""
+    body: dict[str, Any] = to_plain(status)
+    if status.conditions:
+        body["conditions"] = [_condition(condition) for condition in status.conditions]
+    if status.references is not None:
+        counts = status.references
+        body["references"] = {
+            "pods": counts.pods,
+            "workloads": counts.workloads,
+            "limit": counts.limit,
+        }
+    body["consumers"] = status.consumers
+    return body
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    return {"message": "", "reason": "", **to_plain(condition)}
+
+
+def list_patch(references: Iterable[Reference], *, deallocate: bool) -> dict[str, Any]:
+    """One write of a claim's status: the list, and with ``deallocate`` no allocation any more."""
+    reserved_for = [to_plain(reference) for reference in references] or None
+    if deallocate:
+        return {"status": {"allocation": None, "reservedFor": reserved_for}}
+    return {"status": {"reservedFor": reserved_for}}
+
+
+def finalizers_patch(
+    present: Iterable[str], *, add: str | None = None, remove: str | None = None
+) -> dict[str, Any]:
+    kept = [finalizer for finalizer in present if finalizer not in (add, remove)]
+    return {"metadata": {"finalizers": [*kept, add] if add is not None else kept}}
+
+
+def claim_body(
+    reservation: ClaimReservation,
+    template: ResourceClaimTemplate,
+    reserved_for: Reference | None,
+) -> dict[str, Any]:
+    """The claim that a reservation asks to be made from a template.
+
+    It belongs to the reservation and goes with it; it does not block a foreground deletion.
+    """
+    spec: dict[str, Any] = msgspec.json.decode(template.spec.spec)
+    if reserved_for is not None:
+        spec["reservedFor"] = to_plain(reserved_for)
+    meta = template.spec.metadata
+    return {
+        "metadata": {
+            "name": reservation.spec.resource_claim_name,
+            "namespace": reservation.metadata.namespace,
+            "labels": {**(meta.labels or {}), MANAGED_LABEL: "claimctl"},
+            "annotations": dict(meta.annotations or {}),
+            "ownerReferences": [_owner(reservation)],
+        },
+        "spec": spec,
+    }
+
+
+def _owner(reservation: ClaimReservation) -> dict[str, Any]:
+    return {
+        "apiVersion": CLAIMRESERVATIONS.api_version,
+        "kind": CLAIMRESERVATIONS.kind,
+        "name": reservation.metadata.name,
+        "uid": reservation.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def reservation_body(reservation: ClaimReservation) -> dict[str, Any]:
+    """A new ClaimReservation as it is sent: without status."""
+    return {
+        "metadata": to_plain(reservation.metadata),
+        "spec": to_plain(reservation.spec),
+    }

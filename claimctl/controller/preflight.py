@@ -1,0 +1,121 @@
+"""What has to be there before anything starts: the resources to be watched and the rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from claimctl.controller.caches import WATCHED
+from claimctl.kube.client import Client
+from claimctl.kube.errors import ApiError, BadAnswer, NotFound
+from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
+
+log = structlog.get_logger(__name__)
+
+
+class NotReady(Exception):
+    """The cluster lacks what the controller cannot do without; one line that says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{self.verb} {name}" + (f".{self.group}" if self.group else "")
+
+
+_CLAIMS, _OURS = "resource.k8s.io", CLAIMRESERVATIONS.group
+
+WRITES = (
+    Right("patch", _CLAIMS, "resourceclaims"),
+    Right("patch", _CLAIMS, "resourceclaims", "status"),
+    Right("patch", _OURS, "claimreservations"),
+    Right("patch", _OURS, "claimreservations", "status"),
+    Right("create", _OURS, "claimreservations"),
+    Right("delete", _OURS, "claimreservations"),
+    Right("patch", _OURS, "downgradeplans", "status"),
+    Right("get", "", "pods"),
+)
+"""Without these the controller runs and says what it may not do, claim by claim."""
+
+BINDING = Right("patch", _CLAIMS, "resourceclaims", "binding")
+"""From 1.36 on beside resourceclaims/status, cluster-wide."""
+
+
+async def check_served(client: Client) -> None:
+    """See that every resource to be watched is served.
+
+    Raises:
+        NotReady: one is not; for ours the text says how to install it.
+    """
+    for group, version in dict.fromkeys((each.group, each.version) for each in WATCHED):
+        served = await _served(client, group, version)
+        for resource in WATCHED:
+            if (resource.group, resource.version) == (group, version):
+                _require(resource, served)
+
+
+def _require(resource: Resource[Any], served: frozenset[str]) -> None:
+    if resource.plural in served:
+        return
+    if resource.group == CLAIMRESERVATIONS.group:
+        name = f"{resource.plural}.{resource.group}"
+        raise NotReady(f"the CustomResourceDefinition {name} is missing: kubectl apply -f crds/")
+    raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
+
+
+async def _served(client: Client, group: str, version: str) -> frozenset[str]:
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        body = await client.get_raw(path)
+    except NotFound:
+        return frozenset()
+    try:
+        return frozenset(resource["name"] for resource in json.loads(body)["resources"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadAnswer("GET", path, message="not a list of resources") from error
+
+
+async def check_rights(client: Client, *, binding: bool) -> None:
+    """See that everything to be watched may be read, and tell what may not be written.
+
+    Raises:
+        NotReady: reading is forbidden; the text names verb and resource.
+    """
+    missing = [right for right in _reads() if not await _allowed(client, right)]
+    if missing:
+        raise NotReady(f"not permitted: {_listed(missing)}: kubectl apply -f rbac/")
+    writes = (*WRITES, BINDING) if binding else WRITES
+    missing = [right for right in writes if not await _allowed(client, right)]
+    if missing:
+        log.warning("not permitted, some claims cannot be served", missing=_listed(missing))
+
+
+def _reads() -> Iterator[Right]:
+    for resource in WATCHED:
+        yield Right("list", resource.group, resource.plural)
+        yield Right("watch", resource.group, resource.plural)
+
+
+async def _allowed(client: Client, right: Right) -> bool:
+    """Whether the server says so; where it answers no such question, trying will tell."""
+    try:
+        return await client.allowed(
+            right.verb, right.group, right.resource, subresource=right.subresource
+        )
+    except ApiError as error:
+        log.debug("access review failed", right=str(right), error=str(error))
+        return True
+
+
+def _listed(rights: Iterable[Right]) -> str:
+    return ", ".join(str(right) for right in rights)

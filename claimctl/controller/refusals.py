@@ -1,0 +1,35 @@
+"""The status of a reservation for which the API server forbids what has to be done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from claimctl.reservation.reasons import ConditionType, Reason
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+
+
+def forbidden_status(
+    reservation: ClaimReservation, wanted: ClaimReservationStatus, message: str, now: datetime
+) -> ClaimReservationStatus:
+    """``wanted`` with ``Ready=False, reason Forbidden``; the same when that is told already."""
+    before = _ready(reservation.status.conditions)
+    known = before is not None and before.status == "False"
+    ready = Condition(
+        type=ConditionType.READY,
+        status="False",
+        reason=Reason.FORBIDDEN,
+        message=message,
+        observed_generation=reservation.metadata.generation,
+        last_transition_time=before.last_transition_time
+        if before is not None and known
+        else now.replace(microsecond=0),
+    )
+    others = tuple(each for each in wanted.conditions if each.type != ConditionType.READY)
+    return msgspec.structs.replace(wanted, conditions=(ready, *others))
+
+
+def _ready(conditions: tuple[Condition, ...]) -> Condition | None:
+    return next((each for each in conditions if each.type == ConditionType.READY), None)

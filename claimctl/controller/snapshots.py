@@ -1,0 +1,128 @@
+"""From caches, evidence and memory to everything about one claim at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, workload_key
+from claimctl.controller.evidence import Findings, Investigator
+from claimctl.controller.freshness import Freshness
+from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.memory import Memories
+from claimctl.controller.nodes import NodeView
+from claimctl.reservation.consumers import is_done, unschedulable_since
+from claimctl.reservation.references import is_pod
+from claimctl.reservation.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from claimctl.wire.seams import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """All that snapshots are made from."""
+
+    caches: Caches
+    ghosts: GhostLedger
+    memories: Memories
+    freshness: Freshness
+    investigator: Investigator
+    clock: Clock
+    rules: Rules
+
+
+class Snapshots:
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._know = knowledge
+        self._nodes = NodeView(knowledge.caches.nodes)
+
+    def lagging(self, key: ClaimKey) -> bool:
+        """Whether the caches do not show yet what we wrote about this claim ourselves."""
+        fresh, caches = self._know.freshness, self._know.caches
+        claim = caches.claims.get(key.name, key.namespace)
+        if fresh.lags(RESOURCECLAIMS, key.namespace, key.name, claim.metadata if claim else None):
+            return True
+        return any(
+            fresh.lags(CLAIMRESERVATIONS, key.namespace, one.metadata.name, one.metadata)
+            for one in caches.reservations_of(key)
+        )
+
+    def build(
+        self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
+    ) -> Snapshot:
+        """The snapshot as of now; ``claim`` replaces the cached one by one just read live."""
+        know, caches = self._know, self._know.caches
+        claim = claim or caches.claims.get(key.name, key.namespace)
+        reservations = caches.reservations_of(key)
+        pods = caches.pods_of(key)
+        recorded = [ghost for one in reservations for ghost in one.status.force_deleted_pods]
+        ghosts = know.ghosts.of(key, recorded)
+        references = claim.status.reserved_for if claim else ()
+        return Snapshot(
+            now=know.clock.now(),
+            namespace=key.namespace,
+            name=key.name,
+            claim=claim,
+            reservations=tuple(self._held(one, findings) for one in reservations),
+            pods=pods,
+            ghosts=ghosts.pods,
+            nodes=self._nodes,
+            slices=self._slices(claim, pods),
+            frozen=self._frozen(key.namespace),
+            template_missing=findings.template_missing,
+            rules=know.rules,
+            evidence=know.investigator.evidence(references, findings),
+            memory=know.memories.memory(claim, _dead(claim, pods), dict(ghosts.ages))
+            if claim
+            else know.memories.memory_without_claim(key),
+        )
+
+    def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
+        return Held(reservation, self._workload(reservation, findings))
+
+    def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
+        key, claim = workload_key(reservation), reservation.spec.resource_claim_name
+        workload = self._know.caches.workload(key)
+        if workload is None and key in findings.workloads:
+            workload = findings.workloads[key]
+            if workload is None:
+                return WorkloadState(Life.ABSENT, heirs=self._heirs(reservation))
+        return observe(workload, claim) if workload is not None else WorkloadState(Life.UNSEEN)
+
+    def _heirs(self, reservation: ClaimReservation) -> tuple[str, ...]:
+        """ReplicaSets left by the incarnation for which the claim was reserved."""
+        recorded, claim = reservation.status.reserved_for, reservation.spec.resource_claim_name
+        index = f"{reservation.metadata.namespace}/{claim}"
+        left = self._know.caches.replica_sets.by_index(BY_CLAIM, index)
+        return heirs_of(recorded.uid if recorded else "", claim, left)
+
+    def _slices(
+        self, claim: ResourceClaim | None, pods: tuple[Pod, ...]
+    ) -> tuple[ResourceSlice, ...]:
+        """The slices of the allocation's drivers; they matter only when a pod finds no place."""
+        allocation = claim.status.allocation if claim else None
+        if allocation is None or not any(map(unschedulable_since, pods)):
+            return ()
+        drivers = sorted({result.driver for result in allocation.devices.results or ()})
+        slices = self._know.caches.slices
+        return tuple(one for driver in drivers for one in slices.by_index(BY_DRIVER, driver))
+
+    def _frozen(self, namespace: str) -> bool:
+        """A plan freezes its namespaces for as long as it exists, unless it has failed."""
+        return any(
+            not plan.metadata.deleting
+            and plan.status.phase != "Failed"
+            and (not plan.spec.namespaces or namespace in plan.spec.namespaces)
+            for plan in self._know.caches.plans.items()
+        )
+
+
+def _dead(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:
+    """UIDs of listed pods that are done or that the cache does not show."""
+    alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
+    listed = (reference for reference in claim.status.reserved_for if is_pod(reference))
+    return tuple(reference.uid for reference in listed if reference.uid not in alive)

@@ -1,0 +1,68 @@
+"""Tasks that are named and watched over: none can die unseen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+
+class TaskEnded(Exception):
+    """A task that was to run for as long as the controller ended by itself."""
+
+
+class Tasks:
+    """The running tasks in the order of their start; the first failure is kept for the watcher."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task; that it ends, in whatever way, is a failure unless it was stopped."""
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+        return task
+
+    async def failed(self) -> None:
+        """Wait for the first task that fails and raise what it raised."""
+        await asyncio.shield(self._failure)
+
+    async def stop(self, *names: str, deadline: float) -> None:
+        """Cancel the tasks of these names (all, without names), last started first; await each.
+
+        One that does not end within the deadline is left behind and named in the log.
+        """
+        chosen = [task for task in self._tasks if not names or task.get_name() in names]
+        self._stopping.update(chosen)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + deadline
+        for task in reversed(chosen):
+            task.cancel()
+            await _await_end(task, max(until - loop.time(), 0.0))
+            self._tasks.remove(task)
+            self._stopping.discard(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if task in self._stopping or self._failure.done():
+            return
+        if error is None:
+            error = TaskEnded(f"{task.get_name()} ended unexpectedly")
+        log.debug("task failed", task=task.get_name(), error=repr(error))
+        self._failure.set_exception(error)
+        self._failure.exception()
+
+
+async def _await_end(task: asyncio.Task[None], seconds: float) -> None:
+    await asyncio.wait({task}, timeout=seconds)
+    if not task.done():
+        log.warning("task did not stop in time", task=task.get_name())
+    elif not task.cancelled() and task.exception() is not None:
+        log.debug("task failed while stopping", task=task.get_name(), error=repr(task.exception()))

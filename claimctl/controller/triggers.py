@@ -1,0 +1,215 @@
+"""From changes in the caches to keys in the queues: who has to be looked at again.
+
+What only this process can know (memory, ghosts) is noted here first, always. Keys are put into
+queues only while this process leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.controller.caches import Caches, reserved_key, workload_key
+from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
+from claimctl.controller.memory import Memories
+from claimctl.controller.nodes import BootIds
+from claimctl.kube.informer import Change
+from claimctl.reservation.consumers import claim_names, is_bound, is_done
+from claimctl.reservation.workloads import named_claims
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import (
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    DowngradePlan,
+)
+from claimctl.wire.workloads import Job, ReplicaSet, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Where keys go: functions that add one."""
+
+    claims: Callable[[ClaimKey], None]
+    workloads: Callable[[WorkloadKey], None]
+    plans: Callable[[PlanKey], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """Those who note what happens whether or not this process leads."""
+
+    memories: Memories
+    ghosts: GhostLedger
+    boots: BootIds
+
+
+class Triggers:
+    """Subscribes to every informer; silent until ``lead``."""
+
+    def __init__(self, caches: Caches, witnesses: Witnesses, queues: Queues) -> None:
+        self._caches = caches
+        self._witnesses = witnesses
+        self._queues = queues
+        self._leading = False
+        caches.nodes.subscribe(self._node)
+        caches.claims.subscribe(self._claim)
+        caches.pods.subscribe(self._pod)
+        caches.reservations.subscribe(self._reservation)
+        caches.replica_sets.subscribe(self._replica_set)
+        caches.plans.subscribe(self._plan)
+        caches.slices.subscribe(self._slice)
+        for kind, informer in caches.workloads.items():
+            informer.subscribe(_of_kind(kind, self._workload))
+
+    def lead(self) -> None:
+        """Begin to fill the queues, with everything that concerns claimctl at first."""
+        self._leading = True
+        self._enqueue(self._caches.concerned_claims())
+        for kind, informer in self._caches.workloads.items():
+            for workload in informer.items():
+                self._enqueue_workload(_key_of(kind, workload.metadata), workload)
+        for plan in self._caches.plans.items():
+            self._queues.plans(PlanKey(plan.metadata.name))
+
+    def rest(self) -> None:
+        """Another one leads, or we stop."""
+        self._leading = False
+
+    def _enqueue(self, keys: Iterable[ClaimKey]) -> None:
+        if not self._leading:
+            return
+        for key in keys:
+            if self._caches.concerns(key):
+                self._queues.claims(key)
+
+    def _claim(self, change: Change[ResourceClaim]) -> None:
+        key = ClaimKey(change.namespace, change.name)
+        if change.new is not None:
+            self._witnesses.memories.see(change.new)
+        else:
+            self._witnesses.memories.forget(key)
+            self._witnesses.ghosts.forget(key)
+        self._enqueue((key,))
+
+    def _pod(self, change: Change[Pod]) -> None:
+        self._witnesses.ghosts.observe(change.old, change.new)
+        if _same_to_claims(change.old, change.new):
+            return
+        names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
+        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
+
+    def _reservation(self, change: Change[ClaimReservation]) -> None:
+        for reservation in (change.old, change.new):
+            if reservation is None or not self._leading:
+                continue
+            self._queues.claims(reserved_key(reservation))
+            key = workload_key(reservation)
+            if change.old is None or change.new is None:
+                self._enqueue_workload(key, self._caches.workload(key))
+
+    def _workload(self, kind: tuple[str, str], change: Change[Workload]) -> None:
+        if _essence(change.old) == _essence(change.new):
+            return
+        key = WorkloadKey(*kind, change.namespace, change.name)
+        for workload in (change.old, change.new):
+            self._enqueue_workload(key, workload)
+        self._enqueue(reserved_key(one) for one in self._caches.reservations_for(key))
+
+    def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
+        """Only workloads that are, or were, annotated or own a reservation have a plan."""
+        if not self._leading or workload is None:
+            return
+        owned = any(
+            (owner := one.metadata.controller()) is not None and owner.uid == workload.metadata.uid
+            for one in self._caches.reservations_for(key)
+        )
+        if owned or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+            self._queues.workloads(key)
+
+    def _replica_set(self, change: Change[ReplicaSet]) -> None:
+        """A ReplicaSet may be the heir of a Deployment that is gone."""
+        names = {
+            name
+            for replica_set in (change.old, change.new)
+            if replica_set is not None
+            for name in named_claims(replica_set.spec.template)
+        }
+        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
+
+    def _node(self, change: Change[Node]) -> None:
+        booted = change.new is not None and self._witnesses.boots.observe(change.new)
+        if booted:
+            self._enqueue(sorted(self._witnesses.ghosts.claims_on(change.name)))
+        if _node_essence(change.old) != _node_essence(change.new):
+            self._enqueue(self._waited_for())
+
+    def _slice(self, change: Change[ResourceSlice]) -> None:
+        old, new = change.old, change.new
+        if old is None or new is None or old.spec != new.spec:
+            self._enqueue(self._waited_for())
+
+    def _waited_for(self) -> Iterator[ClaimKey]:
+        """Reserved claims for which a pod waits: what is reachable matters only to them."""
+        if not self._leading:
+            return
+        keys = {reserved_key(reservation) for reservation in self._caches.reservations.items()}
+        for key in sorted(keys):
+            if any(not is_bound(pod) and not is_done(pod) for pod in self._caches.pods_of(key)):
+                yield key
+
+    def _plan(self, change: Change[DowngradePlan]) -> None:
+        if not self._leading:
+            return
+        self._queues.plans(PlanKey(change.name))
+        old, new = change.old, change.new
+        if old is None or new is None or old.status.phase != new.status.phase:
+            namespaces = {
+                name for plan in (old, new) if plan for name in plan.spec.namespaces or ("",)
+            }
+            for key in self._caches.concerned_claims():
+                if "" in namespaces or key.namespace in namespaces:
+                    self._queues.claims(key)
+
+
+def _of_kind(
+    kind: tuple[str, str], handler: Callable[[tuple[str, str], Change[Workload]], None]
+) -> Callable[[Change[Workload]], None]:
+    return lambda change: handler(kind, change)
+
+
+def _key_of(kind: tuple[str, str], meta: ObjectMeta) -> WorkloadKey:
+    return WorkloadKey(*kind, meta.namespace, meta.name)
+
+
+def _same_to_claims(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod means nothing for its claims (a probe, a label)."""
+    return (
+        old is not None
+        and new is not None
+        and old.metadata.deleting == new.metadata.deleting
+        and old.spec == new.spec
+        and old.status == new.status
+    )
+
+
+def _essence(workload: Workload | None) -> Any:
+    """What of a workload matters to reservations; its status moves with every pod."""
+    if workload is None:
+        return None
+    meta = workload.metadata
+    ours = {
+        key: value
+        for key, value in (meta.annotations or {}).items()
+        if key.startswith("claimctl.io/")
+    }
+    status = workload.status.conditions if isinstance(workload, Job) else ()
+    return meta.uid, meta.deleting, ours, workload.spec, status
+
+
+def _node_essence(node: Node | None) -> Any:
+    return None if node is None else (node.spec, node.metadata.labels)

@@ -1,0 +1,91 @@
+"""Workers: keys from a queue to a reconciler, with a span, a duration and a pause after errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from claimctl.controller.crew import Shift
+from claimctl.controller.outcome import After, Outcome
+from claimctl.kube.errors import ApiError, KubeError
+from claimctl.kube.queue import QueueRunner
+from claimctl.telemetry.face import Metric, Span, Telemetry
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+K = TypeVar("K", bound="Named")
+
+
+class Named(Protocol):
+    """A key: hashable, and its ``str`` is fit for a log line."""
+
+    def __hash__(self) -> int: ...
+
+
+C = TypeVar("C", bound=Named, contravariant=True)
+
+
+class Reconciler(Protocol[C]):
+    """Takes a key, reads the state again and returns one outcome; errors are raised."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def reconcile(self, key: C, span: Span) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Controller(Generic[K]):
+    """A queue and who serves it."""
+
+    queue: QueueRunner[K]
+    reconciler: Reconciler[K]
+    clock: Clock
+    telemetry: Telemetry
+
+    async def work(self, shift: Shift) -> None:
+        """Serve the queue until the shift is over. One key's trouble does not stop the others."""
+        while not shift.over:
+            key = await self.queue.get()
+            shift.busy = True
+            try:
+                await self._one(key)
+            finally:
+                shift.busy = False
+                self.queue.done(key)
+
+    async def _one(self, key: K) -> None:
+        began = self.clock.monotonic()
+        outcome = "error"
+        with self.telemetry.span(f"reconcile {self.reconciler.name}") as span:
+            try:
+                _again(self.queue, key, await self.reconciler.reconcile(key, span))
+                outcome = "success"
+            except KubeError as error:
+                span.fail(error)
+                _retry(self.queue, key, error)
+            except Exception as error:
+                # a bug in one decision must not keep the other claims from being served
+                span.fail(error)
+                log.exception("reconcile failed", controller=self.reconciler.name, key=str(key))
+                self.queue.retry(key)
+        labels = {"controller": self.reconciler.name, "outcome": outcome}
+        self.telemetry.observe(Metric.RECONCILE_SECONDS, self.clock.monotonic() - began, labels)
+
+
+def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
+    queue.forget(key)
+    if isinstance(outcome, After):
+        queue.add(key, outcome.seconds)
+
+
+def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
+    """Again after a pause that grows, or after the one the server asked for if that is longer."""
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    seconds = queue.retry(key)
+    if asked is not None and asked > seconds:
+        queue.add(key, asked)
+        seconds = asked
+    log.warning("will try again", key=str(key), error=str(error), seconds=round(seconds, 3))

@@ -1,0 +1,176 @@
+"""What an annotation asks for."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.reservation.annotation import (
+    IDLE_TIMEOUT_ANNOTATION,
+    RETENTION_ANNOTATION,
+    Annotated,
+    AnnotationPlan,
+    Problem,
+    is_object_name,
+    plan,
+    reservation_name,
+)
+from claimctl.reservation.reasons import Reason
+from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
+from claimctl.wire.reservations import (
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationSpec,
+    WorkloadRef,
+)
+from claimctl.wire.workloads import Deployment, Job, JobSpec, JobStatus, ScalableSpec, Workload
+from tests.support.builders import NAMESPACE, NOW
+
+REF = WorkloadRef(api_group="apps", kind="Deployment", name="train")
+OWNER = OwnerReference(
+    api_version="apps/v1", kind="Deployment", name="train", uid="uid-train", controller=True
+)
+
+
+def template(*claims: str) -> PodTemplateSpec:
+    named = tuple(PodResourceClaim(name=f"c-{one}", resource_claim_name=one) for one in claims)
+    generated = PodResourceClaim(name="own", resource_claim_template_name="per-pod")
+    return PodTemplateSpec(spec=PodSpec(resource_claims=(*named, generated)))
+
+
+def meta(**annotations: str) -> ObjectMeta:
+    return ObjectMeta(
+        name="train", namespace=NAMESPACE, uid="uid-train", annotations=annotations or None
+    )
+
+
+def deployment(value: str | None, *claims: str, **more: str) -> Deployment:
+    annotations = dict(more)
+    if value is not None:
+        annotations[RESERVE_ANNOTATION] = value
+    return Deployment(metadata=meta(**annotations), spec=ScalableSpec(template=template(*claims)))
+
+
+def made(claim: str, **spec: object) -> ClaimReservation:
+    return ClaimReservation(
+        metadata=ObjectMeta(
+            name=reservation_name(REF, "uid-train", claim),
+            namespace=NAMESPACE,
+            labels={"app.kubernetes.io/managed-by": "claimctl"},
+            owner_references=(OWNER,),
+        ),
+        spec=replace(
+            ClaimReservationSpec(resource_claim_name=claim, workload_ref=REF),
+            **spec,
+        ),
+    )
+
+
+def explicit(claim: str) -> ClaimReservation:
+    bare = ObjectMeta(name="by-hand", namespace=NAMESPACE, uid="uid-by-hand")
+    return replace(made(claim), metadata=bare)
+
+
+def annotated(workload: Workload, *reservations: ClaimReservation) -> Annotated:
+    return Annotated(REF, "apps/v1", workload, reservations)
+
+
+def test_a_star_reserves_what_the_template_names_and_never_generated_claims() -> None:
+    found = plan(annotated(deployment("*", "a", "b")))
+    assert found == AnnotationPlan(create=(made("a"), made("b")))
+
+
+def test_a_list_reserves_what_it_names() -> None:
+    found = plan(annotated(deployment(" b ,a, b", "a", "b", "c")))
+    assert found == AnnotationPlan(create=(made("b"), made("a")))
+
+
+def test_nothing_is_planned_twice() -> None:
+    assert plan(annotated(deployment("*", "a"), made("a"))) == AnnotationPlan()
+
+
+def test_an_explicit_object_wins() -> None:
+    workload = deployment("*", "a")
+    assert plan(annotated(workload, explicit("a"))) == AnnotationPlan()
+    found = plan(annotated(workload, explicit("a"), made("a")))
+    assert found == AnnotationPlan(delete=(made("a"),))
+
+
+def test_without_the_annotation_the_owned_reservations_go() -> None:
+    going = replace(made("b"), metadata=replace(made("b").metadata, deletion_timestamp=NOW))
+    found = plan(annotated(deployment(None, "a", "b"), made("a"), going, explicit("b")))
+    assert found == AnnotationPlan(delete=(made("a"),))
+
+
+def test_a_workload_that_is_being_deleted_is_left_to_garbage_collection() -> None:
+    workload = deployment("*", "a")
+    workload = replace(workload, metadata=replace(workload.metadata, deletion_timestamp=NOW))
+    assert plan(annotated(workload, made("b"))) == AnnotationPlan()
+
+
+def test_nothing_new_is_made_for_a_job_that_has_ended() -> None:
+    job = Job(
+        metadata=meta(**{RESERVE_ANNOTATION: "*"}),
+        spec=JobSpec(template=template("a", "b")),
+        status=JobStatus(conditions=(Condition(type="Complete", status="True"),)),
+    )
+    assert plan(annotated(job, made("a"))) == AnnotationPlan()
+
+
+def test_bad_names_are_named_and_the_others_served() -> None:
+    found = plan(annotated(deployment("a,Bad_Name,z", "a")))
+    assert found == AnnotationPlan(
+        create=(made("a"),),
+        problems=(
+            Problem(
+                Reason.INVALID_ANNOTATION,
+                'claimctl.io/reserve: "Bad_Name" is no name of a ResourceClaim',
+            ),
+            Problem(
+                Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
+                "claimctl.io/reserve names claim z, but the pod template does not "
+                "(spec.resourceClaims[].resourceClaimName)",
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("value", ["", " ", ",,"])
+def test_an_annotation_that_names_nothing_is_reported(value: str) -> None:
+    found = plan(annotated(deployment(value, "a")))
+    assert [problem.reason for problem in found.problems] == [Reason.INVALID_ANNOTATION]
+    assert found.create == ()
+
+
+def test_settings_come_from_annotations_and_follow_them() -> None:
+    settings = {RETENTION_ANNOTATION: "Persistent", IDLE_TIMEOUT_ANNOTATION: "5"}
+    wanted = made("b", retention_policy="Persistent", idle_timeout_seconds=5)
+    found = plan(annotated(deployment("*", "a", "b", **settings), made("a")))
+    updated = replace(made("a").spec, retention_policy="Persistent", idle_timeout_seconds=5)
+    assert found == AnnotationPlan(create=(wanted,), update=((made("a"), updated),))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [(RETENTION_ANNOTATION, "persistent"), (IDLE_TIMEOUT_ANNOTATION, "-1")],
+)
+def test_a_bad_setting_changes_nothing(annotation: str, value: str) -> None:
+    found = plan(annotated(deployment("*", "a", "b", **{annotation: value}), made("a")))
+    assert found.create == found.update == found.delete == ()
+    assert [problem.reason for problem in found.problems] == [Reason.INVALID_ANNOTATION]
+    assert f'{annotation}: "{value}"' in found.problems[0].note
+
+
+def test_names_fit_and_differ_by_incarnation() -> None:
+    ref = replace(REF, name="a" * 252 + ".b")
+    name = reservation_name(ref, "uid-1", "c" * 253)
+    assert len(name) <= 253
+    assert is_object_name(name)
+    assert name != reservation_name(ref, "uid-2", "c" * 253)
+    assert name != reservation_name(replace(ref, kind="StatefulSet"), "uid-1", "c" * 253)
+
+
+@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a.", "a..b", "a" * 254, "a/b"])
+def test_what_is_no_object_name(name: str) -> None:
+    assert not is_object_name(name)

@@ -1,0 +1,78 @@
+"""Who becomes a ghost, and until when."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from claimctl.controller.ghosts import GhostLedger, Ghosts
+from claimctl.controller.keys import ClaimKey
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ForceDeletedPod
+from tests.support.builders import CLAIM, NAMESPACE, after, finished, pending, running
+from tests.unit.controller.clock import HandClock
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+def ledger(clock: HandClock, **boots: str) -> GhostLedger:
+    return GhostLedger(clock, lambda node: boots.get(node.replace("-", "_"), ""))
+
+
+def test_a_running_pod_that_vanishes_is_a_ghost_with_its_node_and_boot() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock, node_0="boot-1")
+    clock.time = 3
+    ghosts.observe(running("a"), None)
+    clock.time = 10
+    ghost = ForceDeletedPod(
+        uid="uid-a", name="a", node_name="node-0", boot_id="boot-1", since=after(3)
+    )
+    assert ghosts.of(KEY) == Ghosts(pods=(ghost,), ages=(("uid-a", 7),))
+    assert list(ghosts.claims_on("node-0")) == [KEY]
+
+
+def test_pods_that_went_in_order_leave_no_ghost() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(finished("a"), None)
+    ghosts.observe(pending("b"), None)
+    ghosts.observe(None, running("c"))
+    ghosts.observe(running("d"), running("d", deleting=True))
+    assert ghosts.of(KEY) == Ghosts()
+
+
+def test_a_pod_replaced_under_its_name_is_gone() -> None:
+    ghosts = ledger(HandClock())
+    successor: Pod = running("a")
+    successor = replace(successor, metadata=replace(successor.metadata, uid="uid-other"))
+    ghosts.observe(running("a"), successor)
+    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-a"]
+
+
+def test_ghosts_on_record_are_known_from_when_they_were_first_read() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    recorded = ForceDeletedPod(uid="uid-z", name="z", node_name="node-9", since=after(-100))
+    ghosts.of(KEY, [recorded])
+    clock.time = 4
+    ghosts.observe(running("a"), None)
+    found = ghosts.of(KEY, [recorded])
+    assert [ghost.uid for ghost in found.pods] == ["uid-a", "uid-z"]
+    assert found.ages == (("uid-a", 0), ("uid-z", 4))
+
+
+def test_another_boot_of_its_node_ends_a_ghost_for_good() -> None:
+    boots = {"node-0": "boot-1"}
+    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    ghosts.observe(running("a"), None)
+    recorded = ghosts.of(KEY).pods
+    del boots["node-0"]
+    assert ghosts.of(KEY).pods == recorded
+    boots["node-0"] = "boot-2"
+    assert ghosts.of(KEY, recorded) == Ghosts()
+
+
+def test_a_claim_that_is_gone_is_forgotten() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(running("a"), None)
+    ghosts.forget(KEY)
+    assert ghosts.of(KEY) == Ghosts()

@@ -1,0 +1,108 @@
+"""Ages are measured from this process's own first sight."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.memory import REPEAT_SECONDS, Memories
+from claimctl.reservation.snapshot import Memory
+from claimctl.wire.claims import ResourceClaim
+from tests.support.builders import CLAIM, NAMESPACE, claim, deployment_ref, pod_ref
+from tests.unit.controller.clock import HandClock
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+def ages(memories: Memories, of: ResourceClaim, *dead: str) -> Memory:
+    return memories.memory(of, dead, {})
+
+
+def test_a_version_ages_from_its_first_sight() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(allocated=False, version="1"))
+    clock.time = 3
+    memories.see(claim(allocated=False, version="1"))
+    assert ages(memories, claim(allocated=False, version="1")).version_age == 3
+    memories.see(claim(allocated=False, version="2"))
+    clock.time = 5
+    assert ages(memories, claim(allocated=False, version="2")).version_age == 2
+
+
+def test_a_claim_first_seen_allocated_is_blind_until_it_is_seen_unallocated() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(version="1"))
+    clock.time = 7
+    assert ages(memories, claim(version="1")).blind_age == 7
+    memories.see(claim(allocated=False, version="2"))
+    memories.see(claim(version="3"))
+    assert ages(memories, claim(version="3")).blind_age is None
+
+
+def test_a_claim_under_another_uid_is_another_claim() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(version="1", deleting=True))
+    clock.time = 4
+    other = claim(version="9", allocated=False)
+    other = replace(other, metadata=replace(other.metadata, uid="uid-other"))
+    memories.see(other)
+    assert ages(memories, other) == Memory()
+
+
+def test_deletion_ages_from_its_first_sight_whatever_versions_follow() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(allocated=False, version="1", deleting=True))
+    clock.time = 6
+    memories.see(claim(allocated=False, version="2", deleting=True))
+    assert ages(memories, claim(allocated=False, version="2")).deleting_age == 6
+
+
+def test_the_dead_age_until_they_are_no_longer_dead() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    seen = claim(allocated=False)
+    memories.see(seen)
+    ages(memories, seen, "a")
+    clock.time = 2
+    assert ages(memories, seen, "a", "b").dead_age == {"a": 2, "b": 0}
+    ages(memories, seen, "b")
+    assert ages(memories, seen, "a").dead_age == {"a": 0}
+
+
+def test_a_list_that_has_to_be_written_again_is_counted_for_a_minute() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim())
+    held, other = (deployment_ref(), pod_ref("a")), (pod_ref("a"),)
+    memories.wrote_list(KEY, held)
+    assert ages(memories, claim()).repeated_writes == 0
+    memories.wrote_list(KEY, other)
+    memories.wrote_list(KEY, held)
+    memories.wrote_list(KEY, tuple(reversed(held)))
+    assert ages(memories, claim()).repeated_writes == 2
+    clock.time = REPEAT_SECONDS
+    assert ages(memories, claim()).repeated_writes == 0
+
+
+def test_a_new_allocation_begins_a_new_count() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(version="1"))
+    memories.wrote_list(KEY, (deployment_ref(),))
+    memories.see(claim(version="2", allocated=False))
+    memories.see(claim(version="3"))
+    memories.wrote_list(KEY, (deployment_ref(),))
+    assert ages(memories, claim()).repeated_writes == 0
+
+
+def test_status_writes_age_also_without_a_claim() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.wrote_status(KEY, "one")
+    clock.time = 1.5
+    assert memories.memory_without_claim(KEY) == Memory(status_age={"one": 1.5})
+    memories.forget(KEY)
+    assert memories.memory_without_claim(KEY) == Memory()
