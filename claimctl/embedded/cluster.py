@@ -21,11 +21,11 @@ from claimctl.embedded.components.recorder import EventRecorder
 from claimctl.embedded.components.replicasets import ReplicaSetController
 from claimctl.embedded.components.scheduler import Scheduler
 from claimctl.embedded.components.statefulsets import StatefulSetController
-from claimctl.embedded.handler import Handler
 from claimctl.embedded.local import ApiFor
 from claimctl.embedded.options import ClusterOptions, Features
 from claimctl.embedded.requests import MASTERS, Actor, DeleteOptions
 from claimctl.embedded.runtime import Component, Context
+from claimctl.embedded.server import handler_of
 from claimctl.embedded.store import Revision, Store
 from claimctl.embedded.views import Feed
 from claimctl.wire.seams import Clock, Transport
@@ -45,7 +45,7 @@ class Cluster:
         self.clock = clock
         self.store = Store(clock.monotonic, options.history_limit)
         self.api = Api(self.store, clock, options.features(), Random(options.seed))
-        self.handler = Handler(self.api)
+        self.handler = handler_of(self.api)
         self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
         self._feed = Feed(self.store)
         self._context = Context(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import os
 import tempfile
 from dataclasses import dataclass
@@ -58,3 +59,12 @@ def write_kubeconfig(path: Path, access: Access) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Find out before anything is started. Raises OSError when ``path`` could not be written."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
+    os.unlink(name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+from claimctl.embedded.apply import Applier
 from claimctl.embedded.core import Api
 from claimctl.embedded.crds import Definitions
 from claimctl.embedded.decoding import Decoder
 from claimctl.embedded.documents import Documents
 from claimctl.embedded.handler import Handler
+from claimctl.embedded.managed_fields import ManagedFields
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.schemas import Schemas
 from claimctl.embedded.store import Store
@@ -19,7 +21,14 @@ def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None)
     """An API server without any component, empty but for what it makes itself."""
     store = Store(lambda: clock.monotonic(), options.history_limit)
     api = Api(store, clock, options.features(), rng or Random(options.seed))
+    return handler_of(api)
+
+
+def handler_of(api: Api) -> Handler:
+    """Plug everything into a core that has served nothing yet."""
     schemas = Schemas(lambda: api.features)
     api.hooks.schemas = Decoder(schemas)
+    api.hooks.managed_fields = ManagedFields(schemas)
+    api.hooks.applier = Applier(schemas)
     Definitions(api, schemas)
     return Handler(api, documents=Documents(api.kinds, schemas, lambda: api.features))

@@ -1,0 +1,91 @@
+"""``claimctl embedded``: a cluster in one process, served over HTTP."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+
+
+class DialectName(StrEnum):
+    NATIVE = "native"
+    PODGROUP = "podgroup"
+    HOLD = "hold"
+
+
+class VersionName(StrEnum):
+    V1_34 = "1.34"
+    V1_36 = "1.36"
+
+
+class AuthorizationName(StrEnum):
+    ALWAYS_ALLOW = "always-allow"
+    RBAC = "rbac"
+
+
+def command(  # noqa: PLR0913 - typer makes an option of every parameter
+    kubeconfig: Annotated[
+        Path, typer.Option("--kubeconfig", metavar="FILE", help="Written once the cluster answers.")
+    ],
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
+    ] = 0,
+    dialect: Annotated[
+        DialectName, typer.Option("--dialect", help="The reservation API that is served.")
+    ] = DialectName.NATIVE,
+    kubernetes_version: Annotated[
+        VersionName, typer.Option("--kubernetes-version", help="The release that is emulated.")
+    ] = VersionName.V1_36,
+    nodes: Annotated[int, typer.Option("--nodes", min=0, max=1000, help="How many nodes.")] = 3,
+    devices: Annotated[
+        int, typer.Option("--devices", min=0, max=128, help="How many devices a node has.")
+    ] = 4,
+    authorization: Annotated[
+        AuthorizationName, typer.Option("--authorization", help="Who may do what.")
+    ] = AuthorizationName.ALWAYS_ALLOW,
+    conflict_storm: Annotated[
+        bool,
+        typer.Option("--conflict-storm", help="Let pods that share a claim conflict, as in life."),
+    ] = False,
+) -> int:
+    """Serve an embedded cluster until SIGTERM or Ctrl-C, and write a kubeconfig for it."""
+    import asyncio
+    import signal
+
+    from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
+    from claimctl.embedded.serving import (
+        HISTORY_LIMIT,
+        CannotListen,
+        CannotWrite,
+        Serving,
+        serve_until_signal,
+    )
+    from claimctl.kube.clock import LoopClock
+
+    major, _, minor = kubernetes_version.partition(".")
+    options = ClusterOptions(
+        dialect=Dialect(dialect),
+        kubernetes_version=(int(major), int(minor)),
+        nodes=nodes,
+        devices_per_node=devices,
+        authorization=Authorization(authorization),
+        conflict_storm=conflict_storm,
+        history_limit=HISTORY_LIMIT,
+    )
+    serving = Serving(options, port, kubeconfig, lambda url: _announce(url, kubeconfig))
+    try:
+        received = asyncio.run(serve_until_signal(serving, LoopClock()))
+    except CannotWrite as error:
+        raise UsageError(f"--kubeconfig: {error}") from error
+    except CannotListen as error:
+        raise CommandFailed(str(error)) from error
+    return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
+
+
+def _announce(url: str, kubeconfig: Path) -> None:
+    typer.echo(f"cluster at {url}, kubeconfig {kubeconfig}")
+    typer.echo(f"try: kubectl --kubeconfig {kubeconfig} get nodes,resourceslices")

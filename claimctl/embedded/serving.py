@@ -1,0 +1,95 @@
+"""Serving an embedded cluster over HTTP until somebody says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.http import ServerHandle, serve
+from claimctl.embedded.kubeconfig import Access, check_writable, write_kubeconfig
+from claimctl.embedded.options import ClusterOptions
+from claimctl.wire.seams import Clock
+
+HISTORY_LIMIT = 20_000
+"""Revisions that a served cluster keeps: more would fill the memory of one that runs for days."""
+
+
+class CannotListen(Exception):
+    """The port cannot be used; one line."""
+
+
+class CannotWrite(Exception):
+    """The kubeconfig cannot be written; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """``port`` 0 takes a free one; ``kubeconfig`` is written once everything answers."""
+
+    cluster: ClusterOptions
+    port: int
+    kubeconfig: Path
+    ready: Callable[[str], None]
+    """Called with the URL once the kubeconfig is there."""
+
+
+async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
+    """Serve until SIGTERM or SIGINT, and return which of them it was.
+
+    Raises:
+        CannotListen: the port cannot be used.
+        CannotWrite: the kubeconfig cannot be written; found out before anything starts.
+    """
+    _check_kubeconfig(serving.kubeconfig)
+    cluster = Cluster(serving.cluster, clock)
+    server = None
+    stopped = _stop_signals()
+    await cluster.start()
+    try:
+        server = await _listen(cluster, serving.port)
+        _write(serving.kubeconfig, Access(server.url))
+        serving.ready(server.url)
+        return await stopped
+    finally:
+        if server is not None:
+            await server.close()
+        await cluster.stop()
+
+
+def _stop_signals() -> asyncio.Future[signal.Signals]:
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def stop(received: signal.Signals) -> None:
+        if not stopped.done():
+            stopped.set_result(received)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stop, each)
+    return stopped
+
+
+async def _listen(cluster: Cluster, port: int) -> ServerHandle:
+    try:
+        return await serve(cluster.handler, port=port)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CannotListen(f"cannot listen on 127.0.0.1:{port}: {why}") from error
+
+
+def _check_kubeconfig(path: Path) -> None:
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
+
+
+def _write(path: Path, access: Access) -> None:
+    try:
+        write_kubeconfig(path, access)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
