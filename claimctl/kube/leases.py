@@ -1,4 +1,4 @@
-"""Leader election by a Lease, for economy: two leaders at once would do no harm, only twice the work.
+"""Leader election by a Lease, for economy: two leaders would do no harm, only everything twice.
 
 Time is this process's own monotonic clock throughout. What others write into the Lease counts
 only by its having changed: their clocks may be wrong.
@@ -81,6 +81,7 @@ class LeaderElection:
         self._seen_at = 0.0
         self._renewed_at = 0.0
         self._leading = False
+        self._complaint = ""
 
     @property
     def leading(self) -> bool:
@@ -123,16 +124,19 @@ class LeaderElection:
             await asyncio.wait({work, renewing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             # renewing goes on while the work winds down: a slow stop must not cost the Lease
-            stopped = await self._stop(work, renewing)
+            stopped = await self._stop(work)
             lost = renewing.done()
             await _end(renewing)
             if not lost and stopped:
                 await self._release()
-        if lost and not (work.done() and not work.cancelled() and work.exception() is None):
-            raise LeadershipLost(self._why_lost(stopped))
+            failure = _failure(work)
+            if failure is not None:
+                log.error("led work failed", lease=self._settings.name, error=repr(failure))
+        if lost and (failure is not None or not work.done() or work.cancelled()):
+            raise LeadershipLost(self._why_lost(stopped)) from failure
         await work
 
-    async def _stop(self, work: asyncio.Future[None], renewing: asyncio.Task[None]) -> bool:
+    async def _stop(self, work: asyncio.Future[None]) -> bool:
         """Cancel and await the work; False when it was still there as the Lease expired."""
         work.cancel()
         while not work.done():
@@ -180,8 +184,14 @@ class LeaderElection:
             self._lease = await self._look(self._lease)
             return False
         except KubeError as error:
-            log.warning("lease request failed", lease=self._settings.name, error=str(error))
+            self._complain(error)
             return False
+
+    def _complain(self, error: KubeError) -> None:
+        """Once for every new error: a missing permission would fill the log otherwise."""
+        if str(error) != self._complaint:
+            log.warning("lease request failed", lease=self._settings.name, error=str(error))
+        self._complaint = str(error)
 
     async def _take_or_renew(self) -> bool:
         if not (self._leading and self.holder == self.identity):
@@ -194,6 +204,7 @@ class LeaderElection:
         else:
             return False
         self._observe(lease)
+        self._complaint = ""
         # counted from before the request: the server stamped it no earlier
         self._renewed_at = began
         return True
@@ -284,6 +295,10 @@ class LeaderElection:
             renew_time=now,
             lease_transitions=transitions,
         )
+
+
+def _failure(work: asyncio.Future[None]) -> BaseException | None:
+    return work.exception() if work.done() and not work.cancelled() else None
 
 
 async def _end(task: asyncio.Task[None]) -> None:

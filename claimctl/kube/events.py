@@ -1,0 +1,289 @@
+"""Events for people: bounded, aggregated, and never in anybody's way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from claimctl.wire.base import to_plain
+from claimctl.wire.coordination import Event, EventSeries, ObjectReference, micro_time
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import EVENTS
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """What the recorder allows itself. Seconds and counts.
+
+    Attributes:
+        window: repeats within this long of the last one belong to one Event.
+        update_every: a series is written at most this often.
+        pending: distinct events that may wait to be written; the newest beyond it are dropped.
+        series: how many are remembered; the longest unseen is forgotten first.
+        burst, refill: new Events about one object: ``burst`` at once, another every ``refill``
+            seconds.
+        drain: how long ``drain`` tries.
+    """
+
+    window: float = 360.0
+    update_every: float = 30.0
+    pending: int = 1000
+    series: int = 4096
+    burst: int = 25
+    refill: float = 60.0
+    drain: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What makes two events the same."""
+
+    regarding: ObjectReference
+    type: str
+    reason: str
+    note: str
+    action: str
+    related: ObjectReference | None
+
+
+@dataclass(slots=True)
+class _Series:
+    """One Event on the server: how often it was seen, and how much of that is written."""
+
+    first_at: str
+    last_at: str
+    last_seen: float
+    count: int = 1
+    written: int = 0
+    written_at: float = 0.0
+    stored: Event | None = None
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+@dataclass(slots=True)
+class _Limiter:
+    """A token bucket per object."""
+
+    limits: EventLimits
+    buckets: OrderedDict[tuple[str, str], _Bucket] = field(default_factory=OrderedDict)
+
+    def take(self, about: ObjectReference, now: float) -> bool:
+        key = (about.namespace, about.uid or f"{about.kind}/{about.name}")
+        bucket = self.buckets.setdefault(key, _Bucket(self.limits.burst, now))
+        self.buckets.move_to_end(key)
+        if len(self.buckets) > self.limits.series:
+            self.buckets.popitem(last=False)
+        earned = (now - bucket.at) / self.limits.refill
+        bucket.tokens = min(self.limits.burst, bucket.tokens + earned)
+        bucket.at = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+class EventRecorder:
+    """Writes events.k8s.io/v1 Events behind the back of those who record them.
+
+    ``record`` only remembers; ``run`` writes. What cannot be written is logged and forgotten.
+
+    Args:
+        component: the reportingController, such as ``claimctl.io/controller``.
+        instance: the reportingInstance, such as the pod's name.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        component: str,
+        instance: str,
+        limits: EventLimits | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._component = component
+        self._instance = instance[:128]
+        self._limits = limits or EventLimits()
+        self._limiter = _Limiter(self._limits)
+        self._series: OrderedDict[_Told, _Series] = OrderedDict()
+        self._pending: OrderedDict[_Told, None] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._dropped = 0
+        self._number = 0
+
+    def record(
+        self,
+        regarding: ObjectReference,
+        *,
+        type: str,
+        reason: str,
+        note: str,
+        action: str,
+        related: ObjectReference | None = None,
+    ) -> None:
+        """Tell people that something happened to ``regarding``; never waits, never raises."""
+        # its version changes all the time and is not part of what happened
+        about = _any_version(regarding)
+        told = _Told(about, type, reason[:128], _cut(note, 1024), action[:128], related)
+        now = self._clock.monotonic()
+        series = self._series.get(told)
+        if series is not None and now - series.last_seen <= self._limits.window:
+            self._seen_again(told, series, now)
+        elif self._limiter.take(about, now):
+            self._seen_first(told, now)
+
+    async def run(self) -> None:
+        """Write what is recorded, until cancelled."""
+        while True:
+            now = self._clock.monotonic()
+            due = [told for told in self._pending if self._due_at(told) <= now]
+            for told in due:
+                await self._write(told)
+            if not due:
+                await self._rest()
+
+    async def drain(self) -> None:
+        """Write what is left, series included; gives up after the deadline. After ``run``."""
+        try:
+            async with asyncio.timeout(self._limits.drain):
+                while self._pending:
+                    await self._write(next(iter(self._pending)))
+        except TimeoutError:
+            log.warning("events not written before the end", count=len(self._pending))
+
+    def _seen_first(self, told: _Told, now: float) -> None:
+        if len(self._pending) >= self._limits.pending:
+            self._dropped += 1
+            if self._dropped == 1:
+                log.warning("too many events wait, new ones are dropped")
+            return
+        stamp = micro_time(self._clock.now())
+        self._series[told] = _Series(stamp, stamp, now)
+        self._series.move_to_end(told)
+        if len(self._series) > self._limits.series:
+            oldest, _ = self._series.popitem(last=False)
+            self._pending.pop(oldest, None)
+        self._pending[told] = None
+        self._wake.set()
+
+    def _seen_again(self, told: _Told, series: _Series, now: float) -> None:
+        series.count += 1
+        series.last_seen = now
+        series.last_at = micro_time(self._clock.now())
+        self._series.move_to_end(told)
+        self._pending[told] = None
+        self._wake.set()
+
+    def _due_at(self, told: _Told) -> float:
+        series = self._series[told]
+        return series.written_at + self._limits.update_every if series.written else 0.0
+
+    async def _rest(self) -> None:
+        self._wake.clear()
+        first = min((self._due_at(told) for told in self._pending), default=None)
+        delay = None if first is None else first - self._clock.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._wake.wait()
+
+    async def _write(self, told: _Told) -> None:
+        series = self._series.get(told)
+        if series is None:
+            self._pending.pop(told, None)
+            return
+        count = series.count
+        try:
+            await self._store(told, series, count)
+        except KubeError as error:
+            # counts as written: an event is not worth a retry storm
+            log.warning("event not written", reason=told.reason, error=str(error))
+        series.written = count
+        series.written_at = self._clock.monotonic()
+        if series.count == count:
+            self._pending.pop(told, None)
+
+    async def _store(self, told: _Told, series: _Series, count: int) -> None:
+        if series.stored is not None:
+            try:
+                series.stored = await self._patch(series.stored, series, count)
+            except (NotFound, Conflict):
+                # expired on the server, or somebody else wrote to it: begin a new one
+                series.stored = None
+            else:
+                return
+        series.stored = await self._create(told, series, count)
+
+    async def _patch(self, stored: Event, series: _Series, count: int) -> Event:
+        patch = {"series": to_plain(EventSeries(count=count, last_observed_time=series.last_at))}
+        meta = stored.metadata
+        return await self._client.merge_patch(
+            EVENTS, meta.name, patch, meta.namespace, resource_version=meta.resource_version
+        )
+
+    async def _create(self, told: _Told, series: _Series, count: int) -> Event:
+        event = self._event(told, series, count)
+        try:
+            return await self._client.create(EVENTS, event, event.metadata.namespace)
+        except AlreadyExists:
+            event = self._event(told, series, count)
+            return await self._client.create(EVENTS, event, event.metadata.namespace)
+
+    def _event(self, told: _Told, series: _Series, count: int) -> Event:
+        # the API wants at least two in a series
+        repeats = EventSeries(count=count, last_observed_time=series.last_at)
+        return Event(
+            # events about cluster-scoped objects live in 'default', as everywhere
+            metadata=ObjectMeta(
+                name=self._name(told.regarding.name),
+                namespace=told.regarding.namespace or "default",
+            ),
+            event_time=series.first_at,
+            series=repeats if count > 1 else None,
+            reporting_controller=self._component,
+            reporting_instance=self._instance,
+            action=told.action,
+            reason=told.reason,
+            regarding=told.regarding,
+            related=told.related,
+            note=told.note,
+            type=told.type,
+        )
+
+    def _name(self, about: str) -> str:
+        """Unique by time and a count: two in one microsecond are two."""
+        self._number += 1
+        micros = int(self._clock.now().timestamp() * 1_000_000)
+        return f"{about[:200].rstrip('-.')}.{micros:x}.{self._number:x}"
+
+
+def _any_version(reference: ObjectReference) -> ObjectReference:
+    """The same object whatever its version."""
+    return ObjectReference(
+        api_version=reference.api_version,
+        kind=reference.kind,
+        namespace=reference.namespace,
+        name=reference.name,
+        uid=reference.uid,
+    )
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -1,0 +1,303 @@
+"""What a client sends, what it makes of the answers, and when it asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+
+from claimctl.kube import errors
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import Unreachable
+from claimctl.telemetry.face import Metric
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.coordination import Lease, LeaseSpec
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import LEASES, NODES, PODS, RESOURCECLAIMS
+from tests.support.telemetry import Recorder
+from tests.support.virtual import run
+from tests.support.wire_server import (
+    Reply,
+    Wait,
+    WireServer,
+    failure,
+    listing,
+    ok,
+    silence,
+    thing,
+    unreachable,
+)
+
+T = TypeVar("T")
+
+
+def refused() -> Reply:
+    return unreachable(Unreachable("GET", "/", "refused", delivered=False))
+
+
+def reset() -> Reply:
+    return unreachable(Unreachable("GET", "/", "reset"))
+
+
+def ask(
+    server: WireServer, use: Callable[[Client], Awaitable[T]], recorder: Recorder | None = None
+) -> T:
+    async def main() -> T:
+        return await use(Client(server, LoopClock(), recorder or Recorder(), rng=Random(1)))
+
+    return run(main())
+
+
+def patch(client: Client) -> Awaitable[ResourceClaim]:
+    change = {"metadata": {"labels": {"a": "b"}}, "status": {"allocation": None}}
+    return client.merge_patch(
+        RESOURCECLAIMS, "c", change, "ns", resource_version="7", subresource="status"
+    )
+
+
+def test_a_get_asks_for_one_object_and_decodes_what_it_knows() -> None:
+    server = WireServer(ok(thing("a", 5, spec={"nodeName": "n", "unknown": [1]})))
+    pod = ask(server, lambda client: client.get(PODS, "a", "ns"))
+    assert (pod.metadata.name, pod.spec.node_name) == ("a", "n")
+    assert server.lines == ["GET /api/v1/namespaces/ns/pods/a"]
+    assert server.requests[0].headers["accept"] == "application/json"
+
+
+def test_a_list_gathers_all_pages_of_a_quorum_read() -> None:
+    server = WireServer(listing(9, thing("a", 1), token="t1"), listing(9, thing("b", 2)))
+    found = ask(server, lambda client: client.list(PODS, label_selector="x=y", limit=1))
+    assert [pod.metadata.name for pod in found.items] == ["a", "b"]
+    assert found.resource_version == "9"
+    assert [request.query for request in server.requests] == [
+        {"labelSelector": "x=y", "limit": "1"},
+        {"labelSelector": "x=y", "limit": "1", "continue": "t1"},
+    ]
+
+
+def test_a_list_whose_page_token_expires_is_asked_for_in_one_piece() -> None:
+    server = WireServer(
+        listing(9, thing("a", 1), token="t1"),
+        failure(410, "Expired"),
+        listing(12, thing("a", 1), thing("b", 2)),
+    )
+    found = ask(server, lambda client: client.list(PODS))
+    assert [pod.metadata.name for pod in found.items] == ["a", "b"]
+    assert server.requests[-1].query == {"limit": "0"}
+
+
+def test_a_create_fills_in_the_kind_and_names_the_manager() -> None:
+    server = WireServer(ok(thing("l", 1), 201))
+    body = Lease(metadata=ObjectMeta(name="l"), spec=LeaseSpec(holder_identity="me"))
+    ask(server, lambda client: client.create(LEASES, body, "ns", dry_run=True))
+    sent = server.requests[0]
+    assert sent.line == "POST /apis/coordination.k8s.io/v1/namespaces/ns/leases"
+    assert sent.query == {"fieldManager": "claimctl", "dryRun": "All"}
+    assert sent.body == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "l"},
+        "spec": {"holderIdentity": "me"},
+    }
+
+
+def test_a_patch_carries_the_version_it_was_decided_on() -> None:
+    server = WireServer(ok(thing("c", 8)))
+    ask(server, patch)
+    sent = server.requests[0]
+    assert sent.line == "PATCH /apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c/status"
+    assert sent.headers["content-type"] == "application/merge-patch+json"
+    assert sent.body == {
+        "metadata": {"labels": {"a": "b"}, "resourceVersion": "7"},
+        "status": {"allocation": None},
+    }
+
+
+def test_a_patch_without_a_version_is_never_sent() -> None:
+    server = WireServer()
+    with pytest.raises(errors.BadRequest, match="version it was decided on"):
+        ask(server, lambda c: c.merge_patch(NODES, "n", {}, resource_version=""))
+    assert server.lines == []
+
+
+def test_a_delete_carries_its_preconditions() -> None:
+    server = WireServer(ok({"kind": "Status", "status": "Success"}))
+    ask(server, lambda c: c.delete(PODS, "a", "ns", uid="u", resource_version="4"))
+    assert server.requests[0].body == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": "u", "resourceVersion": "4"},
+    }
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
+def test_a_name_that_would_address_something_else_is_refused_here(name: str) -> None:
+    server = WireServer()
+    with pytest.raises(errors.BadRequest, match="is not a name of a Pod"):
+        ask(server, lambda client: client.get(PODS, name, "ns"))
+    assert server.lines == []
+
+
+def test_an_access_review_asks_for_exactly_what_was_named() -> None:
+    server = WireServer(ok({"status": {"allowed": True}}, 201))
+    allowed = ask(
+        server,
+        lambda c: c.allowed("update", "resource.k8s.io", "resourceclaims", subresource="binding"),
+    )
+    assert allowed is True
+    assert server.requests[0].body["spec"] == {
+        "resourceAttributes": {
+            "verb": "update",
+            "group": "resource.k8s.io",
+            "resource": "resourceclaims",
+            "subresource": "binding",
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    "first",
+    [refused, reset, lambda: failure(500, "InternalError"), lambda: failure(504, "Timeout")],
+    ids=["refused", "reset", "500", "504"],
+)
+def test_a_read_is_asked_again_after_whatever_may_pass(first: Callable[[], Reply]) -> None:
+    server = WireServer(first(), ok(thing("a", 1)))
+    ask(server, lambda client: client.get(PODS, "a", "ns"))
+    assert len(server.requests) == 2
+    assert 0.125 <= server.times[1] <= 0.25
+
+
+def test_a_read_gives_up_after_four_attempts_with_growing_pauses() -> None:
+    server = WireServer(*(refused() for _ in range(9)))
+    with pytest.raises(Unreachable):
+        ask(server, lambda client: client.get(PODS, "a", "ns"))
+    pauses = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
+    assert len(pauses) == 3
+    assert pauses[0] < pauses[1] < pauses[2] <= 1.0
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        refused,
+        lambda: failure(429, "TooManyRequests", retry_after=2),
+        lambda: failure(503, "ServiceUnavailable", retry_after=2),
+    ],
+    ids=["refused", "429", "503"],
+)
+def test_a_write_that_surely_was_not_applied_is_sent_again(first: Callable[[], Reply]) -> None:
+    server = WireServer(first(), ok(thing("c", 8)))
+    ask(server, patch)
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (reset, Unreachable),
+        (silence, errors.RequestTimeout),
+        (lambda: failure(500, "InternalError"), errors.ServerError),
+        (lambda: failure(503, "ServiceUnavailable"), errors.ServerError),
+        (lambda: failure(504, "Timeout", retry_after=1), errors.ServerError),
+        (lambda: failure(429, "TooManyRequests"), errors.TooManyRequests),
+        (lambda: failure(409, "Conflict"), errors.Conflict),
+    ],
+    ids=["reset", "silence", "500", "503", "504", "429 without Retry-After", "409"],
+)
+def test_a_write_that_may_have_been_applied_is_left_to_the_caller(
+    first: Callable[[], Reply], expected: type[Exception]
+) -> None:
+    server = WireServer(first(), ok(thing("c", 8)))
+    with pytest.raises(expected):
+        ask(server, patch)
+    assert len(server.requests) == 1
+
+
+def test_the_servers_wish_to_wait_is_honoured_and_jittered_but_bounded() -> None:
+    server = WireServer(
+        failure(429, "TooManyRequests", retry_after=7),
+        failure(429, "TooManyRequests", retry_after=86400),
+        ok(thing("a", 1)),
+    )
+    ask(server, lambda client: client.get(PODS, "a", "ns"))
+    assert 7.0 < server.times[1] <= 7.25
+    assert 60.0 < server.times[2] - server.times[1] <= 60.5
+
+
+@pytest.mark.parametrize(
+    "late",
+    [silence(), Reply(body=[b'{"metadata"', Wait()])],
+    ids=["no answer", "half an answer"],
+)
+def test_a_request_has_a_deadline_to_the_end_of_its_answer(late: Reply) -> None:
+    with pytest.raises(errors.RequestTimeout, match="within 30 s"):
+        ask(WireServer(late), patch)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"metadata": 7}', b""])
+def test_an_answer_of_another_shape_is_a_bad_answer(body: bytes) -> None:
+    with pytest.raises(errors.BadAnswer, match="unexpected answer"):
+        ask(WireServer(Reply(body=[body])), lambda client: client.get(PODS, "a", "ns"))
+
+
+def test_a_redirect_is_not_followed() -> None:
+    reply = Reply(302, headers={"location": "https://login"})
+    with pytest.raises(errors.BadAnswer, match="redirected to https://login"):
+        ask(WireServer(reply), lambda client: client.get_raw("/version"))
+
+
+def test_write_conflicts_are_counted_by_resource() -> None:
+    recorder = Recorder()
+    with pytest.raises(errors.Conflict):
+        ask(WireServer(failure(409, "Conflict")), patch, recorder)
+    assert recorder.metrics == [(Metric.WRITE_CONFLICTS, {"resource": "resourceclaims"}, 1)]
+
+
+def test_every_attempt_is_a_span_without_names_in_its_name() -> None:
+    recorder = Recorder()
+    server = WireServer(failure(503, "ServiceUnavailable", retry_after=1), ok(thing("c", 8)))
+    ask(server, patch, recorder)
+    template = "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}/status"
+    common: dict[str, Any] = {
+        "http.request.method": "PATCH",
+        "url.template": template,
+        "url.path": "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c/status",
+        "k8s.namespace.name": "ns",
+    }
+    assert [(span.name, span.client) for span in recorder.spans] == [
+        (f"PATCH {template}", True)
+    ] * 2
+    assert recorder.spans[0].attributes == {
+        **common,
+        "http.response.status_code": 503,
+        "error.type": "503",
+    }
+    assert recorder.spans[1].attributes == {
+        **common,
+        "http.response.status_code": 200,
+        "http.request.resend_count": 1,
+    }
+    assert isinstance(recorder.spans[0].error, errors.ServerError)
+
+
+def test_answers_are_closed_also_when_they_are_errors() -> None:
+    replies = [failure(404, "NotFound"), ok(thing("a", 1))]
+    server = WireServer(*replies)
+    with pytest.raises(errors.NotFound):
+        ask(server, lambda client: client.get(PODS, "a", "ns"))
+    ask(server, lambda client: client.get(PODS, "a", "ns"))
+    assert [reply.closed for reply in replies] == [True, True]
+
+
+def test_a_client_without_retries_asks_once() -> None:
+    async def use(client: Client) -> Pod:
+        return await client.without_retries(3.0).get(PODS, "a", "ns")
+
+    server = WireServer(refused(), ok(thing("a", 1)))
+    with pytest.raises(Unreachable):
+        ask(server, use)
+    assert len(server.requests) == 1

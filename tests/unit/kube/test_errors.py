@@ -1,0 +1,95 @@
+"""Answers to errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from claimctl.kube import errors
+
+
+def answer(status: int, body: Any, **headers: str) -> errors.ApiError:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return errors.from_answer("PATCH", "/apis/x/y", status, named, data)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.BadRequest),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (405, "MethodNotAllowed", errors.ApiError),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", errors.Conflict),
+        (410, "Expired", errors.Gone),
+        (410, "Gone", errors.Gone),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.ServerError),
+        (504, "Timeout", errors.ServerError),
+    ],
+)
+def test_every_status_has_the_class_that_callers_tell_apart(
+    status: int, reason: str, expected: type[errors.ApiError]
+) -> None:
+    error = answer(status, {"kind": "Status", "reason": reason, "message": "why\nnot"})
+    assert type(error) is expected
+    assert str(error) == f"PATCH /apis/x/y: {status} {reason}: why not"
+
+
+def invalid(message: str) -> dict[str, Any]:
+    cause = {"reason": "FieldValueForbidden", "message": message, "field": "status.allocation"}
+    return {
+        "reason": "Invalid",
+        "message": f"x is invalid: {message}",
+        "details": {"causes": [cause]},
+    }
+
+
+def test_a_422_for_want_of_a_permission_is_forbidden() -> None:
+    error = answer(
+        422,
+        invalid(
+            "Forbidden: changing status.allocation or status.reservedFor requires "
+            'resource="resourceclaims/binding", verb="update" permission: x is forbidden'
+        ),
+    )
+    assert type(error) is errors.Forbidden
+    assert error.status == 422
+
+
+def test_a_422_for_what_no_permission_would_help_is_invalid() -> None:
+    error = answer(422, invalid("Forbidden: may not be specified when `allocated` is not set"))
+    assert type(error) is errors.Invalid
+
+
+def test_an_answer_that_is_not_a_status_still_says_what_it_said() -> None:
+    error = answer(502, b"<html>bad gateway</html>")
+    assert str(error) == "PATCH /apis/x/y: 502 ServerError: <html>bad gateway</html>"
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "expected"),
+    [
+        ({}, {}, None),
+        ({"retry_after": "7"}, {}, 7.0),
+        ({}, {"retryAfterSeconds": 3}, 3.0),
+        ({"retry_after": "Wed, 21 Oct 2026 07:28:00 GMT"}, {}, None),
+    ],
+)
+def test_the_wait_that_a_server_asks_for_is_known(
+    headers: dict[str, str], details: dict[str, int], expected: float | None
+) -> None:
+    error = answer(429, {"reason": "TooManyRequests", "details": details}, **headers)
+    assert error.retry_after == expected
+
+
+def test_an_error_without_an_answer_names_the_request() -> None:
+    error = errors.Unreachable("GET", "/api", "connection refused", delivered=False)
+    assert str(error) == "GET /api: connection refused"
+    assert isinstance(error, errors.KubeError)
