@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
 
@@ -175,7 +176,7 @@ def test_a_read_gives_up_after_four_attempts_with_growing_pauses() -> None:
     server = WireServer(*(refused() for _ in range(9)))
     with pytest.raises(Unreachable):
         ask(server, lambda client: client.get(PODS, "a", "ns"))
-    pauses = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
+    pauses = [b - a for a, b in pairwise(server.times)]
     assert len(pauses) == 3
     assert pauses[0] < pauses[1] < pauses[2] <= 1.0
 

@@ -1,0 +1,187 @@
+"""The work queue against a plain model, and on a clock."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
+from claimctl.kube.retry import Backoff
+from claimctl.telemetry.face import Metric
+from tests.support.telemetry import Recorder
+from tests.support.virtual import run
+
+KEYS = st.sampled_from("abcd")
+DELAYS = st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0])
+
+
+class Model(RuleBasedStateMachine):
+    """The invariants of the queue's docstring, kept in the plainest way: one unordered list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: WorkQueue[str] = WorkQueue()
+        self.now = 0.0
+        self.count = 0
+        self.waiting: dict[str, tuple[float, int]] = {}
+        self.held: dict[str, float | None] = {}
+
+    def wait(self, key: str, at: float) -> None:
+        if key not in self.waiting or at < self.waiting[key][0]:
+            self.count += 1
+            # what is already due keeps its place
+            known = self.waiting.get(key)
+            if known is None or known[0] > self.now:
+                self.waiting[key] = (at, self.count)
+
+    @rule(key=KEYS, delay=DELAYS)
+    def add(self, key: str, delay: float) -> None:
+        self.queue.add(key, self.now, delay)
+        at = self.now + delay
+        if key in self.held:
+            again = self.held[key]
+            self.held[key] = at if again is None else min(at, again)
+        else:
+            self.wait(key, at)
+
+    @rule()
+    def get(self) -> None:
+        due = sorted((at, n, key) for key, (at, n) in self.waiting.items() if at <= self.now)
+        expected = due[0][2] if due else None
+        assert self.queue.get(self.now) == expected
+        if expected is not None:
+            assert self.queue.waited(expected) == self.now - due[0][0]
+            del self.waiting[expected]
+            self.held[expected] = None
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def done(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.held)))
+        self.queue.done(key, self.now)
+        again = self.held.pop(key)
+        if again is not None:
+            self.wait(key, max(again, self.now))
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 3.0]))
+    def later(self, seconds: float) -> None:
+        self.now += seconds
+
+    @invariant()
+    def counts_agree(self) -> None:
+        assert len(self.queue) == len(self.waiting)
+        times = [at for at, _ in self.waiting.values()]
+        expected = max(min(times), self.now) if times else None
+        assert self.queue.next_at(self.now) == expected
+        assert self.queue.ready(self.now) == sum(at <= self.now for at in times)
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, derandomize=True, database=None
+)
+
+
+def test_a_key_that_nobody_holds_cannot_be_done() -> None:
+    with pytest.raises(KeyError):
+        WorkQueue[str]().done("a", 0.0)
+
+
+def test_pauses_grow_per_key_up_to_the_cap_and_start_anew_when_forgotten() -> None:
+    limiter: RetryLimiter[str] = RetryLimiter(Random(1), Backoff(first=1.0, cap=8.0))
+    pauses = [limiter.failed("a") for _ in range(6)]
+    assert [p <= bound for p, bound in zip(pauses, [1, 2, 4, 8, 8, 8], strict=True)] == [True] * 6
+    assert [p >= bound / 2 for p, bound in zip(pauses, [1, 2, 4, 8, 8, 8], strict=True)] == (
+        [True] * 6
+    )
+    assert limiter.failed("b") <= 1.0
+    limiter.forget("a")
+    assert limiter.failed("a") <= 1.0
+
+
+def runner(recorder: Recorder | None = None) -> QueueRunner[str]:
+    limiter: RetryLimiter[str] = RetryLimiter(Random(1), Backoff(first=10.0, cap=100.0))
+    return QueueRunner(WorkQueue(), LoopClock(), name="claims", telemetry=recorder, limiter=limiter)
+
+
+def test_workers_get_keys_when_their_time_has_come() -> None:
+    got: list[tuple[str, float]] = []
+
+    async def worker(queue: QueueRunner[str]) -> None:
+        while True:
+            key = await queue.get()
+            got.append((key, asyncio.get_running_loop().time()))
+            await asyncio.sleep(2)
+            queue.done(key)
+
+    async def main() -> None:
+        queue = runner()
+        workers = [asyncio.create_task(worker(queue)) for _ in range(2)]
+        await asyncio.sleep(1)
+        for key, delay in (("late", 10), ("a", 0), ("b", 0), ("c", 0), ("a", 0)):
+            queue.add(key, delay)
+        await asyncio.sleep(1)
+        queue.add("a")
+        await asyncio.sleep(30)
+        for task in workers:
+            task.cancel()
+
+    run(main())
+    assert got == [("a", 1.0), ("b", 1.0), ("c", 3.0), ("a", 3.0), ("late", 11.0)]
+
+
+def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_along() -> None:
+    async def main() -> str:
+        queue = runner()
+        first = asyncio.create_task(queue.get())
+        second = asyncio.create_task(queue.get())
+        await asyncio.sleep(1)
+        queue.add("a")
+        first.cancel()
+        return await second
+
+    assert run(main()) == "a"
+
+
+def test_a_key_that_failed_comes_back_after_its_pause() -> None:
+    async def main() -> tuple[float, float]:
+        queue = runner()
+        queue.add("a")
+        key = await queue.get()
+        pause = queue.retry(key)
+        queue.done(key)
+        await queue.get()
+        return pause, asyncio.get_running_loop().time()
+
+    pause, came = run(main())
+    assert pause == came
+    assert 5.0 <= pause <= 10.0
+
+
+def test_depth_counts_what_could_be_worked_on_and_waits_are_measured() -> None:
+    recorder = Recorder()
+
+    async def main() -> None:
+        queue = runner(recorder)
+        queue.add("a")
+        queue.add("b")
+        queue.add("later", 100)
+        await asyncio.sleep(3)
+        queue.done(await queue.get())
+
+    run(main())
+    labels = {"controller": "claims"}
+    assert recorder.metrics == [
+        (Metric.WORKQUEUE_DEPTH, labels, 1),
+        (Metric.WORKQUEUE_DEPTH, labels, 2),
+        (Metric.WORKQUEUE_DEPTH, labels, 2),
+        (Metric.WORKQUEUE_SECONDS, labels, 3.0),
+        (Metric.WORKQUEUE_DEPTH, labels, 1),
+        (Metric.WORKQUEUE_DEPTH, labels, 1),
+    ]
