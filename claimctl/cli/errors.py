@@ -62,11 +62,12 @@ def _report(error: Exception, err: TextIO) -> int:
 def classify(error: Exception) -> tuple[ExitCode, str]:
     """The exit code of an error and the line that is printed for it."""
     from claimctl.kube.errors import ConfigError, KubeError
+    from claimctl.telemetry.settings import TelemetrySettingError
 
     match error:
         case typer.BadParameter() | typer.TyperException():
             return ExitCode.USAGE, _usage_line(error)
-        case UsageError() | ConfigError():
+        case UsageError() | ConfigError() | TelemetrySettingError():
             return ExitCode.USAGE, one_line(str(error))
         case KubeError() | CommandFailed():
             return ExitCode.FAILED, one_line(str(error))

@@ -1,0 +1,97 @@
+"""The small server that kubelets and Prometheus ask: /healthz, /readyz, /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from aiohttp import web
+
+from claimctl.telemetry.settings import BindError
+
+PROMETHEUS = "text/plain; version=1.0.0; charset=utf-8"
+Check = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What is asked: named checks, all of which must hold, and the metrics' text."""
+
+    live: Mapping[str, Check] = field(default_factory=dict)
+    ready: Mapping[str, Check] = field(default_factory=dict)
+    metrics: Callable[[], bytes] | None = None
+
+
+class HealthServer:
+    """``async with HealthServer(probes, "0.0.0.0:8080")``: serves from entry to exit.
+
+    Checks are called in the event loop for each request, so they must be quick. Port 0 takes any
+    free port; ``url`` says which one.
+
+    Raises:
+        BindError: on entry, when the address is taken, not ours, or no address.
+    """
+
+    def __init__(self, probes: Probes, bind_address: str) -> None:
+        self._probes = probes
+        self._bind = bind_address
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        host, port = split_address(self._bind)
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host or None, port).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise BindError(f"cannot listen on {self._bind}: {error.strerror}") from None
+        self._runner = runner
+        bound = runner.addresses[0]
+        self.url = f"http://{host or '127.0.0.1'}:{bound[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await asyncio.shield(self._runner.cleanup())
+
+    def _application(self) -> web.Application:
+        application = web.Application()
+        application.router.add_get("/healthz", self._healthz)
+        application.router.add_get("/readyz", self._readyz)
+        application.router.add_get("/metrics", self._metrics)
+        return application
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return _verdict(self._probes.live)
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        return _verdict(self._probes.ready)
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        if self._probes.metrics is None:
+            raise web.HTTPNotFound
+        return web.Response(body=self._probes.metrics(), headers={"Content-Type": PROMETHEUS})
+
+
+def _verdict(checks: Mapping[str, Check]) -> web.Response:
+    """200 when all hold, else 503; the body has a line per check, as kube-apiserver's."""
+    results = {name: check() for name, check in checks.items()}
+    lines = [
+        f"[{'+' if good else '-'}]{name} {'ok' if good else 'failed'}"
+        for name, good in results.items()
+    ]
+    fine = all(results.values())
+    lines.append("ok" if fine else "failed")
+    return web.Response(text="\n".join(lines) + "\n", status=200 if fine else 503)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """``host:port``, ``:port`` or ``[v6]:port``; raises BindError with what was expected."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise BindError(f"{address!r} is no address to listen on: give HOST:PORT or :PORT")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,111 @@
+"""Logs: JSON for machines, columns for people, both on stderr.
+
+A message is constant and everything that varies is a key. What may be a secret is blacked out by
+its key, and tracebacks come without the values of variables.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, MutableMapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import Processor
+
+Event = MutableMapping[str, Any]
+
+_SECRET = re.compile(r"token|password|secret|authorization|credential|private_key", re.IGNORECASE)
+HIDDEN = "<hidden>"
+
+
+class Format(StrEnum):
+    JSON = "json"
+    HUMAN = "human"
+    AUTO = "auto"
+    """Human on a terminal, else JSON."""
+
+
+class Level(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def number(self) -> int:
+        return logging.getLevelNamesMapping()[self.name]
+
+
+def configure(
+    form: Format = Format.AUTO,
+    level: Level = Level.INFO,
+    *,
+    stream: TextIO | None = None,
+    now: Callable[[], datetime] | None = None,
+) -> None:
+    """Set up structlog for the process, and let libraries' warnings come the same way.
+
+    ``now`` gives the time of each line in UTC; without it, it is the wall clock.
+    """
+    out = stream if stream is not None else sys.stderr
+    human = form is Format.HUMAN or (form is Format.AUTO and out.isatty())
+    shared = _shared(now or (lambda: datetime.now(UTC)))
+    structlog.configure(
+        processors=[*shared, *_rendering(human=human, colors=out.isatty())],
+        wrapper_class=structlog.make_filtering_bound_logger(level.number),
+        logger_factory=structlog.WriteLoggerFactory(file=out),
+        cache_logger_on_first_use=False,
+    )
+    _adopt_libraries(out, [*shared, *_rendering(human=human, colors=out.isatty())])
+
+
+def _shared(now: Callable[[], datetime]) -> list[Processor]:
+    def stamp(_logger: Any, _method: str, event: Event) -> Event:
+        moment = now().astimezone(UTC)
+        event["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return event
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        stamp,
+        hide_secrets,
+    ]
+
+
+def _rendering(*, human: bool, colors: bool) -> list[Processor]:
+    if human:
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+    frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+    return [
+        structlog.processors.ExceptionRenderer(frames),
+        structlog.processors.EventRenamer("message"),
+        structlog.processors.JSONRenderer(),
+    ]
+
+
+def hide_secrets(_logger: Any, _method: str, event: Event) -> Event:
+    """Black out values whose key tells that they are nobody's business."""
+    for key in event:
+        if _SECRET.search(key):
+            event[key] = HIDDEN
+    return event
+
+
+def _adopt_libraries(out: TextIO, processors: list[Processor]) -> None:
+    """Warnings of libraries (aiohttp, OpenTelemetry) in our format instead of Python's."""
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *processors]
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)

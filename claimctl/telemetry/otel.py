@@ -1,0 +1,185 @@
+"""Telemetry by the OpenTelemetry SDK: spans, and metrics that Prometheus can scrape.
+
+Providers are our own and never the global ones, so that a process can have several (tests do) and
+nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from opentelemetry import trace
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    ConsoleMetricExporter,
+    MetricExporter,
+    MetricReader,
+    PeriodicExportingMetricReader,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    ConsoleSpanExporter,
+    SimpleSpanProcessor,
+)
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.trace import SpanKind, StatusCode
+from prometheus_client import CollectorRegistry, generate_latest
+
+from claimctl import __version__
+from claimctl.telemetry.face import Labels, Metric, Span, Value
+from claimctl.telemetry.metrics import Instruments
+from claimctl.telemetry.settings import Exporter, Settings
+
+SCOPE = "claimctl"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where time (Unix time in nanoseconds) and ids come from; handed in where runs must repeat."""
+
+    time_ns: Callable[[], int] = time.time_ns
+    ids: IdGenerator | None = None
+
+
+class OtelTelemetry:
+    """The ``Telemetry`` face for life; ``shutdown`` must be called at the end.
+
+    ``processors`` get the finished spans beside the exporters of ``settings``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        sources: Sources | None = None,
+        processors: tuple[SpanProcessor, ...] = (),
+    ) -> None:
+        self._now = (sources or Sources()).time_ns
+        self.registry = CollectorRegistry()
+        resource = _resource(settings)
+        self._tracing = TracerProvider(
+            resource=resource,
+            shutdown_on_exit=False,
+            id_generator=sources.ids if sources else None,
+        )
+        for processor in (*map(_processor, settings.traces), *processors):
+            self._tracing.add_span_processor(processor)
+        self._metering = MeterProvider(
+            metric_readers=[_scrape_reader(self.registry), *map(_reader, settings.metrics)],
+            resource=resource,
+            shutdown_on_exit=False,
+        )
+        self._tracer = self._tracing.get_tracer(SCOPE, __version__)
+        self._instruments = Instruments(self._metering.get_meter(SCOPE, __version__))
+        self.gauge(
+            Metric.BUILD_INFO, 1, {"version": __version__, "python": platform.python_version()}
+        )
+
+    @contextmanager
+    def span(
+        self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
+    ) -> Iterator[Span]:
+        """A child of the span around it, if any; an exception that leaves the block marks it."""
+        kind = SpanKind.CLIENT if client else SpanKind.INTERNAL
+        raw = self._tracer.start_span(
+            name, kind=kind, attributes=attributes, start_time=self._now()
+        )
+        span = OtelSpan(raw, self._now)
+        try:
+            with trace.use_span(raw, record_exception=False, set_status_on_exception=False):
+                yield span
+        except asyncio.CancelledError:
+            span.set(cancelled=True)
+            raise
+        except BaseException as error:
+            span.fail(error)
+            raise
+        finally:
+            raw.end(self._now())
+
+    def add(self, metric: Metric, labels: Labels | None = None, amount: float = 1) -> None:
+        self._instruments.add(metric, labels, amount)
+
+    def observe(self, metric: Metric, seconds: float, labels: Labels | None = None) -> None:
+        self._instruments.observe(metric, labels, seconds)
+
+    def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
+        self._instruments.set(metric, labels, value)
+
+    def scrape(self) -> bytes:
+        """All metrics in the Prometheus text format."""
+        return generate_latest(self.registry)
+
+    def shutdown(self, seconds: float = 5.0) -> bool:
+        """Send what is left and stop; False when that was not over after ``seconds``.
+
+        An exporter that cannot reach its collector goes on trying for longer than a pod has to
+        stop, so it does that in a thread that does not keep the process alive.
+        """
+        closer = threading.Thread(target=self._close, daemon=True, name="telemetry-shutdown")
+        closer.start()
+        closer.join(seconds)
+        return not closer.is_alive()
+
+    def _close(self) -> None:
+        self._tracing.shutdown()
+        self._metering.shutdown()
+
+
+class OtelSpan:
+    """The ``Span`` face on an OpenTelemetry span."""
+
+    def __init__(self, span: trace.Span, now: Callable[[], int]) -> None:
+        self._span = span
+        self._now = now
+
+    def set(self, **attributes: Value) -> None:
+        for name, value in attributes.items():
+            self._span.set_attribute(name.replace("__", "."), value)
+
+    def fail(self, error: BaseException) -> None:
+        self._span.set_attribute("error.type", type(error).__qualname__)
+        self._span.record_exception(error, timestamp=self._now())
+        self._span.set_status(StatusCode.ERROR, str(error))
+
+
+def _resource(settings: Settings) -> Resource:
+    attributes = {"service.version": __version__}
+    if settings.service_name is not None:
+        attributes["service.name"] = settings.service_name
+    return Resource.create(attributes)
+
+
+def _processor(exporter: Exporter) -> SpanProcessor:
+    if exporter is Exporter.CONSOLE:
+        return SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr))
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return BatchSpanProcessor(OTLPSpanExporter())
+
+
+def _scrape_reader(registry: CollectorRegistry) -> MetricReader:
+    """Metrics as the table says and nothing else: no scope labels, no target_info."""
+    return PrometheusMetricReader(
+        disable_target_info=True, scope_info_enabled=False, registry=registry
+    )
+
+
+def _reader(exporter: Exporter) -> MetricReader:
+    sink: MetricExporter
+    if exporter is Exporter.CONSOLE:
+        sink = ConsoleMetricExporter(out=sys.stderr)
+    else:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+        sink = OTLPMetricExporter()
+    return PeriodicExportingMetricReader(sink)

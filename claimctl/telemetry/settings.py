@@ -1,0 +1,100 @@
+"""Which exporters the usual OTEL_* variables ask for.
+
+Only what the SDK does not read by itself is looked at here; sampler, limits, batches, headers and
+time-outs are read by the SDK. Without an endpoint and without a named exporter nothing is sent
+anywhere: a controller must not complain all day about a collector that nobody has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+PROTOCOL = "http/protobuf"
+
+
+class TelemetrySettingError(ValueError):
+    """A variable asks for what claimctl does not have; one line that names it."""
+
+
+class Exporter(StrEnum):
+    OTLP = "otlp"
+    CONSOLE = "console"
+
+
+class BindError(TelemetrySettingError):
+    """The address of the health server cannot be listened on; one line that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``service_name`` is None where the environment names the service itself."""
+
+    traces: tuple[Exporter, ...] = ()
+    metrics: tuple[Exporter, ...] = ()
+    service_name: str | None = "claimctl"
+
+
+def from_environment(
+    environment: Mapping[str, str] | None = None, *, trace_console: bool = False
+) -> Settings:
+    """Settings from the variables; ``trace_console`` adds the console to the span exporters.
+
+    Raises:
+        TelemetrySettingError: an unknown exporter, or OTLP by another protocol than
+            http/protobuf.
+    """
+    env = os.environ if environment is None else environment
+    traces, metrics = _exporters(env, "TRACES"), _exporters(env, "METRICS")
+    if trace_console and Exporter.CONSOLE not in traces:
+        traces += (Exporter.CONSOLE,)
+    return Settings(traces, metrics, None if _names_service(env) else "claimctl")
+
+
+def _exporters(env: Mapping[str, str], signal: str) -> tuple[Exporter, ...]:
+    variable = f"OTEL_{signal}_EXPORTER"
+    names = [name.strip() for name in env.get(variable, "").split(",") if name.strip()]
+    if not names and _endpoint(env, signal):
+        names = [Exporter.OTLP]
+    chosen = tuple(_exporter(variable, name) for name in names if name not in _OWN)
+    if Exporter.OTLP in chosen:
+        _check_protocol(env, signal)
+    return chosen
+
+
+_OWN = ("none", "prometheus")
+"""Nothing to add for these: metrics can be scraped by Prometheus in any case."""
+
+
+def _exporter(variable: str, name: str) -> Exporter:
+    try:
+        return Exporter(name)
+    except ValueError:
+        raise TelemetrySettingError(
+            f"{variable}: unknown exporter {name!r}; use otlp, console or none"
+        ) from None
+
+
+def _endpoint(env: Mapping[str, str], signal: str) -> str:
+    return env.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or env.get(
+        "OTEL_EXPORTER_OTLP_ENDPOINT", ""
+    )
+
+
+def _check_protocol(env: Mapping[str, str], signal: str) -> None:
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        protocol = env.get(variable)
+        if protocol and protocol != PROTOCOL:
+            raise TelemetrySettingError(
+                f"{variable}: {protocol!r} is not supported; use {PROTOCOL} (port 4318 by custom)"
+            )
+        if protocol:
+            return
+
+
+def _names_service(env: Mapping[str, str]) -> bool:
+    return bool(env.get("OTEL_SERVICE_NAME")) or "service.name=" in env.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )

@@ -1,0 +1,109 @@
+"""The health server, asked over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from claimctl.telemetry.health import HealthServer, Probes, split_address
+from claimctl.telemetry.settings import BindError
+
+LOCAL = "127.0.0.1:0"
+
+
+async def ask(url: str) -> tuple[int, str, str]:
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return answer.status, answer.headers["Content-Type"], await answer.text()
+
+
+def answers(probes: Probes, path: str) -> tuple[int, str, str]:
+    async def run() -> tuple[int, str, str]:
+        async with HealthServer(probes, LOCAL) as server:
+            return await ask(server.url + path)
+
+    return asyncio.run(asyncio.wait_for(run(), 10))
+
+
+TEXT = "text/plain; charset=utf-8"
+
+
+def test_it_is_healthy_while_it_answers() -> None:
+    assert answers(Probes(), "/healthz") == (200, TEXT, "ok\n")
+
+
+def test_it_is_ready_when_every_check_holds() -> None:
+    probes = Probes(ready={"synced": lambda: True, "leases": lambda: True})
+    assert answers(probes, "/readyz") == (200, TEXT, "[+]synced ok\n[+]leases ok\nok\n")
+
+
+def test_the_check_that_fails_is_named() -> None:
+    probes = Probes(ready={"synced": lambda: False, "leases": lambda: True})
+    assert answers(probes, "/readyz") == (
+        503,
+        TEXT,
+        "[-]synced failed\n[+]leases ok\nfailed\n",
+    )
+
+
+def test_checks_are_asked_anew_for_each_request() -> None:
+    synced = False
+
+    async def run() -> list[int]:
+        nonlocal synced
+        async with HealthServer(Probes(ready={"synced": lambda: synced}), LOCAL) as server:
+            before = await ask(f"{server.url}/readyz")
+            synced = True
+            return [before[0], (await ask(f"{server.url}/readyz"))[0]]
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == [503, 200]
+
+
+def test_metrics_are_served_as_prometheus_text() -> None:
+    probes = Probes(metrics=lambda: b"claimctl_leader 1.0\n")
+    assert answers(probes, "/metrics") == (
+        200,
+        "text/plain; version=1.0.0; charset=utf-8",
+        "claimctl_leader 1.0\n",
+    )
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/other"])
+def test_what_is_not_there_is_not_found(path: str) -> None:
+    assert answers(Probes(), path)[0] == 404
+
+
+def test_an_address_in_use_is_named() -> None:
+    async def run() -> None:
+        async with HealthServer(Probes(), LOCAL) as first:
+            address = first.url.removeprefix("http://")
+            with pytest.raises(BindError, match=f"cannot listen on {address}: .*in use"):
+                async with HealthServer(Probes(), address):
+                    pass
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+
+
+def test_the_address_is_free_again_afterwards() -> None:
+    async def run() -> None:
+        async with HealthServer(Probes(), LOCAL) as first:
+            address = first.url.removeprefix("http://")
+        async with HealthServer(Probes(), address) as second:
+            assert second.url == f"http://{address}"
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [("0.0.0.0:8080", ("0.0.0.0", 8080)), (":0", ("", 0)), ("[::1]:9", ("::1", 9))],
+)
+def test_addresses_are_host_and_port(address: str, parts: tuple[str, int]) -> None:
+    assert split_address(address) == parts
+
+
+@pytest.mark.parametrize("address", ["8080", "host:", "host:http", "host:70000", ""])
+def test_other_addresses_are_refused(address: str) -> None:
+    with pytest.raises(BindError, match="give HOST:PORT or :PORT"):
+        split_address(address)

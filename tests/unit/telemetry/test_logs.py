@@ -1,0 +1,112 @@
+"""Log lines as they come out."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import structlog
+
+from claimctl.telemetry.logs import HIDDEN, Format, Level, configure
+
+NOON = datetime(2026, 1, 1, 12, 0, 0, 5000, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    """Logging is the process's own: give it back as it was."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level, structlog.get_config())
+    yield
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    structlog.configure(**before[2])
+    structlog.contextvars.clear_contextvars()
+
+
+def logged(form: Format, level: Level = Level.INFO) -> io.StringIO:
+    out = io.StringIO()
+    configure(form, level, stream=out, now=lambda: NOON)
+    return out
+
+
+def log_a_failure(message: str) -> None:
+    token = "abc" + "def"
+    try:
+        assert token
+        raise ValueError(message)
+    except ValueError:
+        structlog.get_logger().exception("failed")
+
+
+def test_json_is_one_object_a_line_with_what_was_bound() -> None:
+    out = logged(Format.JSON)
+    structlog.contextvars.bind_contextvars(claim="ml/train")
+    structlog.get_logger("x").info("claim released", reason="Idle", count=2)
+    assert json.loads(out.getvalue()) == {
+        "message": "claim released",
+        "level": "info",
+        "timestamp": "2026-01-01T12:00:00.005Z",
+        "claim": "ml/train",
+        "reason": "Idle",
+        "count": 2,
+    }
+
+
+def test_a_message_of_many_lines_stays_on_one_line_of_json() -> None:
+    out = logged(Format.JSON)
+    log_a_failure("one\ntwo")
+    [line] = out.getvalue().splitlines()
+    assert json.loads(line)["exception"][0]["exc_value"] == "one\ntwo"
+
+
+@pytest.mark.parametrize("form", [Format.JSON, Format.HUMAN])
+def test_tracebacks_do_not_show_the_values_of_variables(form: Format) -> None:
+    out = logged(form)
+    log_a_failure("refused")
+    assert "ValueError" in out.getvalue()
+    assert "abcdef" not in out.getvalue()
+
+
+def test_people_get_columns() -> None:
+    out = logged(Format.HUMAN)
+    structlog.get_logger().warning("claim kept", reason="Consumers")
+    assert out.getvalue().split() == [
+        "2026-01-01T12:00:00.005Z",
+        "[warning",
+        "]",
+        "claim",
+        "kept",
+        "reason=Consumers",
+    ]
+
+
+def test_automatic_is_json_where_there_is_no_terminal() -> None:
+    out = logged(Format.AUTO)
+    structlog.get_logger().info("hello")
+    assert json.loads(out.getvalue())["message"] == "hello"
+
+
+def test_lines_below_the_level_are_dropped() -> None:
+    out = logged(Format.JSON, Level.WARNING)
+    structlog.get_logger().info("hello")
+    assert out.getvalue() == ""
+
+
+def test_secrets_are_hidden_by_their_keys() -> None:
+    out = logged(Format.JSON)
+    structlog.get_logger().info("request", bearer_token="abc", Authorization="Bearer abc", a=1)
+    line = json.loads(out.getvalue())
+    assert (line["bearer_token"], line["Authorization"], line["a"]) == (HIDDEN, HIDDEN, 1)
+
+
+def test_warnings_of_libraries_come_in_the_same_form() -> None:
+    out = logged(Format.JSON)
+    logging.getLogger("opentelemetry").warning("cannot reach %s", "collector")
+    logging.getLogger("opentelemetry").info("not this")
+    line = json.loads(out.getvalue())
+    assert (line["message"], line["level"]) == ("cannot reach collector", "warning")

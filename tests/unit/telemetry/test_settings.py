@@ -1,0 +1,90 @@
+"""The OTEL_* variables that decide which exporters there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.telemetry.settings import (
+    Exporter,
+    Settings,
+    TelemetrySettingError,
+    from_environment,
+)
+
+OTLP, CONSOLE = (Exporter.OTLP,), (Exporter.CONSOLE,)
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings"),
+    [
+        pytest.param({}, Settings(), id="nothing is sent where nobody asked"),
+        pytest.param(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"},
+            Settings(traces=OTLP, metrics=OTLP),
+            id="an endpoint is enough",
+        ),
+        pytest.param(
+            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"},
+            Settings(traces=OTLP),
+            id="an endpoint for traces is for traces only",
+        ),
+        pytest.param(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_METRICS_EXPORTER": "none"},
+            Settings(traces=OTLP),
+            id="none switches a signal off",
+        ),
+        pytest.param(
+            {"OTEL_TRACES_EXPORTER": "otlp, console", "OTEL_METRICS_EXPORTER": "prometheus"},
+            Settings(traces=OTLP + CONSOLE),
+            id="named exporters, Prometheus being there anyway",
+        ),
+        pytest.param(
+            {"OTEL_SERVICE_NAME": "other"}, Settings(service_name=None), id="a name of its own"
+        ),
+        pytest.param(
+            {"OTEL_RESOURCE_ATTRIBUTES": "a=b,service.name=other"},
+            Settings(service_name=None),
+            id="a name among the resource attributes",
+        ),
+        pytest.param(
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+                "OTEL_METRICS_EXPORTER": "none",
+            },
+            Settings(traces=OTLP),
+            id="the signal's protocol wins",
+        ),
+    ],
+)
+def test_variables_choose_exporters(environment: dict[str, str], settings: Settings) -> None:
+    assert from_environment(environment) == settings
+
+
+def test_the_console_flag_adds_the_console_once() -> None:
+    assert from_environment({}, trace_console=True).traces == CONSOLE
+    asked = {"OTEL_TRACES_EXPORTER": "console"}
+    assert from_environment(asked, trace_console=True).traces == CONSOLE
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (
+            {"OTEL_TRACES_EXPORTER": "zipkin"},
+            "OTEL_TRACES_EXPORTER: unknown exporter 'zipkin'; use otlp, console or none",
+        ),
+        (
+            {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' is not supported; "
+            "use http/protobuf (port 4318 by custom)",
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused_in_one_line(
+    environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(TelemetrySettingError) as caught:
+        from_environment(environment)
+    assert str(caught.value) == message
