@@ -325,7 +325,7 @@ def _store_change(write: Write, old: Object, new: Object) -> Object:
         return new
     meta = new["metadata"]
     if meta.get("deletionTimestamp") and not write.strategy.pending(new) and _may_go(meta):
-        write.api.store.delete(write.target.address, write.author, new)
+        write.api.store.delete(write.target.address, write.author)
         return new
     return write.api.store.put(write.target.address, new, write.author)
 
