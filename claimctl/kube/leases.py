@@ -80,6 +80,7 @@ class LeaderElection:
         self._lease: Lease | None = None
         self._seen_at = 0.0
         self._renewed_at = 0.0
+        self._tried_at = 0.0
         self._leading = False
         self._complaint = ""
 
@@ -156,13 +157,18 @@ class LeaderElection:
             deadline = self._renewed_at + self._settings.renew_deadline
             with suppress(TimeoutError):
                 async with asyncio.timeout(deadline - self._clock.monotonic()):
-                    await self._clock.sleep(self._settings.retry_period)
+                    await self._clock.sleep(self._until_next_try())
                     if await self._try():
                         continue
             if self.holder not in ("", self.identity):
                 return
             if self._clock.monotonic() >= deadline:
                 return
+
+    def _until_next_try(self) -> float:
+        """Counted from the beginning of the last try: a slow server is asked no more rarely."""
+        next_try = self._tried_at + self._settings.retry_period
+        return max(0.0, next_try - self._clock.monotonic())
 
     def _why_lost(self, stopped: bool) -> str:
         held = self.holder
@@ -177,10 +183,11 @@ class LeaderElection:
 
     async def _try(self) -> bool:
         """Take or renew the Lease; False when it is not to be had now."""
+        self._tried_at = self._clock.monotonic()
         try:
             return await self._take_or_renew()
-        except (Conflict, AlreadyExists):
-            # somebody was faster, or our last write arrived after all: look again next time
+        except (Conflict, AlreadyExists, NotFound):
+            # somebody was faster, or our last write arrived after all, or the Lease was deleted
             self._lease = await self._look(self._lease)
             return False
         except KubeError as error:

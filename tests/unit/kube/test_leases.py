@@ -1,0 +1,377 @@
+"""Leader election under virtual time: who leads, for how long, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import Unreachable
+from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
+from claimctl.telemetry.face import Metric
+from claimctl.wire.seams import Query, Response
+from tests.support.telemetry import Recorder
+from tests.support.virtual import run
+from tests.support.wire_server import Reply, failure, ok, silence
+
+EPOCH = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SETTINGS = LeaderElectionSettings(name="l", namespace="ns")
+MICRO_TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
+
+
+@dataclass
+class LeaseServer:
+    """Keeps one Lease with optimistic concurrency; ``fault`` may answer in its place."""
+
+    lease: dict[str, Any] | None = None
+    version: int = 0
+    fault: Callable[[str], Reply | None] = field(default=lambda method: None)
+    latency: float = 0.0
+    writes: list[tuple[float, str]] = field(default_factory=list)
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        await asyncio.sleep(self.latency)
+        reply = self.fault(method) or self.answer(method, body)
+        return await reply.response()
+
+    def answer(self, method: str, body: bytes | None) -> Reply:
+        sent = _decode(body)
+        if method == "POST":
+            return self.create(sent)
+        if self.lease is None:
+            return failure(404, "NotFound")
+        if method == "PATCH":
+            if sent["metadata"]["resourceVersion"] != str(self.version):
+                return failure(409, "Conflict")
+            self.put(sent["spec"])
+        return ok(self.lease)
+
+    def create(self, sent: dict[str, Any]) -> Reply:
+        if self.lease is not None:
+            return failure(409, "AlreadyExists")
+        self.put(sent["spec"])
+        return ok(self.lease, 201)
+
+    def put(self, spec: dict[str, Any]) -> None:
+        for name in ("acquireTime", "renewTime"):
+            assert MICRO_TIME.match(spec[name]), spec
+        self.version += 1
+        self.writes.append((asyncio.get_running_loop().time(), spec["holderIdentity"]))
+        meta = {"name": "l", "namespace": "ns", "resourceVersion": str(self.version)}
+        self.lease = {"metadata": meta, "spec": dict(spec)}
+
+    @property
+    def holders(self) -> list[str]:
+        """Who held it, in turn."""
+        names = [name for _, name in self.writes]
+        return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+
+
+def _decode(body: bytes | None) -> dict[str, Any]:
+
+    decoded: dict[str, Any] = json.loads(body) if body else {}
+    return decoded
+
+
+@dataclass
+class Candidate:
+    """One process: an election and the work it leads, with when that ran."""
+
+    server: LeaseServer
+    name: str
+    skew: timedelta = timedelta()
+    stopping: float = 0.0
+    recorder: Recorder = field(default_factory=Recorder)
+    led: list[tuple[float, float]] = field(default_factory=list)
+
+    async def work(self) -> None:
+        began = now()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(self.stopping)
+            self.led.append((began, now()))
+
+    def start(
+        self, lead: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> asyncio.Task[None]:
+        clock = LoopClock(EPOCH + self.skew)
+        client = Client(self.server, clock, self.recorder, rng=Random(1))
+        election = LeaderElection(client, clock, SETTINGS, self.name, rng=Random(self.name))
+        return asyncio.create_task(election.run(lead or self.work), name=self.name)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_at_once() -> None:
+    server = LeaseServer()
+    a, b = Candidate(server, "a"), Candidate(server, "b")
+
+    async def main() -> None:
+        first = a.start()
+        await asyncio.sleep(1)
+        second = b.start()
+        await asyncio.sleep(59)
+        await stop(first)
+        await asyncio.sleep(3)
+        await stop(second)
+
+    run(main())
+    assert server.holders == ["a", "", "b", ""]
+    assert a.led == [(0.0, 60.0)]
+    (began, ended) = b.led[0]
+    assert 60.0 <= began <= 62.5
+    assert ended == 63.0
+    assert server.lease is not None
+    assert server.lease["spec"]["leaseTransitions"] == 1
+
+
+def test_the_gauge_says_who_leads() -> None:
+    a = Candidate(LeaseServer(), "a")
+
+    async def main() -> None:
+        task = a.start()
+        await asyncio.sleep(5)
+        await stop(task)
+
+    run(main())
+    assert a.recorder.of(Metric.LEADER) == [0, 1, 0]
+
+
+def test_a_leader_that_died_is_followed_after_the_whole_lease_duration() -> None:
+    server = LeaseServer()
+    b = Candidate(server, "b")
+
+    async def main() -> None:
+        stamp = "2026-01-02T03:04:05.000000Z"
+        spec = {"holderIdentity": "dead", "acquireTime": stamp, "renewTime": stamp}
+        server.put({**spec, "leaseDurationSeconds": 15})
+        task = b.start()
+        await asyncio.sleep(30)
+        await stop(task)
+
+    run(main())
+    assert 15.0 <= b.led[0][0] <= 17.4
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-3), timedelta(hours=3)])
+def test_a_clock_that_is_wrong_by_hours_changes_nothing(skew: timedelta) -> None:
+    server = LeaseServer()
+    a, b = Candidate(server, "a", skew=skew), Candidate(server, "b")
+
+    async def main() -> None:
+        first = a.start()
+        await asyncio.sleep(1)
+        second = b.start()
+        await asyncio.sleep(100)
+        await stop(second)
+        await stop(first)
+
+    run(main())
+    assert server.holders == ["a", ""]
+    assert b.led == []
+
+
+def lost_at(server: LeaseServer, fault: Callable[[str], Reply | None], a: Candidate) -> float:
+    """When the work of ``a`` ended, the fault having begun after 5 s."""
+
+    async def main() -> float:
+        task = a.start()
+        await asyncio.sleep(5)
+        server.fault = fault
+        with pytest.raises(LeadershipLost, match="could not be renewed for 10 s"):
+            await task
+        return now()
+
+    return run(main())
+
+
+def test_without_a_server_the_work_has_ended_before_the_lease_expires() -> None:
+    server = LeaseServer()
+    a = Candidate(server, "a", stopping=3.0)
+    lost_at(server, lambda method: Reply(before=[Unreachable("PATCH", "/", "reset")]), a)
+    last_renewal = server.writes[-1][0]
+    assert a.led == [(0.0, last_renewal + 13.0)]
+    assert server.holders == ["a"]
+
+
+def test_a_server_that_never_answers_is_no_better_than_none() -> None:
+    server = LeaseServer()
+    a = Candidate(server, "a")
+    lost_at(server, lambda method: silence(), a)
+    assert a.led == [(0.0, server.writes[-1][0] + 10.0)]
+
+
+def test_a_slow_server_is_good_enough() -> None:
+    server = LeaseServer(latency=4.0)
+    a = Candidate(server, "a")
+
+    async def main() -> None:
+        task = a.start()
+        await asyncio.sleep(300)
+        assert not task.done()
+        await stop(task)
+
+    run(main())
+    assert server.holders == ["a", ""]
+
+
+def test_work_that_does_not_end_in_time_is_told_of_and_not_waited_for() -> None:
+    server = LeaseServer()
+    a = Candidate(server, "a", stopping=500.0)
+    ended = lost_at(server, lambda method: silence(), a)
+    assert ended == server.writes[-1][0] + 15.0
+    assert a.led == []
+
+
+def test_a_stolen_lease_ends_the_work_at_the_next_renewal() -> None:
+    server = LeaseServer()
+    a = Candidate(server, "a")
+
+    async def main() -> None:
+        task = a.start()
+        await asyncio.sleep(5)
+        assert server.lease is not None
+        server.put({**server.lease["spec"], "holderIdentity": "thief"})
+        with pytest.raises(LeadershipLost, match="held by thief"):
+            await task
+
+    run(main())
+    assert a.led == [(0.0, 6.0)]
+    assert server.holders == ["a", "thief"]
+
+
+def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
+    server = LeaseServer()
+    a = Candidate(server, "a")
+
+    async def main() -> None:
+        task = a.start()
+        await asyncio.sleep(5)
+        server.lease = None
+        await asyncio.sleep(60)
+        assert not task.done()
+        await stop(task)
+
+    run(main())
+    assert server.holders == ["a", ""]
+
+
+def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:
+    server = LeaseServer()
+    a = Candidate(server, "a")
+    lost: list[float] = []
+
+    def lose_one(method: str) -> Reply | None:
+        if method != "PATCH" or lost:
+            return None
+        lost.append(now())
+        assert server.lease is not None
+        server.put(server.lease["spec"])
+        return Reply(before=[Unreachable("PATCH", "/", "reset")])
+
+    async def main() -> None:
+        task = a.start()
+        server.fault = lose_one
+        await asyncio.sleep(60)
+        assert not task.done()
+        await stop(task)
+
+    run(main())
+    assert lost == [2.0]
+    assert server.holders == ["a", ""]
+
+
+def test_when_both_create_the_lease_at_once_one_leads() -> None:
+    server = LeaseServer(latency=1.0)
+    a, b = Candidate(server, "a"), Candidate(server, "b")
+
+    async def main() -> None:
+        tasks = [a.start(), b.start()]
+        await asyncio.sleep(30)
+        for task in reversed(tasks):
+            await stop(task)
+
+    run(main())
+    assert server.holders == ["a", ""]
+    assert b.led == []
+
+
+def test_work_that_returns_ends_the_run_and_gives_the_lease_back() -> None:
+    server = LeaseServer()
+
+    async def briefly() -> None:
+        await asyncio.sleep(7)
+
+    async def main() -> float:
+        await Candidate(server, "a").start(briefly)
+        return now()
+
+    assert run(main()) == 7.0
+    assert server.holders == ["a", ""]
+
+
+def test_work_that_fails_gives_the_lease_back_and_its_error_out() -> None:
+    server = LeaseServer()
+
+    async def fail() -> None:
+        await asyncio.sleep(1)
+        raise ValueError("broken")
+
+    async def main() -> None:
+        await Candidate(server, "a").start(fail)
+
+    with pytest.raises(ValueError, match="broken"):
+        run(main())
+    assert server.holders == ["a", ""]
+
+
+def test_the_lease_is_renewed_while_work_takes_long_to_stop() -> None:
+    server = LeaseServer()
+    a, b = Candidate(server, "a", stopping=40.0), Candidate(server, "b")
+
+    async def main() -> None:
+        first = a.start()
+        await asyncio.sleep(1)
+        second = b.start()
+        await asyncio.sleep(10)
+        await stop(first)
+        await asyncio.sleep(5)
+        await stop(second)
+
+    run(main())
+    assert a.led == [(0.0, 51.0)]
+    assert b.led[0][0] >= 51.0
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"renew_deadline": 15.0},
+        {"retry_period": 10.0},
+        {"retry_period": 0.0},
+        {"lease_duration": 15.5},
+    ],
+)
+def test_times_that_cannot_work_are_refused(times: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"needed|whole seconds"):
+        LeaderElectionSettings("l", "ns", **times)
