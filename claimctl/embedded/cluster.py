@@ -157,6 +157,7 @@ class Cluster:
         """Change feature gates at run time, each for its component."""
         self._context.features = features
         self.api.switch(features)
+        self.kubelet.look_again()
 
     def set_lag(self, seconds: float) -> None:
         """Let the scheduler see everything so much later from now on."""

@@ -101,7 +101,7 @@ class ClaimController(Component[Task]):
 
     def _pod_changed(self, change: Change) -> None:
         pod = change.object
-        if not pod["spec"].get("resourceClaims"):
+        if not pod["spec"].get("resourceClaims") and not claims_used(pod):
             return
         if change.new is None:
             self._gone[uid(pod)] = None

@@ -14,6 +14,9 @@ from claimctl.embedded.components.pods import active, ready
 from claimctl.embedded.runtime import Component
 from claimctl.embedded.views import Change, Key, Object
 
+GATHER_SECONDS = 0.01
+"""Changes of pods within this time are answered together."""
+
 SOURCES = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
@@ -27,7 +30,7 @@ class DisruptionController(Component[Key]):
     def _pod_changed(self, change: Change) -> None:
         for budget in self.views["poddisruptionbudgets"].items():
             if namespace(budget) == change.key[0] and _covers(budget, change.object):
-                self.queue.add(key_of(budget))
+                self.queue.add_after(key_of(budget), GATHER_SECONDS)
 
     def sync(self, key: Key) -> None:
         budget = self.views["poddisruptionbudgets"].get(*key)

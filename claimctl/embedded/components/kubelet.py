@@ -17,6 +17,7 @@ from claimctl.embedded.components.objects import (
 )
 from claimctl.embedded.components.pods import (
     allocation_of,
+    claims_used,
     ended,
     group_name,
     is_group,
@@ -25,7 +26,14 @@ from claimctl.embedded.components.pods import (
     pod_claims,
     reserved_for,
 )
-from claimctl.embedded.components.statuses import failed, finished, running, stopped
+from claimctl.embedded.components.statuses import (
+    failed,
+    finished,
+    running,
+    stopped,
+    waiting,
+    waits_for_sandbox,
+)
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.requests import DeleteOptions
 from claimctl.embedded.runtime import Component, Context
@@ -34,10 +42,9 @@ from claimctl.embedded.views import Change, Object
 RUN_SECONDS = "embedded.claimctl.io/run-seconds"
 EXIT_CODE = "embedded.claimctl.io/exit-code"
 PREPARE_FAILED = "FailedPrepareDynamicResources"
-RETRY_SECONDS = 1.0
 
 Task = tuple[str, str, str]
-"""('start', 'finish' or 'stop', namespace, name)."""
+"""('start', 'finish', 'restart', 'sandbox' or 'stop', namespace, name)."""
 
 
 class Kubelet(Component[Task]):
@@ -66,8 +73,14 @@ class Kubelet(Component[Task]):
         self.lost.pop(node, None)
         for pod in self.views["pods"].by("node", node):
             if rebooted and phase(pod) == "Running" and not deleting(pod):
-                self.queue.add(("restart", *key_of(pod)))
+                self.queue.add(("sandbox", *key_of(pod)))
             else:
+                self._look(pod)
+
+    def look_again(self) -> None:
+        """Try to start whatever waits, as something else than a claim has changed."""
+        for pod in self.views["pods"].items():
+            if node_name(pod) and phase(pod) == "Pending":
                 self._look(pod)
 
     def sync(self, key: Task) -> None:
@@ -81,19 +94,23 @@ class Kubelet(Component[Task]):
             self._finish(pod)
         elif task == "restart":
             self._restart(pod)
+        elif task == "sandbox":
+            self._new_sandbox(pod)
         else:
             self._stop(pod)
 
     # What is news
 
     def _waits_for(self, pod: Object) -> tuple[str, ...]:
-        if not node_name(pod) or phase(pod) != "Pending":
+        waits = phase(pod) == "Pending" or (phase(pod) == "Running" and waits_for_sandbox(pod))
+        if not node_name(pod) or not waits:
             return ()
-        return tuple(f"{namespace(pod)}/{each.claim}" for each in pod_claims(pod) if each.claim)
+        return claims_used(pod)
 
     def _claim_changed(self, change: Change) -> None:
         for pod in self.views["pods"].by("waiting", "/".join(change.key)):
-            self.queue.add_after(("start", *key_of(pod)), self.context.timings.pod_start)
+            task = "start" if phase(pod) == "Pending" else "sandbox"
+            self.queue.add_after((task, *key_of(pod)), self.context.timings.pod_start)
 
     def _pod_changed(self, change: Change) -> None:
         if change.new is None:
@@ -130,7 +147,6 @@ class Kubelet(Component[Task]):
         missing = self._missing(pod)
         if missing:
             self.event(pod, "Warning", PREPARE_FAILED, missing)
-            self.queue.add_after(("start", *key_of(pod)), RETRY_SECONDS)
             return
         self._status(pod, running(pod, self.context.now(), self._restarts.get(uid(pod), 0)))
 
@@ -171,6 +187,15 @@ class Kubelet(Component[Task]):
             self._restart(pod)
             return
         self._status(pod, finished(pod, self.context.now(), code, self._restarts.get(uid(pod), 0)))
+
+    def _new_sandbox(self, pod: Object) -> None:
+        """After a boot: the list of the claim is looked at again, as at the first start."""
+        missing = self._missing(pod)
+        if missing and phase(pod) == "Running" and not deleting(pod):
+            self.event(pod, "Warning", PREPARE_FAILED, missing)
+            self._status(pod, waiting(pod, self.context.now()))
+        else:
+            self._restart(pod)
 
     def _restart(self, pod: Object) -> None:
         if phase(pod) != "Running" or deleting(pod):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from claimctl.embedded.components.fit import tolerated
 from claimctl.embedded.components.kubelet import Kubelet
-from claimctl.embedded.components.objects import deleting, key_of, uid
+from claimctl.embedded.components.objects import deleting, is_true, key_of, uid
 from claimctl.embedded.components.pods import ended, node_name
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.requests import DeleteOptions
@@ -81,7 +81,20 @@ class NodeController(Component[Task]):
     def _silent(self, node: str) -> None:
         self._set_ready(node, "Unknown", "NodeStatusUnknown")
         self._taint(node, [{"key": UNREACHABLE, "effect": effect} for effect in EFFECTS])
+        for pod in self.views["pods"].by("node", node):
+            self._not_ready(pod)
         self.queue.add_after(("evict", node), self.context.timings.pod_eviction)
+
+    def _not_ready(self, pod: Object) -> None:
+        unready = {
+            "type": "Ready",
+            "status": "False",
+            "reason": "NodeNotReady",
+            "lastTransitionTime": self.context.now(),
+        }
+        patch = {"status": {"conditions": [unready]}}
+        if is_true(pod, "Ready"):
+            self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
 
     def _evict(self, node: str) -> None:
         """Taint eviction marks the pods for deletion, PodGC finishes them off."""

@@ -75,6 +75,9 @@ def generated_names(obj: Object) -> dict[str, str]:
 
 def pod_claims(pod: Object, group: Object | None = None) -> Iterator[PodClaim]:
     """The claims of a pod; ``group`` is its PodGroup where the component knows about those."""
+    extended = (pod.get("status") or {}).get("extendedResourceClaimStatus")
+    if extended and extended.get("resourceClaimName"):
+        yield PodClaim("", extended["resourceClaimName"], "")
     entries = pod["spec"].get("resourceClaims")
     if not entries:
         return

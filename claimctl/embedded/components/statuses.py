@@ -7,6 +7,9 @@ from typing import Any
 from claimctl.embedded.components.objects import condition
 from claimctl.embedded.views import Object
 
+NO_SANDBOX = "PodReadyToStartContainers"
+"""The condition that is False while a pod has no sandbox."""
+
 
 def running(pod: Object, now: str, restarts: int = 0) -> Object:
     """Every container runs and is ready."""
@@ -17,7 +20,7 @@ def running(pod: Object, now: str, restarts: int = 0) -> Object:
         "hostIP": "10.0.0.1",
         "podIP": "10.1.0.1",
         "conditions": [
-            _condition(pod, "PodReadyToStartContainers", "True", now),
+            _condition(pod, NO_SANDBOX, "True", now),
             _condition(pod, "Initialized", "True", now),
             _condition(pod, "Ready", "True", now),
             _condition(pod, "ContainersReady", "True", now),
@@ -51,12 +54,32 @@ def failed(pod: Object, now: str) -> Object:
     return _terminal(pod, now, "Failed", _terminated(pod, now, 137, "Error"), 0)
 
 
+def waiting(pod: Object, now: str) -> Object:
+    """The containers of a running pod were lost and cannot be started again yet."""
+    state = {"waiting": {"reason": "ContainerCreating"}}
+    return {
+        "conditions": [
+            _condition(pod, NO_SANDBOX, "False", now),
+            _condition(pod, "Ready", "False", now, "ContainersNotReady"),
+            _condition(pod, "ContainersReady", "False", now, "ContainersNotReady"),
+        ],
+        "containerStatuses": [
+            _container(each, state, 0, ready=False) for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def waits_for_sandbox(pod: Object) -> bool:
+    found = condition(pod, NO_SANDBOX)
+    return found is not None and found["status"] == "False"
+
+
 def _terminal(pod: Object, now: str, phase: str, state: Object, restarts: int) -> Object:
     reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
     return {
         "phase": phase,
         "conditions": [
-            _condition(pod, "PodReadyToStartContainers", "False", now),
+            _condition(pod, NO_SANDBOX, "False", now),
             _condition(pod, "Ready", "False", now, reason),
             _condition(pod, "ContainersReady", "False", now, reason),
         ],
