@@ -48,9 +48,22 @@ def respond(answer: Answer, media: str = JSON) -> Response:
     if answer.warnings:
         headers["warning"] = ", ".join(_warning(text) for text in answer.warnings)
     if media == YAML:
-        text = yaml.safe_dump(answer.body, sort_keys=True, default_flow_style=False)
+        text = yaml.dump(answer.body, Dumper=_Dumper, sort_keys=True, default_flow_style=False)
         return whole(answer.status, YAML, text.encode(), headers)
     return whole(answer.status, JSON, encode(answer.body), headers)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Strings that would read as something else are in double quotes, as Go writes them."""
+
+
+def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    plain = dumper.resolve(yaml.ScalarNode, value, (True, False))
+    style = None if plain == "tag:yaml.org,2002:str" else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _string)
 
 
 def _warning(text: str) -> str:

@@ -52,7 +52,9 @@ class Api:
         self.posts: dict[tuple[str, str, str], SubresourceHandler] = {
             ("", "pods", "binding"): subresources.bind
         }
-        self.virtual: dict[tuple[str, str], VirtualHandler] = {}
+        self.virtual: dict[tuple[str, str], VirtualHandler] = {
+            ("", "bindings"): subresources.bind_collection
+        }
         self._features = features
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 _OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
 
@@ -125,6 +125,8 @@ def _propagation(removal: Removal) -> str:
     if options.propagation:
         return options.propagation
     default = removal.strategy.default_propagation()
+    if warning := removal.strategy.delete_warning():
+        options.warnings.append(warning)
     return "" if default == "Background" else default
 
 

@@ -125,8 +125,8 @@ def _annotations(annotations: Object) -> list[FieldError]:
 def _owners(owners: list[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
     controllers = []
-    for index, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{index}]"
+    for owner in owners:
+        path = "metadata.ownerReferences"
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
                 text = "version must not be empty" if key == "apiVersion" else "must not be empty"

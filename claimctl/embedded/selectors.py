@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from claimctl.embedded import names
 
@@ -198,3 +199,19 @@ class Selector:
             return True
         values = self.fields_of(obj)
         return all((values.get(t.key, "") == t.value) is t.equal for t in self.fields)
+
+
+def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
+    """Whether a metav1.LabelSelector selects these labels; an empty one selects everything."""
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    return all(
+        Requirement(
+            each["key"], _EXPRESSIONS[each["operator"]], tuple(each.get("values") or ())
+        ).matches(labels)
+        for each in selector.get("matchExpressions") or []
+    )
+
+
+_EXPRESSIONS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}

@@ -123,6 +123,10 @@ class Strategy:
     def default_propagation(self) -> str:
         return "Background"
 
+    def delete_warning(self) -> str:
+        """What a deletion without a propagation policy is warned of."""
+        return ""
+
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
         """From the version of a request to the stored form (may reuse ``obj``)."""
         return obj

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from claimctl.embedded import errors, writing
-from claimctl.embedded.errors import Subject
+from claimctl.embedded.errors import StatusError, Subject
 from claimctl.embedded.metadata import timestamp
 from claimctl.embedded.reading import Target, stored
 from claimctl.embedded.store import decode, encode
@@ -107,26 +108,36 @@ def bind(write: Write, binding: Object) -> Object:
 
 
 def _scheduled(write: Write, status: Object) -> None:
-    conditions = [c for c in status.get("conditions") or [] if c["type"] != "PodScheduled"]
-    moment = timestamp(write.api.clock.now())
     condition = {
         "type": "PodScheduled",
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": moment,
+        "lastTransitionTime": timestamp(write.api.clock.now()),
     }
-    status["conditions"] = [*conditions, condition]
+    conditions = list(status.get("conditions") or [])
+    places = [index for index, each in enumerate(conditions) if each["type"] == "PodScheduled"]
+    if places:
+        conditions[places[0]] = condition
+    else:
+        conditions.append(condition)
+    status["conditions"] = conditions
+
+
+def bind_collection(write: Write, binding: Object) -> Object:
+    """POST bindings: the pod is named in the body."""
+    name = (binding.get("metadata") or {}).get("name", "")
+    pods = write.api.kinds.named("pods")
+    target = Target(pods, write.target.namespace, name, "binding", write.target.version)
+    return bind(replace(write, target=target), binding)
 
 
 def _check_binding(write: Write, pod: Object, binding: Object, node: str) -> None:
     meta, subject = pod["metadata"], write.target.subject
     if not node:
-        error = errors.required("target.name")
-        raise errors.invalid(Subject("", "Binding", write.target.name), [error])
+        raise StatusError(500, "", str(errors.required("target.name")))
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != meta["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-        raise errors.conflict(subject, why)
+        raise errors.conflict(subject, writing.other_uid(write, uid, pod))
     named = Subject("", "pods/binding", write.target.name)
     if meta.get("deletionTimestamp"):
         why = f"pod {meta['name']} is being deleted, cannot be assigned to a host"

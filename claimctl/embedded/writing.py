@@ -67,7 +67,7 @@ def inward(write: Write, body: Object) -> Object:
     if obj["metadata"] is None:
         obj["metadata"] = {}
     if not options.internal:
-        _check_type(obj, target)
+        _check_type(write.api, obj, target)
         _check_fields(write, obj)
     obj = write.strategy.inward(obj, target.kind, target.version)
     obj["kind"] = target.kind.kind
@@ -76,22 +76,31 @@ def inward(write: Write, body: Object) -> Object:
     return obj
 
 
-def _check_type(obj: Object, target: Target) -> None:
+def _check_type(api: Api, obj: Object, target: Target) -> None:
     wanted = target.kind.api_version(target.version)
     given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
     if given[1] != target.kind.kind or given[0] != wanted:
-        raise errors.bad_request(_wrong_type(given, target, wanted))
+        raise errors.bad_request(_wrong_type(api, given, target, wanted))
     obj["apiVersion"], obj["kind"] = given
 
 
-def _wrong_type(given: tuple[str, str], target: Target, wanted: str) -> str:
-    return (
-        f"the API version in the data ({given[0]}) does not match the expected API version "
-        f"({wanted})"
-        if given[0] != wanted
-        else f"{target.kind.kind} in version {target.kind.version!r} cannot be handled as a "
-        f"{given[1]}"
-    )
+_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+
+
+def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -> str:
+    version, kind = given
+    group, _, short = version.rpartition("/")
+    cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
+    if api.kinds.by_kind(group, kind) is not None and kind != target.kind.kind:
+        hub = target.kind.group.partition(".")[0] or "core"
+        types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
+        return f"{cannot}: {types}: unknown conversion"
+    if version != wanted:
+        return (
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({wanted})"
+        )
+    return f'{cannot}: no kind "{kind}" is registered for version "{version}" {_SCHEME}'
 
 
 def _check_fields(write: Write, obj: Object) -> None:
@@ -151,12 +160,12 @@ def _insert(write: Write, obj: Object) -> Object:
         meta.pop("managedFields", None)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = metadata.generated_name(meta["generateName"], api.rng)
+    meta["uid"] = metadata.new_uid(api.rng)
+    meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
     write.strategy.default(obj, api.features)
     write.strategy.prepare_create(obj, write.context)
     api.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
     write.strategy.admit(obj, write.context)
-    meta["uid"] = metadata.new_uid(api.rng)
-    meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
     _record(write, None, obj)
     _refuse(
         write,
@@ -239,18 +248,24 @@ def update(write: Write, body: Object) -> Object:
     """
     obj = inward(write, body)
     target, meta = write.target, obj["metadata"]
-    if not meta.get("name"):
-        meta["name"] = target.name
-    if meta["name"] != target.name:
-        shown = f"({meta['name']}) does not match the name on the URL ({target.name})"
-        raise errors.bad_request(f"the name of the object {shown}")
+    _check_name(target, meta)
     _check_namespace(write, meta)
     old = write.api.store.get(target.address)
     if old is None:
         return _create_on_update(write, obj)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        raise errors.conflict(target.subject, _other_uid(write, meta["uid"], old))
+        raise errors.conflict(target.subject, other_uid(write, meta["uid"], old))
     return modify(write, old, obj)
+
+
+def _check_name(target: Target, meta: Object) -> None:
+    name = meta.get("name", "")
+    if not name:
+        text = f"({target.name} based on URL) was undeterminable: name must be provided"
+        raise errors.bad_request(f"the name of the object {text}")
+    if name != target.name:
+        text = f"({name}) does not match the name on the URL ({target.name})"
+        raise errors.bad_request(f"the name of the object {text}")
 
 
 def _create_on_update(write: Write, obj: Object) -> Object:
@@ -263,7 +278,7 @@ def _create_on_update(write: Write, obj: Object) -> Object:
     return _insert(write, obj)
 
 
-def _other_uid(write: Write, uid: str, old: Object) -> str:
+def other_uid(write: Write, uid: str, old: Object) -> str:
     found = old["metadata"]["uid"]
     return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: {found}")
 
@@ -361,8 +376,7 @@ def patch(write: Write, change: Callable[[Object], Object]) -> Object:
     if not isinstance(new.get("metadata"), dict):
         new["metadata"] = {}
     obj = inward(write, new)
-    if not obj["metadata"].get("name"):
-        obj["metadata"]["name"] = write.target.name
+    _check_name(write.target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
     return modify(write, old, obj)
 

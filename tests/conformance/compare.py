@@ -44,6 +44,13 @@ def compare(path: str, recorded: Any, found: Any, bindings: Bindings) -> list[Di
     return [] if same else [_differs(path, recorded, found)]
 
 
+def _store_version(path: str, recorded: str, found: Any, bindings: Bindings) -> list[Difference]:
+    if not isinstance(found, str) or not found.isdigit():
+        return [_differs(path, recorded, found)]
+    bindings.values.setdefault(recorded, found)
+    return []
+
+
 def _differs(path: str, recorded: Any, found: Any) -> Difference:
     return Difference(path, recorded, found)
 

@@ -1,0 +1,127 @@
+"""Defaults of pods and pod templates, and what admission adds to a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+_FILE_MODE = 420
+_NOT_READY_SECONDS = 300
+_SPEC: Object = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+}
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+
+
+def default_pod_spec(spec: Object) -> None:
+    """Defaults that pods and templates share."""
+    for key, value in _SPEC.items():
+        if spec.get(key) is None:
+            spec[key] = value
+    if spec.get("securityContext") is None:
+        spec["securityContext"] = {}
+    if spec.get("serviceAccountName"):
+        spec["serviceAccount"] = spec["serviceAccountName"]
+    elif spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"]
+    for key in ("containers", "initContainers"):
+        for container in spec.get(key) or []:
+            _default_container(container)
+    for volume in spec.get("volumes") or []:
+        _default_volume(volume)
+
+
+def _default_container(container: Object) -> None:
+    resources = container.get("resources")
+    if resources is None:
+        resources = container["resources"] = {}
+    limits = resources.get("limits") or {}
+    if limits:
+        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
+    for port in container.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+    for probe in _PROBES:
+        if container.get(probe):
+            _default_probe(container[probe])
+    for variable in container.get("env") or []:
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if reference:
+            reference.setdefault("apiVersion", "v1")
+
+
+def _pull_policy(image: str) -> str:
+    """Images without a tag, or tagged latest, are pulled every time."""
+    if "@" in image:
+        return "IfNotPresent"
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return "Always" if tag in ("", "latest") else "IfNotPresent"
+
+
+def _default_probe(probe: Object) -> None:
+    for key, value in _PROBE.items():
+        probe.setdefault(key, value)
+    if "httpGet" in probe:
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
+
+
+def _default_volume(volume: Object) -> None:
+    if len(volume) <= 1:
+        volume["emptyDir"] = {}
+    for source in ("configMap", "secret", "projected", "downwardAPI"):
+        if volume.get(source):
+            volume[source].setdefault("defaultMode", _FILE_MODE)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+
+
+def default_pod(pod: Object) -> None:
+    """What a pod has beyond its template."""
+    spec = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+    for condition in pod.setdefault("status", {}).get("conditions") or []:
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
+
+
+def admit_tolerations(spec: Object) -> None:
+    """Every pod bears a node that is not ready or not reachable for five minutes."""
+    found = spec.setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_covers(each, key) for each in found):
+            found.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _NOT_READY_SECONDS,
+                }
+            )
+
+
+def _covers(toleration: Object, key: str) -> bool:
+    return toleration.get("key", key) == key and toleration.get("effect", "NoExecute") in (
+        "",
+        "NoExecute",
+    )
+
+
+def qos_class(spec: Object) -> str:
+    """BestEffort, Burstable or Guaranteed, from the requests and limits of all containers."""
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    resources = [container.get("resources") or {} for container in containers]
+    if not any(each.get("requests") or each.get("limits") for each in resources):
+        return "BestEffort"
+    for each in resources:
+        requests, limits = each.get("requests") or {}, each.get("limits") or {}
+        if any(name not in limits for name in ("cpu", "memory")) or requests != limits:
+            return "Burstable"
+    return "Guaranteed"

@@ -1,0 +1,108 @@
+"""Behaviour traces: what they say, in the few words that are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Fields = dict[str, Any]
+Name = tuple[str, str]
+"""Kind and name of an object."""
+
+RESOLUTION = 0.01
+"""Of times in a trace, in seconds."""
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A watch event: ``fields`` are those of the trace, without time, kind, type, name and by."""
+
+    at: float
+    kind: str
+    type: str
+    name: str
+    fields: Fields
+
+    @property
+    def object(self) -> Name:
+        return self.kind, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    at: float
+    request: Fields
+    status: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    name: str
+    version: tuple[int, int]
+    actions: tuple[Action, ...]
+    events: tuple[Event, ...]
+    messages: tuple[tuple[str, str], ...]
+    """Kubernetes Events: the object ('Pod/p1') and 'reason: message'."""
+    raw: Fields
+
+    @property
+    def end(self) -> float:
+        return max(event.at for event in self.events) + 0.5
+
+    def before(self, at: float) -> dict[Name, Fields]:
+        """The objects as they were just before a moment."""
+        return _state(event for event in self.events if event.at < at)
+
+    def around(self, at: float) -> Iterator[dict[Name, Fields]]:
+        """The objects just before a moment, and as each event at that moment left them."""
+        ready = [event for event in self.events if event.at < at]
+        yield _state(ready)
+        for event in self.events:
+            if at <= event.at <= at + RESOLUTION:
+                ready.append(event)
+                yield _state(ready)
+
+
+def _state(events: Iterable[Event]) -> dict[Name, Fields]:
+    found: dict[Name, Fields] = {}
+    for event in events:
+        if event.type == "DELETED":
+            found.pop(event.object, None)
+        elif event.type != "REPEATED":
+            found[event.object] = event.fields
+    return found
+
+
+def load(name: str) -> Trace:
+    raw = json.loads((HERE / f"{name}.json").read_text())
+    major, minor = raw["server"].removeprefix("v").split(".")[:2]
+    return Trace(
+        name=name,
+        version=(int(major), int(minor)),
+        actions=tuple(
+            Action(each["t"], each["request"], each["status"], each["note"])
+            for each in raw["actions"]
+        ),
+        events=tuple(_event(each) for each in raw.get("events", ())),
+        messages=tuple(
+            (each["object"], f"{each['reason']}: {each['message']}")
+            for each in raw.get("kubernetesEvents", ())
+        ),
+        raw=raw,
+    )
+
+
+def _event(raw: Fields) -> Event:
+    skipped = ("t", "kind", "type", "name", "by")
+    fields = {key: value for key, value in raw.items() if key not in skipped}
+    return Event(raw["t"], raw["kind"], raw["type"], raw["name"], fields)
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in HERE.glob("B*.json"))

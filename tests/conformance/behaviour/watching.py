@@ -1,0 +1,118 @@
+"""The same words as in a trace, for the objects of an embedded cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from claimctl.embedded.store import Revision
+
+from .trace import Event, Fields
+
+KINDS = {
+    "pods": "Pod",
+    "resourceclaims": "ResourceClaim",
+    "deployments": "Deployment",
+    "replicasets": "ReplicaSet",
+    "statefulsets": "StatefulSet",
+    "jobs": "Job",
+    "podgroups": "PodGroup",
+}
+REVISION = "deployment.kubernetes.io/revision"
+GENERATED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "Pod")
+
+
+def events(history: Iterable[Revision], namespace: str) -> Iterator[Event]:
+    for revision in history:
+        kind = KINDS.get(revision.plural)
+        if kind is not None and revision.namespace == namespace:
+            fields = shortened(kind, revision.object())
+            yield Event(revision.at, kind, revision.type, revision.name, fields)
+
+
+def shortened(kind: str, obj: dict[str, Any]) -> Fields:
+    """The fields that a trace shows of an object."""
+    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    fields: Fields = {}
+    if kind in GENERATED:
+        fields["generation"] = meta.get("generation")
+    if meta.get("finalizers"):
+        fields["finalizers"] = meta["finalizers"]
+    if "deletionTimestamp" in meta:
+        fields["deleting"] = {"gracePeriodSeconds": meta.get("deletionGracePeriodSeconds")}
+    if meta.get("ownerReferences"):
+        fields["owners"] = [_owner(each) for each in meta["ownerReferences"]]
+    conditions = {each["type"]: _condition(each) for each in status.get("conditions") or ()}
+    if conditions:
+        fields["conditions"] = conditions
+    return {**fields, **_OWN[kind](meta, spec, status)}
+
+
+def _owner(reference: Fields) -> str:
+    blocking = " blockOwnerDeletion" if reference.get("blockOwnerDeletion") else ""
+    return f"{reference['kind']}/{reference['name']}{blocking}"
+
+
+def _condition(condition: Fields) -> str:
+    reason = condition.get("reason")
+    return f"{condition['status']}/{reason}" if reason else str(condition["status"])
+
+
+def _pod(meta: Fields, spec: Fields, status: Fields) -> Fields:
+    fields: Fields = {"node": spec.get("nodeName"), "phase": status.get("phase")}
+    if status.get("nominatedNodeName"):
+        fields["nominatedNodeName"] = status["nominatedNodeName"]
+    index = (meta.get("labels") or {}).get("apps.kubernetes.io/pod-index")
+    return {**fields, "pod-index": index} if index is not None else fields
+
+
+def _claim(_meta: Fields, _spec: Fields, status: Fields) -> Fields:
+    allocation = status.get("allocation")
+    fields: Fields = {"allocation": None, "reservedFor": []}
+    if allocation is not None:
+        results = allocation["devices"]["results"]
+        fields["allocation"] = [
+            "/".join((each["driver"], each["pool"], each["device"])) for each in results
+        ]
+        if "allocationTimestamp" in allocation:
+            fields["allocationTimestamp"] = "<time>"
+    fields["reservedFor"] = [
+        "/".join(part for part in (each.get("apiGroup"), each["resource"], each["name"]) if part)
+        for each in status.get("reservedFor") or ()
+    ]
+    return fields
+
+
+def _scaled(meta: Fields, spec: Fields, status: Fields) -> Fields:
+    shown = {key: value for key, value in status.items() if key != "conditions"}
+    fields: Fields = {"replicas": spec["replicas"], "status": shown}
+    revision = (meta.get("annotations") or {}).get(REVISION)
+    return {**fields, "revision": revision} if revision and not _is_set(meta) else fields
+
+
+def _is_set(meta: Fields) -> bool:
+    """Traces show the revision of Deployments only."""
+    return bool(meta.get("ownerReferences")) or "pod-template-hash" in (meta.get("labels") or {})
+
+
+def _job(_meta: Fields, spec: Fields, status: Fields) -> Fields:
+    shown = {key: value for key, value in status.items() if key != "conditions"}
+    for key in ("startTime", "completionTime"):
+        if key in shown:
+            shown[key] = "<time>"
+    return {"suspend": spec.get("suspend", False), "status": shown}
+
+
+def _group(_meta: Fields, _spec: Fields, _status: Fields) -> Fields:
+    return {}
+
+
+_OWN = {
+    "Pod": _pod,
+    "ResourceClaim": _claim,
+    "Deployment": _scaled,
+    "ReplicaSet": _scaled,
+    "StatefulSet": _scaled,
+    "Job": _job,
+    "PodGroup": _group,
+}
