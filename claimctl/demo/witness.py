@@ -40,8 +40,14 @@ class Witness:
     violations: list[Violation] = field(default_factory=list)
     writes: Counter[Key] = field(default_factory=Counter)
     """Per claim: how many of its revisions claimctl wrote."""
+    revisions: Counter[Key] = field(default_factory=Counter)
+    """Per claim: how often anybody wrote it."""
+    losses: Counter[Key] = field(default_factory=Counter)
+    """Per claim: how often its allocation was taken away."""
     deallocations: dict[Key, str] = field(default_factory=dict)
     """Per claim: who took the allocation away last."""
+    devices: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    """Per claim: the devices it was allocated, in their order."""
 
     def notice(self, revision: Revision, world: World) -> None:
         """Judge one revision; the world shows it already."""
@@ -54,14 +60,26 @@ class Witness:
         key = (revision.namespace, revision.name)
         ours = revision.actor in self.users
         self.writes[key] += ours
+        self.revisions[key] += 1
+        self._note_devices(key, as_claim(revision))
         if not _deallocates(revision):
             return
+        self.losses[key] += 1
         self.deallocations[key] = revision.actor
         left = [pod.metadata.name for pod in world.users_of(key) if is_bound_consumer(pod)]
         if ours and left:
             self._accuse(
                 DEALLOCATED_IN_USE, revision, revision.name, left, "deallocated by claimctl under"
             )
+
+    def _note_devices(self, key: Key, claim: ResourceClaim | None) -> None:
+        allocation = claim.status.allocation if claim else None
+        if allocation is None:
+            return
+        device = "+".join(f"{each.pool}/{each.device}" for each in allocation.devices.results or ())
+        known = self.devices.get(key, ())
+        if known[-1:] != (device,):
+            self.devices[key] = (*known, device)
 
     def _notice_pod(self, revision: Revision, world: World) -> None:
         pod = as_pod(revision)

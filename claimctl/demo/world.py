@@ -12,6 +12,7 @@ from claimctl.embedded.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -29,6 +30,7 @@ class World:
         self.pods: dict[str, dict[str, Pod]] = {}
         """By namespace, then by name."""
         self.claims: dict[Key, ResourceClaim] = {}
+        self.reservations: dict[Key, ClaimReservation] = {}
         self._listeners: list[Callable[[Revision, World], None]] = []
 
     def listen(self, listener: Callable[[Revision, World], None]) -> None:
@@ -44,16 +46,27 @@ class World:
         if revision.number <= self.number:
             return
         self.number = revision.number
-        if (revision.group, revision.plural) == ("", "pods"):
-            pods = self.pods.setdefault(revision.namespace, {})
-            _put(pods, revision.name, as_pod(revision))
-        elif (revision.group, revision.plural) == ("resource.k8s.io", "resourceclaims"):
-            _put(self.claims, (revision.namespace, revision.name), as_claim(revision))
+        key = (revision.namespace, revision.name)
+        match (revision.group, revision.plural):
+            case ("", "pods"):
+                pods = self.pods.setdefault(revision.namespace, {})
+                _put(pods, revision.name, as_pod(revision))
+            case ("resource.k8s.io", "resourceclaims"):
+                _put(self.claims, key, as_claim(revision))
+            case ("claimctl.io", "claimreservations"):
+                _put(self.reservations, key, _as(revision, ClaimReservation))
         for listener in self._listeners:
             listener(revision, self)
 
     def pods_in(self, namespace: str) -> list[Pod]:
         return list(self.pods.get(namespace, {}).values())
+
+    def reservations_of(self, claim: Key) -> list[ClaimReservation]:
+        return [
+            one
+            for (namespace, _), one in self.reservations.items()
+            if (namespace, one.spec.resource_claim_name) == claim
+        ]
 
     def users_of(self, claim: Key) -> list[Pod]:
         """Pods that name the claim, done or not."""
@@ -62,11 +75,16 @@ class World:
 
 
 def as_pod(revision: Revision) -> Pod | None:
-    return None if revision.type == "DELETED" else decode(revision.data, Pod)
+    """The pod after this revision, None when that deleted it."""
+    return _as(revision, Pod)
 
 
 def as_claim(revision: Revision) -> ResourceClaim | None:
-    return None if revision.type == "DELETED" else decode(revision.data, ResourceClaim)
+    return _as(revision, ResourceClaim)
+
+
+def _as(revision: Revision, type_: type[T]) -> T | None:
+    return None if revision.type == "DELETED" else decode(revision.data, type_)
 
 
 def _put(table: dict[K, T], key: K, value: T | None) -> None:

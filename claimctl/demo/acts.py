@@ -1,0 +1,210 @@
+"""What the steps of the story are made of: a user's acts, and waiting for what they bring."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.demo import objects
+from claimctl.demo.objects import DEPLOYMENT, Workload
+from claimctl.demo.report import Figures
+from claimctl.demo.stage import Stage, StoryFailed
+from claimctl.demo.world import is_bound_consumer
+from claimctl.downgrade import plans
+from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import DowngradePlanStatus
+from claimctl.wire.resources import DOWNGRADEPLANS
+
+LIMIT = 256
+TEMPLATE = "gpu"
+START_SECONDS = 40.0
+
+Count = Callable[[], Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """``native``: claims are made by claimctl from a template; else by the user."""
+
+    stage: Stage
+    native: bool
+
+    # What is there
+
+    def claim(self, workload: Workload) -> ResourceClaim | None:
+        return self.stage.world.claims.get((workload.namespace, workload.claim))
+
+    def allocation(self, workload: Workload) -> AllocationResult | None:
+        claim = self.claim(workload)
+        return claim.status.allocation if claim else None
+
+    def references(self, workload: Workload) -> tuple[Reference, ...]:
+        claim = self.claim(workload)
+        return claim.status.reserved_for if claim else ()
+
+    def workloads(self, workload: Workload) -> tuple[Reference, ...]:
+        return tuple(each for each in self.references(workload) if each.resource == "deployments")
+
+    def device(self, workload: Workload) -> str:
+        allocation = self.allocation(workload)
+        results = (allocation.devices.results or ()) if allocation else ()
+        return ", ".join(f"{each.pool}/{each.device}" for each in results)
+
+    def pods(self, workload: Workload) -> list[Pod]:
+        """Pods of the workload that use the claim; finished ones left out."""
+        world = self.stage.world
+        users = world.users_of((workload.namespace, workload.claim))
+        return [pod for pod in users if pod.status.phase not in {"Succeeded", "Failed"}]
+
+    def all_run(self, workload: Workload) -> bool:
+        pods = self.pods(workload)
+        return len(pods) == workload.pods and all(_runs(pod) for pod in pods)
+
+    # What a user does
+
+    async def room(self, namespace: str) -> None:
+        await self.stage.user.create(objects.namespace(namespace))
+        if self.native:
+            await self.stage.user.create(objects.claim_template(namespace, TEMPLATE))
+
+    async def reserve(self, workload: Workload, kind: tuple[str, str], **spec: Any) -> None:
+        """Ask for the claim to be held; in ``native`` claimctl also makes it."""
+        if not self.native:
+            await self.stage.user.create(objects.claim(workload.namespace, workload.claim))
+        if self.native or not workload.reserve:
+            template = TEMPLATE if self.native else ""
+            body = objects.reservation(workload, kind, template=template, **spec)
+            await self.stage.user.create(body)
+
+    async def create(self, workload: Workload, **spec: Any) -> None:
+        await self.reserve(workload, DEPLOYMENT, **spec)
+        await self.stage.user.create(objects.deployment(workload))
+
+    async def change(self, workload: Workload, spec: dict[str, Any]) -> None:
+        await self.stage.user.patch(DEPLOYMENT, workload.namespace, workload.name, {"spec": spec})
+
+    # What comes of it
+
+    async def held(self, workload: Workload, **spec: Any) -> Figures:
+        """A Deployment whose pods all run, its claim held."""
+        counted = self.count(workload)
+        await self.create(workload, **spec)
+        await self.runs(workload)
+        await self.held_again(workload)
+        return counted()
+
+    async def runs(self, workload: Workload) -> None:
+        await self.stage.until(
+            lambda: self.all_run(workload), f"{workload.pods} pods run", START_SECONDS
+        )
+
+    async def held_again(self, workload: Workload) -> None:
+        """The list is as the dialect has it: the workload, and beside it its pods or none."""
+        await self.stage.until(
+            lambda: self.workloads(workload) and self._listed_pods_are_right(workload),
+            "the claim lists the workload and its pods as they are",
+        )
+
+    def _listed_pods_are_right(self, workload: Workload) -> bool:
+        alive = set() if self.native else {pod.metadata.uid for pod in self.pods(workload)}
+        beside = {each.uid for each in self.references(workload)} - {
+            each.uid for each in self.workloads(workload)
+        }
+        return beside == alive
+
+    def expect_held(self, workload: Workload) -> None:
+        if self.allocation(workload) is None or not self.workloads(workload):
+            raise StoryFailed("the claim is not held any more")
+
+    def expect_exactly_its_pods(self, workload: Workload) -> None:
+        """The list names the live pods and nothing else."""
+        self.stage.look()
+        listed = {each.uid for each in self.references(workload)}
+        alive = {pod.metadata.uid for pod in self.pods(workload) if is_bound_consumer(pod)}
+        if listed != alive or any(each.resource != "pods" for each in self.references(workload)):
+            raise StoryFailed(f"{len(listed)} entries for {len(alive)} live pods")
+
+    async def deallocated(self, workload: Workload) -> None:
+        await self.stage.until(
+            lambda: self.allocation(workload) is None, "the claim is deallocated", START_SECONDS
+        )
+
+    async def settled_beside_finished(self, workload: Workload) -> None:
+        """A pod has finished, its object is there, and its UID stands in the list, once."""
+
+        def settled() -> bool:
+            users = self.stage.world.users_of((workload.namespace, workload.claim))
+            done = {pod.metadata.uid for pod in users if pod.status.phase == "Succeeded"}
+            marks = {each.uid for each in self.references(workload) if each.resource != "pods"}
+            return bool(done) and done <= marks
+
+        await self.stage.until(settled, "the finished pod has a tombstone")
+
+    async def full(self, workload: Workload) -> int:
+        """As many pods run as a list takes, and the reservation says that the hold gave way."""
+
+        def is_full() -> int:
+            running = sum(_runs(pod) for pod in self.pods(workload))
+            return running if running == LIMIT and self._says(workload, "HoldYielded") else 0
+
+        return await self.stage.until(is_full, f"{LIMIT} pods run, HoldYielded", START_SECONDS)
+
+    def _says(self, workload: Workload, reason: str) -> bool:
+        key = (workload.namespace, workload.claim)
+        return any(
+            condition.reason == reason
+            for one in self.stage.world.reservations_of(key)
+            for condition in one.status.conditions
+        )
+
+    # Measuring
+
+    def count(self, workload: Workload) -> Count:
+        """Start counting; call what is returned for the figures up to then."""
+        key = (workload.namespace, workload.claim)
+        before = self.stage.witness.writes[key]
+
+        def counted() -> Figures:
+            self.stage.look()
+            return Figures(
+                pods=len(self.pods(workload)),
+                references=len(self.references(workload)),
+                writes=self.stage.witness.writes[key] - before,
+            )
+
+        return counted
+
+    @asynccontextmanager
+    async def same_device(self, workload: Workload) -> AsyncIterator[Count]:
+        """What happens within must not cost the claim its device, not even for a moment."""
+        key = (workload.namespace, workload.claim)
+        device, losses = self.device(workload), self.stage.witness.losses[key]
+        yield self.count(workload)
+        self.stage.look()
+        if self.stage.witness.losses[key] != losses or self.device(workload) != device:
+            raise StoryFailed(f"{device} was lost: now {self.device(workload) or 'nothing'}")
+
+    async def revisions_within(self, workload: Workload, seconds: float) -> int:
+        """How often anybody writes the claim within the next seconds."""
+        before = self.stage.witness.revisions[(workload.namespace, workload.claim)]
+        await asyncio.sleep(seconds)
+        self.stage.look()
+        return self.stage.witness.revisions[(workload.namespace, workload.claim)] - before
+
+    @asynccontextmanager
+    async def plan(self, namespace: str) -> AsyncIterator[DowngradePlanStatus]:
+        """A DowngradePlan that the controller has carried out; it is withdrawn afterwards."""
+        client = self.stage.client
+        plan = await plans.begin(client, (namespace,))
+        try:
+            yield await plans.follow(client, plan, lambda _: None)
+        finally:
+            await client.delete(DOWNGRADEPLANS, plan.metadata.name)
+
+
+def _runs(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and not pod.metadata.deleting

@@ -1,0 +1,111 @@
+"""The objects of the story, as a user would write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.wire.reservations import RESERVE_ANNOTATION
+
+Object = dict[str, Any]
+
+DEVICE_CLASS = "gpu.example.com"
+RUN_SECONDS = "embedded.claimctl.io/run-seconds"
+"""On a pod: how long the embedded kubelet lets it run before it has finished."""
+
+NAMESPACE = ("v1", "Namespace")
+POD = ("v1", "Pod")
+NODE = ("v1", "Node")
+DEPLOYMENT = ("apps/v1", "Deployment")
+STATEFULSET = ("apps/v1", "StatefulSet")
+JOB = ("batch/v1", "Job")
+CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
+TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
+RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
+PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
+
+_CLAIM_SPEC: Object = {
+    "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}]}
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment or Job whose pods all use the claim ``claim``."""
+
+    namespace: str
+    name: str
+    claim: str
+    pods: int = 1
+    reserve: bool = False
+    """Ask for the claim to be held by the annotation."""
+
+
+def _object(kind: tuple[str, str], namespace: str, name: str, **rest: Any) -> Object:
+    meta = {"namespace": namespace, "name": name} if namespace else {"name": name}
+    return {"apiVersion": kind[0], "kind": kind[1], "metadata": meta, **rest}
+
+
+def namespace(name: str) -> Object:
+    return _object(NAMESPACE, "", name)
+
+
+def claim(namespace: str, name: str) -> Object:
+    return _object(CLAIM, namespace, name, spec=_CLAIM_SPEC)
+
+
+def claim_template(namespace: str, name: str) -> Object:
+    return _object(TEMPLATE, namespace, name, spec={"spec": _CLAIM_SPEC})
+
+
+def deployment(workload: Workload) -> Object:
+    labels = {"app": workload.name}
+    spec = {
+        "replicas": workload.pods,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": _pod_spec(workload.claim)},
+    }
+    return _annotated(_object(DEPLOYMENT, workload.namespace, workload.name, spec=spec), workload)
+
+
+def job(workload: Workload, *, at_once: int, run_seconds: float) -> Object:
+    template = {
+        "metadata": {"annotations": {RUN_SECONDS: str(run_seconds)}},
+        "spec": {**_pod_spec(workload.claim), "restartPolicy": "Never"},
+    }
+    spec = {"completions": workload.pods, "parallelism": at_once, "template": template}
+    return _annotated(_object(JOB, workload.namespace, workload.name, spec=spec), workload)
+
+
+def _annotated(body: Object, workload: Workload) -> Object:
+    if workload.reserve:
+        body["metadata"]["annotations"] = {RESERVE_ANNOTATION: "*"}
+    return body
+
+
+def _pod_spec(claim: str) -> Object:
+    return {
+        "containers": [
+            {
+                "name": "main",
+                "image": "example.com/train:1",
+                "resources": {"claims": [{"name": "gpu"}]},
+            }
+        ],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+    }
+
+
+def reservation(
+    workload: Workload, kind: tuple[str, str], *, template: str = "", **spec: Any
+) -> Object:
+    """Hold ``workload.claim`` for the workload; with ``template`` claimctl makes the claim."""
+    group = kind[0].partition("/")[0]
+    body: Object = {
+        "resourceClaimName": workload.claim,
+        "workloadRef": {"apiGroup": group, "kind": kind[1], "name": workload.name},
+        **spec,
+    }
+    if template:
+        body["resourceClaimTemplateName"] = template
+    return _object(RESERVATION, workload.namespace, workload.claim, spec=body)

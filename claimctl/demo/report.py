@@ -1,0 +1,135 @@
+"""What was shown and measured: one line per step for people, one object for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TextIO
+
+from claimctl.demo.witness import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a step ended with. ``None``: it says nothing about that."""
+
+    pods: int | None = None
+    """Pods that used the claim at the end of the step."""
+    references: int | None = None
+    """Entries of the claim's list at the end of the step."""
+    writes: int | None = None
+    """Revisions of the claim that claimctl wrote during the step."""
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a story, as it went."""
+
+    name: str
+    ok: bool
+    seconds: float
+    figures: Figures
+    message: str
+    version: str
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "version": self.version,
+            "pods": self.figures.pods,
+            "references": self.figures.references,
+            "writes": self.figures.writes,
+            "seconds": round(self.seconds, 2),
+            "message": self.message,
+            **self.figures.more,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    dialect: str
+    versions: tuple[str, ...]
+    steps: list[Step] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """What went wrong inside the embedded cluster itself."""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return all(step.ok for step in self.steps) and not self.violations and not self.errors
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "cli.claimctl.io/v1alpha1",
+            "kind": "DemoReport",
+            "dialect": self.dialect,
+            "version": ",".join(self.versions),
+            "ok": self.ok,
+            "seconds": round(self.seconds, 2),
+            "steps": [step.document() for step in self.steps],
+            "violations": len(self.violations),
+            "errors": self.errors,
+            "violationDetails": [asdict(violation) for violation in self.violations],
+        }
+
+
+class Printer:
+    """Lines for people, as things happen; colours only on a terminal."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._colours = self._out.isatty()
+
+    def head(self, text: str) -> None:
+        self._line(text, "bold")
+
+    def step(self, step: Step) -> None:
+        mark, colour = ("ok  ", "green") if step.ok else ("FAIL", "red")
+        figures = _figures(step)
+        self._line(f"{mark} {step.seconds:5.1f}s  {step.name}: {step.message}{figures}", colour)
+
+    def text(self, text: str) -> None:
+        self._line(text, "")
+
+    def end(self, report: Report) -> None:
+        for violation in report.violations:
+            self._line(f"VIOLATION {violation.rule}: {violation.message}", "red")
+        for error in report.errors:
+            self._line(f"ERROR in the embedded cluster: {error}", "red")
+        good = sum(step.ok for step in report.steps)
+        count = len(report.violations)
+        self._line(
+            f"{good} of {len(report.steps)} steps as they should be, {count} violations in the "
+            f"server's history, {report.seconds:.1f}s",
+            "bold" if report.ok else "red",
+        )
+
+    def _line(self, text: str, style: str) -> None:
+        if not self._colours:
+            print(text, file=self._out, flush=True)
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        Console(file=self._out, soft_wrap=True).print(Text(text, style=style))
+
+
+class Quiet(Printer):
+    """Says nothing: the report is printed at the end."""
+
+    def _line(self, text: str, style: str) -> None:
+        return None
+
+
+def _figures(step: Step) -> str:
+    known = (
+        ("pods", step.figures.pods),
+        ("references", step.figures.references),
+        ("writes by claimctl", step.figures.writes),
+    )
+    shown: Sequence[str] = [f"{title} {value}" for title, value in known if value is not None]
+    return f" [{', '.join(shown)}]" if shown else ""

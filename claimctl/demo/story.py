@@ -1,0 +1,262 @@
+"""The story: what happens to claims in a cluster's life, step by step, with what is expected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from claimctl.demo import objects
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import DEPLOYMENT, JOB, NODE, POD, Workload
+from claimctl.demo.report import Figures, Printer, Report, Step
+from claimctl.demo.stage import Stage, StoryFailed
+from claimctl.demo.user import NotServed, Refused
+from claimctl.demo.world import Key
+from claimctl.downgrade.plans import PlanRefused
+from claimctl.downgrade.records import Phase
+from claimctl.embedded.options import Dialect
+from claimctl.kube.errors import KubeError
+
+TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused)
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """How many pods the parts of the story have, and what a dialect makes of them."""
+
+    dialect: Dialect
+    version: str
+    shared: int
+    downgraded: int
+    wide: int = 300
+
+    @classmethod
+    def of(cls, dialect: Dialect, version: str) -> Plot:
+        if dialect is Dialect.NATIVE:
+            return cls(dialect, version, shared=600, downgraded=200)
+        return cls(dialect, version, shared=40, downgraded=120)
+
+    @property
+    def native(self) -> bool:
+        return self.dialect is Dialect.NATIVE
+
+    def references(self, pods: int) -> int:
+        """How many entries a held claim lists."""
+        return 1 if self.native else pods + 1
+
+
+Told = tuple[Figures, str]
+Play = Callable[[], Awaitable[Told]]
+
+
+@dataclass(slots=True)
+class Story:
+    stage: Stage
+    plot: Plot
+    report: Report
+    printer: Printer
+    acts: Acts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.acts = Acts(self.stage, native=self.plot.native)
+
+    async def play(self) -> None:
+        """All steps in turn; one that fails does not keep the others from being shown."""
+        for name, play in self._steps().items():
+            await self._step(name, play)
+
+    def _steps(self) -> dict[str, Play]:
+        steps: dict[str, Play] = {
+            "shared-claim": self.shared_claim,
+            "rolling-restart": self.rolling_restart,
+            "scale-to-zero": self.scale_to_zero,
+        }
+        if not self.plot.native:
+            steps["finished-pod"] = self.finished_pod
+        steps |= {
+            "unreserved-workload": self.unreserved_workload,
+            "deployment-deleted": self.deployment_deleted,
+            "job-ended": self.job_ended,
+            "node-cordoned": self.node_cordoned,
+            "downgrade": self.downgrade,
+        }
+        last = self.downgrade_refused if self.plot.native else self.more_than_the_limit
+        steps["downgrade-refused" if self.plot.native else "more-than-256"] = last
+        return steps
+
+    async def _step(self, name: str, play: Play) -> None:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        try:
+            figures, message = await play()
+            ok = True
+        except TROUBLE as trouble:
+            figures, message, ok = Figures(), str(trouble), False
+        step = Step(name, ok, loop.time() - start, figures, message, self.plot.version)
+        self.report.steps.append(step)
+        self.printer.step(step)
+
+    # The Deployment whose claim is held
+
+    @property
+    def train(self) -> Workload:
+        return Workload("train", "train", "slice", self.plot.shared)
+
+    async def shared_claim(self) -> Told:
+        """A Deployment shares one claim; beside it an unreserved one has its own."""
+        await self.acts.room("train")
+        await self.stage.user.create(objects.claim("train", "plain"))
+        await self.stage.user.create(objects.deployment(Workload("train", "plain", "plain", 5)))
+        figures = await self.acts.held(self.train, idleTimeoutSeconds=60)
+        device = self.acts.device(self.train)
+        return figures, f"Deployment train of {figures.pods} pods shares {device}"
+
+    async def rolling_restart(self) -> Told:
+        """All pods are replaced, and the device stays."""
+        async with self.acts.same_device(self.train) as counted:
+            before = {pod.metadata.uid for pod in self.acts.pods(self.train)}
+            stamp = {"metadata": {"annotations": {"example.com/restarted": "1"}}}
+            await self.acts.change(self.train, {"template": stamp})
+            await self.stage.until(
+                lambda: before.isdisjoint(pod.metadata.uid for pod in self.acts.pods(self.train)),
+                "all pods are replaced",
+                40.0,
+            )
+            await self.acts.runs(self.train)
+        return counted(), "every pod was replaced, the device stayed"
+
+    async def scale_to_zero(self) -> Told:
+        """Idle for less than the timeout: held all the while."""
+        some = replace(self.train, pods=min(self.train.pods, 40))
+        async with self.acts.same_device(self.train) as counted:
+            await self.acts.change(self.train, {"replicas": 0})
+            await self.stage.until(
+                lambda: not self.acts.pods(self.train), "all pods are gone", 30.0
+            )
+            self.acts.expect_held(self.train)
+            await self.acts.change(self.train, {"replicas": some.pods})
+            await self.acts.runs(some)
+        return counted(), f"to 0 and back to {some.pods} pods within the idle timeout: same device"
+
+    async def finished_pod(self) -> Told:
+        """A finished pod beside running ones, on which KCM's loop would feed."""
+        once = Workload("train", "once", "slice")
+        counted = self.acts.count(self.train)
+        await self.stage.user.create(objects.job(once, at_once=1, run_seconds=0.2))
+        await self.acts.settled_beside_finished(self.train)
+        revisions = await self.acts.revisions_within(self.train, 1.0)
+        if revisions > 5:
+            raise StoryFailed(f"{revisions} writes to the claim in a second with a finished pod")
+        figures = counted()
+        await self.stage.user.delete(JOB, "train", "once")
+        await self.acts.held_again(self.train)
+        message = f"a finished pod beside running ones: {revisions} writes to the claim in 1 s"
+        return replace(figures, more={"claimRevisionsPerSecond": revisions}), message
+
+    async def unreserved_workload(self) -> Told:
+        """A workload without a reservation: its claim comes and goes as if we were not there."""
+        plain = Workload("train", "plain", "plain", 5)
+        await self.acts.change(plain, {"replicas": 0})
+        await self.acts.deallocated(plain)
+        writes = self.stage.witness.writes[_key(plain)]
+        if writes:
+            raise StoryFailed(f"claimctl wrote {writes} times to a claim that is not reserved")
+        by = self.stage.witness.deallocations[_key(plain)]
+        return Figures(0, 0, writes), f"left alone; deallocated by {by}"
+
+    async def deployment_deleted(self) -> Told:
+        """The workload ends, and its device is free."""
+        counted = self.acts.count(self.train)
+        await self.stage.user.delete(DEPLOYMENT, "train", "train")
+        await self.acts.deallocated(self.train)
+        by = self.stage.witness.deallocations[_key(self.train)]
+        return counted(), f"Deployment deleted: claim deallocated by {by}"
+
+    async def job_ended(self) -> Told:
+        """A Job holds its claim from the first pod to its end."""
+        batch = Workload("batch", "batch", "scratch", 4, reserve=True)
+        counted = self.acts.count(batch)
+        await self.acts.room("batch")
+        await self.acts.reserve(batch, JOB)
+        await self.stage.user.create(objects.job(batch, at_once=2, run_seconds=0.5))
+        await self.stage.until(lambda: self.acts.allocation(batch), "the Job's claim is allocated")
+        await self.acts.deallocated(batch)
+        by = self.stage.witness.deallocations[_key(batch)]
+        return counted(), f"Job of {batch.pods} pods ended: claim deallocated by {by}"
+
+    async def node_cordoned(self) -> Told:
+        """Its node may not be used any more: the hold gives way and the workload moves."""
+        move = Workload("move", "move", "local", 3)
+        await self.acts.room("move")
+        await self.acts.held(move, reallocateTimeoutSeconds=1)
+        before = self.acts.pods(move)
+        node = before[0].spec.node_name
+        counted = self.acts.count(move)
+        await self.stage.user.patch(NODE, "", node, {"spec": {"unschedulable": True}})
+        for pod in before:
+            await self.stage.user.delete(POD, "move", pod.metadata.name)
+        await self.stage.until(
+            lambda: (
+                self.acts.all_run(move)
+                and all(pod.spec.node_name != node for pod in self.acts.pods(move))
+            ),
+            "the pods run on another node",
+            30.0,
+        )
+        await self.acts.held_again(move)
+        figures = counted()
+        await self.stage.user.patch(NODE, "", node, {"spec": {"unschedulable": None}})
+        await self.stage.user.delete(DEPLOYMENT, "move", "move")
+        now = self.stage.witness.devices.get(_key(move), ())
+        return figures, f"{node} cordoned: Reallocated, {' -> '.join(now)}"
+
+    # Downgrades
+
+    async def downgrade(self) -> Told:
+        """Workload references become pod references under running pods."""
+        shrink = Workload("shrink", "shrink", "slice", self.plot.downgraded)
+        await self.acts.room("shrink")
+        await self.acts.held(shrink)
+        counted = self.acts.count(shrink)
+        async with self.acts.plan("shrink") as status:
+            if status.phase != Phase.PREPARED:
+                raise StoryFailed(f"phase {status.phase}, not {Phase.PREPARED}")
+            self.acts.expect_exactly_its_pods(shrink)
+            figures = counted()
+        await self.stage.user.delete(DEPLOYMENT, "shrink", "shrink")
+        return figures, f"prepared: exactly its {figures.pods} live pods listed, no workload"
+
+    async def downgrade_refused(self) -> Told:
+        """More pods than a list can have: the claim is left as it is."""
+        wide = Workload("wide", "wide", "slice", self.plot.wide)
+        await self.acts.room("wide")
+        await self.acts.held(wide)
+        before = self.acts.claim(wide)
+        counted = self.acts.count(wide)
+        async with self.acts.plan("wide") as status:
+            if status.phase != Phase.BLOCKED:
+                raise StoryFailed(f"phase {status.phase}, not {Phase.BLOCKED}")
+            if self.acts.claim(wide) != before:
+                raise StoryFailed("the refused claim was changed")
+            figures = counted()
+        await self.stage.user.delete(DEPLOYMENT, "wide", "wide")
+        reasons = ", ".join(one.reason for one in status.claims)
+        return figures, f"downgrade of {wide.pods} pods refused ({reasons}), claim untouched"
+
+    async def more_than_the_limit(self) -> Told:
+        """More pods than a list can have: as many as fit run, and the rest is reported."""
+        wide = Workload("wide", "wide", "slice", self.plot.wide)
+        await self.acts.room("wide")
+        counted = self.acts.count(wide)
+        await self.acts.create(wide)
+        running = await self.acts.full(wide)
+        figures = counted()
+        await self.stage.user.delete(DEPLOYMENT, "wide", "wide")
+        excess = wide.pods - running
+        message = f"{running} of {wide.pods} pods run, {excess} stay pending, reported HoldYielded"
+        return replace(figures, more={"pending": excess}), message
+
+
+def _key(workload: Workload) -> Key:
+    return workload.namespace, workload.claim

@@ -1,0 +1,139 @@
+"""A user at the API server's door: plain documents in, plain documents or a refusal out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from claimctl.wire.base import encode
+from claimctl.wire.seams import Query, Transport
+
+Object = dict[str, Any]
+Version = tuple[str, str]
+"""apiVersion and kind."""
+
+
+class Refused(Exception):
+    """The server said no; ``status`` is what it said (metav1.Status)."""
+
+    def __init__(self, code: int, status: Mapping[str, Any]) -> None:
+        self.code = code
+        self.status = status
+        super().__init__(str(status.get("message") or f"status {code}"))
+
+    @property
+    def causes(self) -> list[str]:
+        """One line per field, or the whole message where the server names none."""
+        causes = (self.status.get("details") or {}).get("causes") or ()
+        lines = [f"{one.get('field')}: {one.get('message')}" for one in causes if one.get("field")]
+        return list(dict.fromkeys(lines)) or [str(self)]
+
+
+class NotServed(Exception):
+    """The server does not know a kind."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        self.api_version = api_version
+        self.kind = kind
+        super().__init__(f"{api_version} {kind} is not served by this cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where a kind is served."""
+
+    path: str
+    plural: str
+    namespaced: bool
+
+    def at(self, namespace: str, name: str = "") -> str:
+        parts = [self.path]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        return "/".join([*parts, self.plural, *([name] if name else [])])
+
+
+@dataclass(slots=True)
+class User:
+    """``kubectl`` in a few lines; what a group serves is asked once."""
+
+    transport: Transport
+    name: str = "demo"
+    _served: dict[str, dict[str, Served]] = field(default_factory=dict)
+
+    async def create(self, body: Object, *, dry_run: bool = False) -> Object:
+        """Create an object from a manifest; its namespace is that of its metadata.
+
+        Raises:
+            Refused: by validation, admission or because it is there already.
+            NotServed: the server has no such kind.
+        """
+        served = await self.served(body["apiVersion"], body["kind"])
+        query = (("dryRun", "All"),) if dry_run else ()
+        namespace = body["metadata"].get("namespace") or "default"
+        return await self._send("POST", served.at(namespace), body, query)
+
+    async def get(self, kind: Version, namespace: str, name: str) -> Object:
+        return await self._send("GET", (await self.served(*kind)).at(namespace, name))
+
+    async def patch(self, kind: Version, namespace: str, name: str, patch: Object) -> Object:
+        """A merge patch, whatever the version."""
+        served = await self.served(*kind)
+        return await self._send("PATCH", served.at(namespace, name), patch)
+
+    async def delete(self, kind: Version, namespace: str, name: str) -> None:
+        """Delete in the background; what is gone already is as good."""
+        served = await self.served(*kind)
+        try:
+            await self._send(
+                "DELETE", served.at(namespace, name), {"propagationPolicy": "Background"}
+            )
+        except Refused as refused:
+            if refused.code != 404:
+                raise
+
+    async def served(self, api_version: str, kind: str) -> Served:
+        """Where the kind is served; raises NotServed."""
+        if kind not in self._served.get(api_version, {}):
+            self._served[api_version] = await self._discover(api_version)
+        try:
+            return self._served[api_version][kind]
+        except KeyError:
+            raise NotServed(api_version, kind) from None
+
+    async def _discover(self, api_version: str) -> dict[str, Served]:
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            listing = await self._send("GET", path)
+        except Refused:
+            return {}
+        return {
+            each["kind"]: Served(path, each["name"], each["namespaced"])
+            for each in listing.get("resources") or ()
+            if "/" not in each["name"]
+        }
+
+    async def _send(
+        self, method: str, path: str, body: Object | None = None, query: Query = ()
+    ) -> Object:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"content-type": kind, "accept": "application/json", "user-agent": self.name}
+        data = encode(body) if body is not None else None
+        response = await self.transport.send(method, path, query, headers, data)
+        try:
+            answer = _parsed(b"".join([part async for part in response.body]))
+        finally:
+            await response.close()
+        if response.status >= 400:
+            raise Refused(response.status, answer)
+        return answer
+
+
+def _parsed(data: bytes) -> Object:
+    try:
+        parsed = json.loads(data)
+    except ValueError:
+        return {"message": data.decode("utf-8", "replace").strip()}
+    return parsed if isinstance(parsed, dict) else {"message": str(parsed)}
