@@ -26,14 +26,14 @@ help: ## list these targets
 
 venv: $(STAMP) ## make .venv with the locked dependencies and the project in it
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements-dev.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "claimctl needs Python 3.11 or newer: install it, or name it: make PYTHON=/path/to/python" >&2; \
 		exit 1; fi
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "claimctl needs Python 3.11 or newer")'
 	@if [ "$$($(BIN)/python $(VERSION_OF) 2>/dev/null)" != "$$($(PYTHON) $(VERSION_OF))" ]; then \
 		$(PYTHON) -m venv --clear $(VENV); fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -64,6 +64,7 @@ bench: $(STAMP) ## measure memory and time
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)
 
-lock: $(STAMP) ## pin the newest allowed dependencies in requirements.lock (needs uv)
-	uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --all-extras \
-		--no-header --output-file requirements.lock pyproject.toml
+COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
+lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)
+	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml
+	$(COMPILE) --upgrade --constraint requirements.lock --all-extras --output-file requirements-dev.lock pyproject.toml

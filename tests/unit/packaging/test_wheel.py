@@ -1,0 +1,90 @@
+"""The wheel as users get it."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from claimctl import __version__
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    [built] = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_every_module_is_in_it_and_no_test(contents: dict[str, bytes]) -> None:
+    modules = {name for name in contents if name.endswith(".py")}
+    assert modules == {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "claimctl").rglob("*.py")
+    }
+    assert "claimctl/py.typed" in contents
+
+
+@pytest.mark.parametrize("directory", ["crds", "rbac", "deploy"])
+def test_the_manifests_are_in_it(contents: dict[str, bytes], directory: str) -> None:
+    prefix = f"claimctl/_manifests/{directory}/"
+    packed = {
+        name.removeprefix(prefix): data
+        for name, data in contents.items()
+        if name.startswith(prefix)
+    }
+    assert packed == {path.name: path.read_bytes() for path in (ROOT / directory).iterdir()}
+
+
+def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) -> None:
+    parser = configparser.ConfigParser()
+    parser.read_string(contents[f"claimctl-{__version__}.dist-info/entry_points.txt"].decode())
+    assert dict(parser["console_scripts"]) == {
+        "claimctl": "claimctl.cli.main:main",
+        "kubectl-claim": "claimctl.cli.main:main",
+    }
+
+
+def test_metadata_has_licence_and_python_version(contents: dict[str, bytes]) -> None:
+    metadata = Parser().parsestr(contents[f"claimctl-{__version__}.dist-info/METADATA"].decode())
+    assert (metadata["Version"], metadata["License-Expression"], metadata["Requires-Python"]) == (
+        __version__,
+        "Apache-2.0",
+        ">=3.11",
+    )
+    licence = contents[f"claimctl-{__version__}.dist-info/licenses/LICENSE"]
+    assert licence == (ROOT / "LICENSE").read_bytes()
+    assert b"Apache License" in licence
+
+
+def test_the_command_runs_from_it(wheel: Path) -> None:
+    script = (
+        "import sys, claimctl; from claimctl.cli.main import run; "
+        "print(claimctl.__file__); sys.exit(run(['version']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].startswith(str(wheel))
+    assert done.stdout.splitlines()[1].startswith(f"claimctl {__version__} ")
