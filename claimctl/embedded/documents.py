@@ -16,6 +16,10 @@ from claimctl.embedded.schemas import Schemas
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
+_PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_EMPTY_V2 = b"\x0a\x032.0"
+"""The old document without any definition (field 1, the version of Swagger): kubectl asks for it
+about kinds that the new ones do not have, and then says that it does not know them."""
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -56,6 +60,8 @@ class Documents:
             return _json({"paths": self._paths()})
         if path == "/openapi/v3":
             return _json(self.openapi.index(), TEXT)
+        if path == "/openapi/v2":
+            return Document(200, _PROTOBUF_V2, _EMPTY_V2)
         if path.startswith("/openapi/v3/"):
             encoded = self.openapi.document(path.removeprefix("/openapi/v3/"))
             return Document(404, "", b"") if encoded is None else Document(200, JSON, encoded)

@@ -14,6 +14,7 @@ from claimctl.embedded.managed_fields import ManagedFields
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.schemas import Schemas
 from claimctl.embedded.store import Store
+from claimctl.embedded.tables import Tables
 from claimctl.wire.seams import Clock
 
 
@@ -30,5 +31,9 @@ def handler_of(api: Api) -> Handler:
     api.hooks.schemas = Decoder(schemas)
     api.hooks.managed_fields = ManagedFields(schemas)
     api.hooks.applier = Applier(schemas)
-    Definitions(api, schemas)
-    return Handler(api, documents=Documents(api.kinds, schemas, lambda: api.features))
+    definitions = Definitions(api, schemas)
+    return Handler(
+        api,
+        documents=Documents(api.kinds, schemas, lambda: api.features),
+        views=Tables(schemas, definitions.columns, api.clock.now),
+    )

@@ -1,0 +1,282 @@
+"""The columns of built-in kinds, by group and plural."""
+
+from __future__ import annotations
+
+from claimctl.embedded.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    Row,
+    containers,
+    field,
+    human,
+    joined,
+    name_of,
+    number,
+    parse_time,
+    selector,
+    since,
+    wide,
+)
+from claimctl.embedded.columns_pods import CLAIMS, PODS
+
+_TEMPLATE = ("spec", "template", "spec", "containers")
+_SELECTOR = wide("Selector", selector, ".spec.selector")
+
+
+def _of(part: tuple[str, ...], whole: tuple[str, ...]) -> Column:
+    return Column(
+        "Ready",
+        lambda row: f"{row.number(*part)}/{row.number(*whole)}",
+        "Number of the pod with ready state",
+    )
+
+
+_DEPLOYMENTS = [
+    NAME,
+    _of(("status", "readyReplicas"), ("spec", "replicas")),
+    Column("Up-to-date", number("status", "updatedReplicas"), ".status.updatedReplicas"),
+    Column("Available", number("status", "availableReplicas"), ".status.availableReplicas"),
+    AGE,
+    *containers(*_TEMPLATE),
+    _SELECTOR,
+]
+_REPLICA_SETS = [
+    NAME,
+    Column("Desired", number("spec", "replicas"), ".spec.replicas", type="integer"),
+    Column("Current", number("status", "replicas"), ".status.replicas", type="integer"),
+    Column("Ready", number("status", "readyReplicas"), ".status.readyReplicas", type="integer"),
+    AGE,
+    *containers(*_TEMPLATE),
+    _SELECTOR,
+]
+_STATEFUL_SETS = [
+    NAME,
+    _of(("status", "readyReplicas"), ("spec", "replicas")),
+    AGE,
+    *containers(*_TEMPLATE),
+]
+
+
+def _job_status(row: Row) -> str:
+    true = {c["type"] for c in row.get("status", "conditions") or () if c.get("status") == "True"}
+    for condition, shown in (
+        ("Complete", "Complete"),
+        ("Failed", "Failed"),
+        ("Suspended", "Suspended"),
+        ("FailureTarget", "FailureTarget"),
+        ("SuccessCriteriaMet", "SuccessCriteriaMet"),
+    ):
+        if condition in true:
+            return shown
+    return "Terminating" if row.get("metadata", "deletionTimestamp") else "Running"
+
+
+def _completions(row: Row) -> str:
+    wanted = row.get("spec", "completions")
+    if wanted is None:
+        parallelism = row.number("spec", "parallelism")
+        wanted = f"1 of {parallelism}" if parallelism > 1 else 1
+    return f"{row.number('status', 'succeeded')}/{wanted}"
+
+
+def _duration(row: Row) -> str:
+    start, end = row.get("status", "startTime"), row.get("status", "completionTime")
+    if not start:
+        return ""
+    if not end:
+        return since(start, row.now)
+    return human(int((parse_time(end) - parse_time(start)).total_seconds()))
+
+
+_JOBS = [
+    NAME,
+    Column("Status", _job_status, "Status of the job."),
+    Column("Completions", _completions, ".status.succeeded"),
+    Column("Duration", _duration, "Time required to complete the job."),
+    AGE,
+    *containers(*_TEMPLATE),
+    _SELECTOR,
+]
+
+
+def _node_status(row: Row) -> str:
+    conditions = {c["type"]: c["status"] for c in row.get("status", "conditions") or ()}
+    ready = {"True": "Ready", None: "Unknown"}.get(conditions.get("Ready"), "NotReady")
+    return f"{ready},SchedulingDisabled" if row.get("spec", "unschedulable") else ready
+
+
+def _roles(row: Row) -> str:
+    prefix = "node-role.kubernetes.io/"
+    labels = row.get("metadata", "labels") or {}
+    return joined(key.removeprefix(prefix) for key in sorted(labels) if key.startswith(prefix))
+
+
+def _address(kind: str) -> Column:
+    def cell(row: Row) -> str:
+        found = (a["address"] for a in row.get("status", "addresses") or () if a["type"] == kind)
+        return next(found, NONE)
+
+    return wide(kind.replace("IP", "-IP"), cell, ".status.addresses")
+
+
+_NODES = [
+    NAME,
+    Column("Status", _node_status, "The status of the node"),
+    Column("Roles", _roles, "The roles of the node"),
+    AGE,
+    Column(
+        "Version", field("status", "nodeInfo", "kubeletVersion", default=""), ".status.nodeInfo"
+    ),
+    _address("InternalIP"),
+    _address("ExternalIP"),
+    wide("OS-Image", field("status", "nodeInfo", "osImage", default="<unknown>"), ""),
+    wide("Kernel-Version", field("status", "nodeInfo", "kernelVersion", default="<unknown>"), ""),
+    wide(
+        "Container-Runtime",
+        field("status", "nodeInfo", "containerRuntimeVersion", default="<unknown>"),
+        "",
+    ),
+]
+
+
+def _last_seen(row: Row) -> str:
+    series = row.get("series", "lastObservedTime")
+    times = (series, row.get("lastTimestamp"), row.get("eventTime"), row.get("firstTimestamp"))
+    return since(next((time for time in times if time), None), row.now)
+
+
+def _regarding(row: Row) -> str:
+    found = row.get("involvedObject") or row.get("regarding") or {}
+    return f"{found.get('kind', '').lower()}/{found.get('name', '')}"
+
+
+_EVENTS = [
+    Column("Last Seen", _last_seen, ".lastTimestamp"),
+    Column("Type", field("type"), ".type"),
+    Column("Reason", field("reason"), ".reason"),
+    Column("Object", _regarding, ".involvedObject"),
+    wide("Source", field("source", "component", default=""), ".source"),
+    Column(
+        "Message", lambda row: row.text("message", default=row.text("note")).strip(), ".message"
+    ),
+    wide("Count", lambda row: str(max(row.number("count"), 1)), ".count"),
+    Column("Name", name_of, ".metadata.name", priority=1, format="name"),
+]
+
+
+def _entries(*fields: str) -> Column:
+    return Column("Data", lambda row: sum(len(row.get(f) or ()) for f in fields), ".data")
+
+
+def _ports(row: Row) -> str:
+    ports = row.get("spec", "ports") or ()
+    return joined(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in ports)
+
+
+_SERVICES = [
+    NAME,
+    Column("Type", field("spec", "type", default="ClusterIP"), ".spec.type"),
+    Column("Cluster-IP", field("spec", "clusterIP"), ".spec.clusterIP"),
+    Column("External-IP", lambda row: joined(row.get("spec", "externalIPs") or ()), ""),
+    Column("Port(s)", _ports, ".spec.ports"),
+    AGE,
+    _SELECTOR,
+]
+_BUDGETS = [
+    NAME,
+    Column("Min Available", field("spec", "minAvailable", default="N/A"), ".spec.minAvailable"),
+    Column(
+        "Max Unavailable", field("spec", "maxUnavailable", default="N/A"), ".spec.maxUnavailable"
+    ),
+    Column(
+        "Allowed Disruptions",
+        number("status", "disruptionsAllowed"),
+        ".status.disruptionsAllowed",
+        type="integer",
+    ),
+    AGE,
+]
+
+
+def _policy(row: Row) -> str:
+    policy = row.get("spec", "schedulingPolicy") or {}
+    return "Gang" if "gang" in policy else "Basic"
+
+
+def _group_status(row: Row) -> str:
+    for condition in row.get("status", "conditions") or ():
+        if condition["type"] == "PodGroupScheduled":
+            return "Scheduled" if condition["status"] == "True" else str(condition["reason"])
+    return "Pending"
+
+
+_POD_GROUPS = [
+    NAME,
+    Column("Policy", _policy, ".spec.schedulingPolicy"),
+    Column(
+        "Workload",
+        field("spec", "podGroupTemplateRef", "workload", "workloadName"),
+        "Name of the referenced Workload object",
+    ),
+    Column("Status", _group_status, "Status of the PodGroup"),
+    AGE,
+]
+_CREATED = Column(
+    "Created At", field("metadata", "creationTimestamp"), ".metadata.creationTimestamp", type="date"
+)
+_PLAIN = [NAME, AGE]
+DEFAULT = [NAME, _CREATED]
+"""Of kinds without columns of their own."""
+
+
+def _role(row: Row) -> str:
+    return f"{row.text('roleRef', 'kind')}/{row.text('roleRef', 'name')}"
+
+
+_BINDINGS = [NAME, Column("Role", _role, ".roleRef"), AGE]
+
+COLUMNS: dict[tuple[str, str], list[Column]] = {
+    ("", "pods"): PODS,
+    ("", "nodes"): _NODES,
+    ("", "namespaces"): [
+        NAME,
+        Column("Status", field("status", "phase"), "The status of the namespace"),
+        AGE,
+    ],
+    ("", "events"): _EVENTS,
+    ("events.k8s.io", "events"): _EVENTS,
+    ("", "configmaps"): [NAME, _entries("data", "binaryData"), AGE],
+    ("", "secrets"): [NAME, Column("Type", field("type"), ".type"), _entries("data"), AGE],
+    ("", "serviceaccounts"): [
+        NAME,
+        Column("Secrets", lambda row: str(len(row.get("secrets") or ())), ".secrets"),
+        AGE,
+    ],
+    ("", "services"): _SERVICES,
+    ("apps", "deployments"): _DEPLOYMENTS,
+    ("apps", "replicasets"): _REPLICA_SETS,
+    ("apps", "statefulsets"): _STATEFUL_SETS,
+    ("batch", "jobs"): _JOBS,
+    ("policy", "poddisruptionbudgets"): _BUDGETS,
+    ("coordination.k8s.io", "leases"): [
+        NAME,
+        Column("Holder", field("spec", "holderIdentity", default=""), ".spec.holderIdentity"),
+        AGE,
+    ],
+    ("resource.k8s.io", "resourceclaims"): CLAIMS,
+    ("resource.k8s.io", "resourceclaimtemplates"): _PLAIN,
+    ("resource.k8s.io", "deviceclasses"): _PLAIN,
+    ("resource.k8s.io", "resourceslices"): [
+        NAME,
+        Column("Node", field("spec", "nodeName"), ".spec.nodeName"),
+        Column("Driver", field("spec", "driver"), ".spec.driver"),
+        Column("Pool", field("spec", "pool", "name"), ".spec.pool.name"),
+        AGE,
+    ],
+    ("scheduling.k8s.io", "podgroups"): _POD_GROUPS,
+    ("scheduling.k8s.io", "workloads"): _PLAIN,
+    ("rbac.authorization.k8s.io", "rolebindings"): _BINDINGS,
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): _BINDINGS,
+}
