@@ -113,17 +113,18 @@ class Caches:
         if self.reservations_of(key):
             return True
         claim = self.claims.get(key.name, key.namespace)
-        return claim is not None and not all(map(is_pod, claim.status.reserved_for))
+        return claim is not None and _has_holder(claim)
 
     def concerned_claims(self) -> Iterator[ClaimKey]:
         """Every claim that has to be looked at when a controller begins to lead."""
         keys = {reserved_key(reservation) for reservation in self.reservations.items()}
-        keys |= {
-            ClaimKey.of(claim.metadata)
-            for claim in self.claims.items()
-            if not all(map(is_pod, claim.status.reserved_for))
-        }
+        keys |= {ClaimKey.of(claim.metadata) for claim in self.claims.items() if _has_holder(claim)}
         yield from sorted(keys)
+
+
+def _has_holder(claim: ResourceClaim) -> bool:
+    """Whether a workload is named in the claim, or was when it was created (KEP-5194)."""
+    return claim.spec.reserved_for is not None or not all(map(is_pod, claim.status.reserved_for))
 
 
 def workload_resource(api_group: str, kind: str) -> Resource[Workload]:

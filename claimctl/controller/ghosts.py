@@ -7,11 +7,15 @@ replica leads, and the reservation's status carries them over a restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from cachetools import LRUCache
+
 from claimctl.controller.keys import ClaimKey
-from claimctl.reservation.consumers import claim_names, vanishes_as_ghost
+from claimctl.reservation.consumers import claim_names, is_done, vanishes_as_ghost
+from claimctl.reservation.references import is_pod
+from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
@@ -19,6 +23,10 @@ from claimctl.wire.seams import Clock
 
 RETENTION_SECONDS = 24 * 3600.0
 """No ghost is remembered longer, whatever the grace of a reservation that is still to come."""
+
+
+REMEMBERED_UIDS = 50_000
+"""How many pods that were seen to be done before they went are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +49,42 @@ class GhostLedger:
         self._boot_id = boot_id
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
+        self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
 
-    def observe(self, old: Pod | None, new: Pod | None) -> None:
-        """Take note of one change in the pod cache; ``old`` is the last state that was seen."""
+    def observe(self, old: Pod | None, new: Pod | None, *, relist: bool = False) -> None:
+        """Take note of one change in the pod cache; ``old`` is the last state that was seen.
+
+        A pod that only a relist shows to be gone may have been bound since that state.
+        """
+        if new is not None:
+            self._came(new)
         if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
             return
-        if vanishes_as_ghost(old):
+        if vanishes_as_ghost(old) or (relist and not is_done(old)):
             ghost = self._ghost(old)
             for name in sorted(claim_names(old)):
                 self._add(ClaimKey(old.metadata.namespace, name), ghost)
+        else:
+            self._done[old.metadata.uid] = None
+
+    def observe_list(
+        self, key: ClaimKey, references: Iterable[Reference], present: Container[str]
+    ) -> None:
+        """Take note of listed pods that nobody here ever saw: how they ended is unknown.
+
+        Mostly the pod cache is late, and ``observe`` takes them out again.
+        """
+        for reference in references:
+            uid = reference.uid
+            if is_pod(reference) and uid not in present and uid not in self._done:
+                unseen = ForceDeletedPod(uid=uid, name=reference.name, since=self._clock.now())
+                self._add(key, unseen)
+
+    def _came(self, pod: Pod) -> None:
+        for name in claim_names(pod):
+            key = ClaimKey(pod.metadata.namespace, name)
+            if self._by_claim.get(key, {}).pop(pod.metadata.uid, None) is not None:
+                del self._known_since[key][pod.metadata.uid]
 
     def of(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
         """The claim's ghosts: those seen by this process and those its reservations recorded."""

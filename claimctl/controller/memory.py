@@ -52,6 +52,13 @@ class Memories:
             sight.version, sight.version_since = claim.metadata.resource_version, now
         _note(sight, claim, now)
 
+    def lost_track(self) -> None:
+        """The pods had to be listed anew: some may have come and vanished in the gap."""
+        now = self._clock.monotonic()
+        for sight in self._sights.values():
+            if sight.allocated_since is not None or sight.blind_since is not None:
+                sight.blind_since = now
+
     def forget(self, key: ClaimKey) -> None:
         self._sights.pop(key, None)
         self._status_written.pop(key, None)

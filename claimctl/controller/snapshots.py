@@ -60,8 +60,9 @@ class Snapshots:
         reservations = caches.reservations_of(key)
         pods = caches.pods_of(key)
         recorded = [ghost for one in reservations for ghost in one.status.force_deleted_pods]
-        ghosts = know.ghosts.of(key, recorded)
         references = claim.status.reserved_for if claim else ()
+        know.ghosts.observe_list(key, references, {pod.metadata.uid for pod in pods})
+        ghosts = know.ghosts.of(key, recorded)
         return Snapshot(
             now=know.clock.now(),
             namespace=key.namespace,

@@ -61,6 +61,7 @@ class Triggers:
         caches.pods.subscribe(self._pod)
         caches.reservations.subscribe(self._reservation)
         caches.replica_sets.subscribe(self._replica_set)
+        caches.pods.on_relist(self._witnesses.memories.lost_track)
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         for kind, informer in caches.workloads.items():
@@ -97,7 +98,7 @@ class Triggers:
         self._enqueue((key,))
 
     def _pod(self, change: Change[Pod]) -> None:
-        self._witnesses.ghosts.observe(change.old, change.new)
+        self._witnesses.ghosts.observe(change.old, change.new, relist=change.relist)
         if _same_to_claims(change.old, change.new):
             return
         names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}

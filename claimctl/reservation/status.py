@@ -15,6 +15,7 @@ from claimctl.reservation.workloads import Life
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import (
     ClaimReservationStatus,
+    ForceDeletedPod,
     ReferenceCounts,
     ReleaseProgress,
 )
@@ -39,9 +40,22 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         allocation_time=_allocation_time(snapshot, old if same else None, now),
         last_consumer_time=now if old.consumers and unused else old.last_consumer_time,
         idle_since=(old.idle_since or now) if idle and unused else None,
-        force_deleted_pods=present_ghosts(snapshot),
+        force_deleted_pods=_told_ghosts(snapshot),
         release=_progress(snapshot, old.release, outlook, now),
         conditions=conditions(snapshot, stand, outlook, listed=listed),
+    )
+
+
+UNSEEN_POD_SECONDS = 5.0
+"""Until then a listed pod that nobody saw is taken for one that the pod cache has yet to show."""
+
+
+def _told_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
+    ages = snapshot.memory.ghost_age
+    return tuple(
+        ghost
+        for ghost in present_ghosts(snapshot)
+        if ghost.node_name or ages.get(ghost.uid, 0.0) >= UNSEEN_POD_SECONDS
     )
 
 

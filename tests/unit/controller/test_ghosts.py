@@ -8,7 +8,16 @@ from claimctl.controller.ghosts import GhostLedger, Ghosts
 from claimctl.controller.keys import ClaimKey
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
-from tests.support.builders import CLAIM, NAMESPACE, after, finished, pending, running
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    after,
+    deployment_ref,
+    finished,
+    pending,
+    pod_ref,
+    running,
+)
 from tests.unit.controller.clock import HandClock
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
@@ -75,4 +84,21 @@ def test_a_claim_that_is_gone_is_forgotten() -> None:
     ghosts = ledger(HandClock())
     ghosts.observe(running("a"), None)
     ghosts.forget(KEY)
+    assert ghosts.of(KEY) == Ghosts()
+
+
+def test_a_pod_that_only_a_relist_shows_to_be_gone_may_have_been_bound_meanwhile() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(pending("a"), None, relist=True)
+    ghosts.observe(finished("b"), None, relist=True)
+    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-a"]
+
+
+def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(finished("done"), None)
+    listed = [pod_ref("unseen"), pod_ref("done"), pod_ref("there"), deployment_ref()]
+    ghosts.observe_list(KEY, listed, {"uid-there"})
+    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-unseen"]
+    ghosts.observe(None, running("unseen"))
     assert ghosts.of(KEY) == Ghosts()
