@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,13 +54,18 @@ def respond(answer: Answer, media: str = JSON) -> Response:
     return whole(answer.status, JSON, encode(answer.body), headers)
 
 
+_MISREAD = re.compile(
+    r"|~|null|true|false|yes|no|on|off|y|n|[-+]?(\d[\d_]*)?\.?\d*(e[-+]?\d+)?|\d+-\d+-\d+.*",
+    re.IGNORECASE,
+)
+
+
 class _Dumper(yaml.SafeDumper):
     """Strings that would read as something else are in double quotes, as Go writes them."""
 
 
 def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    plain = dumper.resolve(yaml.ScalarNode, value, (True, False))
-    style = None if plain == "tag:yaml.org,2002:str" else '"'
+    style = '"' if _MISREAD.fullmatch(value) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

@@ -68,6 +68,7 @@ def delete(removal: Removal) -> Removed:
         StatusError: 404, 409 (preconditions), 422.
     """
     check_options(removal.options)
+    removal.strategy.admit_delete(removal.target.name)
     obj = stored(removal.api, removal.target)
     _check_preconditions(removal, obj)
     before = decode(encode(obj))
@@ -137,7 +138,7 @@ def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
         moment = removal.api.clock.now() + timedelta(seconds=grace)
         meta["deletionTimestamp"] = metadata.timestamp(moment)
         removal.strategy.mark_deleting(obj, grace)
-        if meta.get("generation"):
+        if meta.get("generation") and removal.strategy.deletion_raises_generation:
             meta["generation"] += 1
     elif grace < meta.get("deletionGracePeriodSeconds", 0):
         _shorten(removal, meta, grace)

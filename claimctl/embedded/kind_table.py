@@ -393,9 +393,8 @@ def _pod_groups(version: str) -> tuple[Kind, ...]:
             "podgroup",
             "PodGroup",
             subresources=_STATUS,
-            generation=True,
         ),
-        Kind(group, (version,), "workloads", "workload", "Workload", generation=True),
+        Kind(group, (version,), "workloads", "workload", "Workload"),
     )
 
 

@@ -51,6 +51,11 @@ def label(value: str) -> list[str]:
     return _checked(value, 63, _LABEL_RE, LABEL_TEXT)
 
 
+def namespace_name(value: str) -> list[str]:
+    """A label; dots have a complaint of their own."""
+    return ["must not contain dots"] if "." in value else label(value)
+
+
 def label_1035(value: str) -> list[str]:
     return _checked(value, 63, _LABEL_1035_RE, LABEL_1035_TEXT)
 
@@ -90,7 +95,3 @@ def qualified_name(value: str) -> list[str]:
     if not _NAME_PART_RE.match(name):
         wrong.append(f"name part {NAME_PART_TEXT}")
     return wrong
-
-
-def is_label(value: str) -> bool:
-    return not label(value)

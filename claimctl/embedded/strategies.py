@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 from claimctl.embedded.strategy import Strategies, Strategy
+from claimctl.embedded.validation import workloads
 from claimctl.embedded.validation.claims import ClaimStrategy, TemplateStrategy
+from claimctl.embedded.validation.coordination import LeaseStrategy
+from claimctl.embedded.validation.core import (
+    NodeStrategy,
+    PriorityClassStrategy,
+    SecretStrategy,
+    SegmentNameStrategy,
+    ServiceStrategy,
+)
+from claimctl.embedded.validation.events import NEW_GROUP, EventStrategy
+from claimctl.embedded.validation.groups import PodGroupStrategy, WorkloadStrategy
 from claimctl.embedded.validation.jobs import CronJobStrategy, JobStrategy
 from claimctl.embedded.validation.namespaces import NamespaceStrategy
 from claimctl.embedded.validation.pods import PodStrategy
-from claimctl.embedded.validation.workloads import (
-    DAEMONSETS,
-    DEPLOYMENTS,
-    REPLICASETS,
-    STATEFULSETS,
-)
+from claimctl.embedded.validation.policy import BudgetStrategy
 
+_RBAC = "rbac.authorization.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
 _BUILTIN: dict[tuple[str, str], Strategy] = {
+    ("", "events"): EventStrategy(),
     ("", "namespaces"): NamespaceStrategy(),
+    ("", "nodes"): NodeStrategy(),
     ("", "pods"): PodStrategy(),
-    ("apps", "daemonsets"): DAEMONSETS,
-    ("apps", "deployments"): DEPLOYMENTS,
-    ("apps", "replicasets"): REPLICASETS,
-    ("apps", "statefulsets"): STATEFULSETS,
+    ("", "secrets"): SecretStrategy(),
+    ("", "services"): ServiceStrategy(),
+    ("apps", "daemonsets"): workloads.DAEMONSETS,
+    ("apps", "deployments"): workloads.DEPLOYMENTS,
+    ("apps", "replicasets"): workloads.REPLICASETS,
+    ("apps", "statefulsets"): workloads.STATEFULSETS,
     ("batch", "cronjobs"): CronJobStrategy(),
     ("batch", "jobs"): JobStrategy(),
+    ("coordination.k8s.io", "leases"): LeaseStrategy(),
+    ("policy", "poddisruptionbudgets"): BudgetStrategy(),
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
+    (NEW_GROUP, "events"): EventStrategy(),
+    (_RBAC, "clusterrolebindings"): SegmentNameStrategy(),
+    (_RBAC, "clusterroles"): SegmentNameStrategy(),
+    (_RBAC, "rolebindings"): SegmentNameStrategy(),
+    (_RBAC, "roles"): SegmentNameStrategy(),
+    (_SCHEDULING, "podgroups"): PodGroupStrategy(),
+    (_SCHEDULING, "priorityclasses"): PriorityClassStrategy(),
+    (_SCHEDULING, "workloads"): WorkloadStrategy(),
 }
 
 

@@ -47,6 +47,7 @@ class Strategy:
     name_check: Callable[[str], list[str]] = staticmethod(subdomain)
     status_keeps_metadata: bool = True
     initial_status: Mapping[str, Any] | None = None
+    deletion_raises_generation: bool = True
     marks_before_removal: bool = False
 
     def default(self, obj: Object, features: Features) -> None:
@@ -97,6 +98,9 @@ class Strategy:
 
     def admit(self, obj: Object, context: Context) -> None:
         """Refuse a create by policy, before validation (raises StatusError)."""
+
+    def admit_delete(self, name: str) -> None:
+        """Refuse a delete by policy (raises StatusError)."""
 
     def created(self, obj: Object, context: Context) -> None:
         """Something that has to happen after the object was stored."""

@@ -163,10 +163,11 @@ def _insert(write: Write, obj: Object) -> Object:
     meta["uid"] = metadata.new_uid(api.rng)
     meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
     write.strategy.default(obj, api.features)
+    # Who created an object owns what it sent and the defaults, not what the server adds below.
+    _record(write, None, obj)
     write.strategy.prepare_create(obj, write.context)
     api.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
     write.strategy.admit(obj, write.context)
-    _record(write, None, obj)
     _refuse(
         write,
         meta.get("name", ""),
@@ -328,7 +329,9 @@ def _check_version(write: Write, old: Object, new: Object) -> None:
     if not version or version == "0":
         if write.target.kind.unconditional_update or write.verb != "update":
             return
-        raise errors.invalid(write.target.typed_subject, [metadata.version_required()])
+        target = write.target
+        subject = target.subject if target.kind.custom else target.typed_subject
+        raise errors.invalid(subject, [metadata.version_required()])
     if version != old["metadata"]["resourceVersion"]:
         raise errors.conflict(write.target.subject, errors.MODIFIED_MEANWHILE)
 
@@ -375,10 +378,24 @@ def patch(write: Write, change: Callable[[Object], Object]) -> Object:
     new = change(outward)
     if not isinstance(new.get("metadata"), dict):
         new["metadata"] = {}
-    obj = inward(write, new)
+    shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
+    try:
+        obj = inward(write, new)
+    except errors.StatusError as error:
+        raise _unreadable(error, shown) from None
     _check_name(write.target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
     return modify(write, old, obj)
+
+
+def _unreadable(error: errors.StatusError, shown: str) -> errors.StatusError:
+    """A patched object that cannot be decoded is 422 and quoted whole."""
+    _, cannot, why = error.message.partition(" cannot be handled as a ")
+    if not cannot or "strict decoding error" in why:
+        return error
+    reason = why.partition(": ")[2]
+    field = errors.invalid_value("patch", shown, reason)
+    return errors.invalid(errors.Subject("", ""), [field])
 
 
 def apply(write: Write, body: Object) -> Object:

@@ -19,7 +19,7 @@ DIRECTORY = Path(__file__).parent / "api"
 POLL_SECONDS = 0.25
 POLL_LIMIT = 400
 _WITH_MANAGED_FIELDS = ("06-server-side-apply",)
-_ADMINISTRATOR = {"user-agent": "recorder/1.0"}
+_ADMINISTRATOR = {"user-agent": "client/1.0"}
 _COMPARED_HEADERS = ("content-type", "warning", "retry-after", "allow", "location")
 
 

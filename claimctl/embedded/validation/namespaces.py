@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.embedded import names
+from claimctl.embedded import errors, names
+from claimctl.embedded.errors import Subject
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
 
 Object = dict[str, Any]
+_IMMORTAL = ("default", "kube-system", "kube-public")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class NamespaceStrategy(Strategy):
     """A namespace goes when spec.finalizers is empty, which PUT /finalize alone may change."""
 
-    name_check = staticmethod(names.label)
+    name_check = staticmethod(names.namespace_name)
 
     def default(self, obj: Object, features: Features) -> None:
         metadata = obj["metadata"]
@@ -37,6 +39,11 @@ class NamespaceStrategy(Strategy):
             new["spec"] = old["spec"]
         elif not new.get("spec", {}).get("finalizers"):
             new["spec"] = {}
+
+    def admit_delete(self, name: str) -> None:
+        if name in _IMMORTAL:
+            why = "this namespace may not be deleted"
+            raise errors.forbidden(Subject("", "namespaces", name), why)
 
     def pending(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or obj["spec"].get("finalizers"))

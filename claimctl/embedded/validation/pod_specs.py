@@ -29,10 +29,20 @@ def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
             found += _container(container, below, seen)
             found += _container_claims(container, known, f"{below}.resources.claims")
             found += _mounts(container, volumes, f"{below}.volumeMounts")
+    found += _group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName")
     if spec.get("restartPolicy") not in _POLICIES:
         where = f"{path}.restartPolicy"
         found.append(errors.not_supported(where, spec.get("restartPolicy"), _POLICIES))
     return found
+
+
+def _group(group: Object | None, path: str) -> list[FieldError]:
+    if group is None:
+        return []
+    name = group.get("podGroupName")
+    if name is None:
+        return [errors.invalid_text(path, "null", "must specify one of: `podGroupName`")]
+    return [errors.invalid_value(path, name, text) for text in names.subdomain(name)]
 
 
 def _claims(claims: list[Object], base: str) -> list[FieldError]:

@@ -46,6 +46,8 @@ class PodStrategy(Strategy):
     def prepare_create(self, obj: Object, context: Context) -> None:
         obj["metadata"]["generation"] = 1
         spec = obj["spec"]
+        if not context.features.api_pod_groups:
+            spec.pop("schedulingGroup", None)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
             moment = timestamp(context.api.clock.now())
