@@ -86,6 +86,16 @@ class WorkloadStrategy(Strategy):
 
 
 @dataclass(frozen=True)
+class DeploymentStrategy(WorkloadStrategy):
+    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        """Annotations pass through /status: that is how the controller sets the revision."""
+        annotations = new["metadata"].get("annotations")
+        super().prepare_update(new, old, context)
+        if context.subresource == "status" and annotations is not None:
+            new["metadata"]["annotations"] = annotations
+
+
+@dataclass(frozen=True)
 class StatefulSetStrategy(WorkloadStrategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status" or new["spec"] == old["spec"]:
@@ -124,7 +134,7 @@ def validate_template(spec: Object) -> list[FieldError]:
     return found
 
 
-DEPLOYMENTS = WorkloadStrategy(
+DEPLOYMENTS = DeploymentStrategy(
     defaults.default_deployment,
     sometimes=(
         "replicas",
