@@ -223,9 +223,11 @@ class Scheduler(Component[Task]):
                     return name(node), allocations
                 reason = "cannot allocate all claims"
             reasons.append(reason)
+        topics = (NODES, DEVICES, *(claim_topic(*key_of(each.seen)) for each in claims))
+        # Parked before PostFilter, so that what PostFilter gives up is news to the pod itself.
+        self._parking.park(key_of(pod), topics)
         after = self._post_filter(pod, claims, list(unusable.values()))
-        topics = [claim_topic(*key_of(each.seen)) for each in claims]
-        raise Unschedulable(self._no_node(summary(reasons), after), NODES, DEVICES, *topics)
+        raise Unschedulable(self._no_node(summary(reasons), after), *topics)
 
     def _nodes(self) -> list[Object]:
         """Emptier nodes first; of equals the older one."""
