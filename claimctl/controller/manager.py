@@ -34,12 +34,16 @@ from claimctl.controller.worker import Controller
 from claimctl.controller.workloads import WorkloadReconciler
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
-from claimctl.kube.leases import LeaderElection, LeaseSettings
+from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.telemetry.face import Metric, Silent, Telemetry
 from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
+
+
+COMPONENT = "claimctl.io/controller"
+"""The reportingController of events."""
 
 
 class NotSynced(Exception):
@@ -145,7 +149,7 @@ class Manager:
                 detection.dialect, kcm_cleans_mixed_lists=detection.kcm_cleans_mixed_lists
             ),
         )
-        events = EventRecorder(client, clock, "claimctl", self.settings.identity)
+        events = EventRecorder(client, clock, COMPONENT, self.settings.identity)
         claims, workloads, plans = self._controllers(knowledge, events)
         batch = self.settings.batch_seconds
         queues = Queues(
@@ -192,12 +196,15 @@ class Manager:
 
     async def _elect(self) -> None:
         if not self.settings.leader_elect:
+            self._telemetry.gauge(Metric.LEADER, 1)
             await self._lead()
             return
-        lease = LeaseSettings(
-            namespace=self.settings.lease_namespace, name=self.settings.lease_name
+        lease = LeaderElectionSettings(
+            name=self.settings.lease_name, namespace=self.settings.lease_namespace
         )
-        election = LeaderElection(self._client, self._clock, lease, self.settings.identity)
+        election = LeaderElection(
+            self._client, self._clock, lease, self.settings.identity, rng=self._rng
+        )
         await election.run(self._lead)
 
     async def _lead(self) -> None:
@@ -205,8 +212,6 @@ class Manager:
         assert self._parts is not None
         parts, crew = self._parts, Crew()
         self._crew, self.leading = crew, True
-        self._telemetry.gauge(Metric.LEADER, 1)
-        log.info("leads", identity=self.settings.identity)
         for number in range(self.settings.workers):
             crew.hire(f"claim worker {number}", parts.claims.work)
         crew.hire("workload worker", parts.workloads.work)
@@ -218,7 +223,6 @@ class Manager:
         finally:
             parts.triggers.rest()
             self.leading = False
-            self._telemetry.gauge(Metric.LEADER, 0)
             await crew.dismiss()
 
     async def _stop(self, tasks: Tasks, watchers: tuple[asyncio.Task[Any], ...]) -> None:
@@ -234,16 +238,10 @@ class Manager:
             await self._crew.drain(seconds)
         await tasks.stop("election", deadline=seconds)
         if self._parts is not None:
-            await self._tell_the_rest(self._parts.events)
+            await tasks.stop("events", deadline=seconds)
+            await self._parts.events.drain()
         await tasks.stop(deadline=seconds)
         log.info("stopped")
-
-    async def _tell_the_rest(self, events: EventRecorder) -> None:
-        try:
-            async with asyncio.timeout(self.settings.drain_seconds):
-                await events.drain()
-        except TimeoutError:
-            log.warning("events are lost: the API server does not take them")
 
 
 async def _first(*watchers: asyncio.Task[Any], after: asyncio.Task[Any]) -> None:

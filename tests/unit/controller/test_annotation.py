@@ -157,7 +157,7 @@ def test_settings_come_from_annotations_and_follow_them() -> None:
 )
 def test_a_bad_setting_changes_nothing(annotation: str, value: str) -> None:
     found = plan(annotated(deployment("*", "a", "b", **{annotation: value}), made("a")))
-    assert found.create == found.update == found.delete == ()
+    assert (found.create, found.update, found.delete) == ((), (), ())
     assert [problem.reason for problem in found.problems] == [Reason.INVALID_ANNOTATION]
     assert f'{annotation}: "{value}"' in found.problems[0].note
 

@@ -1,0 +1,99 @@
+"""``claimctl controller``: run the reconcilers until SIGTERM."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
+from claimctl.telemetry.logs import Format, Level
+
+
+def command(  # noqa: PLR0913 - typer makes an option of every parameter
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+    identity: Annotated[
+        str, typer.Option("--identity", metavar="NAME", help="Who this process is in the Lease.")
+    ] = "",
+    leader_elect: Annotated[
+        bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only with the Lease.")
+    ] = True,
+    lease_namespace: Annotated[
+        str, typer.Option("--lease-namespace", metavar="NAME", help="Where the Lease is.")
+    ] = "claimctl-system",
+    lease_name: Annotated[
+        str, typer.Option("--lease-name", metavar="NAME", help="The Lease that replicas share.")
+    ] = "claimctl-controller",
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="auto, native or hold: the reservation API spoken.")
+    ] = "auto",
+    settle_seconds: Annotated[
+        float,
+        typer.Option("--settle-seconds", help="Longer than a scheduler's cache can lag behind."),
+    ] = 5.0,
+    dead_reference_seconds: Annotated[
+        float,
+        typer.Option("--dead-reference-seconds", help="How long KCM may take to clean a dead pod."),
+    ] = 10.0,
+    workers: Annotated[
+        int, typer.Option("--workers", help="Claims that are worked on at the same time.")
+    ] = 4,
+    batch_seconds: Annotated[
+        float, typer.Option("--batch-seconds", help="Changes within this are answered together.")
+    ] = 0.2,
+    drain_seconds: Annotated[
+        float, typer.Option("--drain-seconds", help="How long work may take to end at a stop.")
+    ] = 10.0,
+    bind_address: Annotated[
+        str,
+        typer.Option("--bind-address", metavar="HOST:PORT", help="Health and metrics; '' is off."),
+    ] = ":8080",
+    log_format: Annotated[Format, typer.Option("--log-format", help="How to log.")] = Format.AUTO,
+    log_level: Annotated[Level, typer.Option("--log-level", help="What to log.")] = Level.INFO,
+    trace_console: Annotated[
+        bool, typer.Option("--trace-console", help="Print spans on stderr.")
+    ] = False,
+) -> int:
+    """Run the controller: hold claims for workloads and release them when these have ended."""
+    import asyncio
+    import signal
+
+    from claimctl.cli.serving_controller import Launch, serve, who_am_i
+    from claimctl.cli.session import Access
+    from claimctl.controller.dialect import DialectUnknown
+    from claimctl.controller.manager import NotSynced
+    from claimctl.controller.preflight import NotReady
+    from claimctl.controller.settings import BadSettings, Settings
+    from claimctl.kube.leases import LeadershipLost
+    from claimctl.telemetry.logs import configure
+    from claimctl.telemetry.settings import TelemetrySettingError, from_environment
+
+    configure(log_format, log_level)
+    try:
+        settings = Settings.checked(
+            identity=identity or who_am_i(),
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            lease_name=lease_name,
+            dialect=dialect,
+            settle_seconds=settle_seconds,
+            dead_reference_seconds=dead_reference_seconds,
+            workers=workers,
+            batch_seconds=batch_seconds,
+            drain_seconds=drain_seconds,
+        )
+        launch = Launch(
+            access=Access(kubeconfig, context, as_user),
+            settings=settings,
+            telemetry=from_environment(trace_console=trace_console),
+            bind_address=bind_address,
+        )
+        received = asyncio.run(serve(launch))
+    except (BadSettings, TelemetrySettingError) as error:
+        raise UsageError(str(error)) from error
+    except (NotReady, NotSynced, DialectUnknown, LeadershipLost) as error:
+        raise CommandFailed(str(error)) from error
+    return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK

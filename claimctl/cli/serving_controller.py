@@ -1,0 +1,114 @@
+"""A controller process put together: connection, telemetry, health server, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from claimctl.cli.session import Access
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.connection import load_connection
+from claimctl.kube.transport import HttpTransport
+from claimctl.telemetry.health import HealthServer, Probes
+from claimctl.telemetry.otel import OtelTelemetry
+from claimctl.telemetry.settings import Settings as TelemetrySettings
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a controller process is started with; no health server without ``bind_address``."""
+
+    access: Access
+    settings: Settings
+    telemetry: TelemetrySettings
+    bind_address: str = ""
+
+
+def who_am_i() -> str:
+    """An identity no other process has: the host (in a cluster, the pod) and a random part."""
+    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+async def serve(launch: Launch) -> signal.Signals | None:
+    """Run a controller until a signal; returns the signal.
+
+    Raises:
+        ConfigError, BindError: bad input.
+        NotReady, NotSynced, DialectUnknown, LeadershipLost, KubeError: see ``Manager.run``.
+    """
+    connection = load_connection(
+        launch.access.kubeconfig, launch.access.context, launch.access.as_user
+    )
+    async with AsyncExitStack() as stack:
+        telemetry = stack.enter_context(_telemetry(launch.telemetry))
+        transport = await stack.enter_async_context(HttpTransport(connection))
+        manager = Manager(launch.settings, transport, LoopClock(), telemetry)
+        await stack.enter_async_context(_health(launch.bind_address, manager, telemetry))
+        stop = Stop()
+        stop.listen()
+        try:
+            await manager.run(stop.event)
+        finally:
+            stop.ignore()
+    return stop.received
+
+
+class Stop:
+    """SIGTERM and SIGINT ask for an orderly end; a second one of them ends at once."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+        self.received: signal.Signals | None = None
+
+    def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._receive, number)
+
+    def ignore(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    def _receive(self, number: signal.Signals) -> None:
+        log.info("stopping", signal=number.name)
+        self.received = number
+        self.event.set()
+        self.ignore()
+
+
+@contextmanager
+def _telemetry(settings: TelemetrySettings) -> Iterator[OtelTelemetry]:
+    telemetry = OtelTelemetry(settings)
+    try:
+        yield telemetry
+    finally:
+        telemetry.shutdown()
+
+
+@asynccontextmanager
+async def _health(
+    bind_address: str, manager: Manager, telemetry: OtelTelemetry
+) -> AsyncIterator[None]:
+    if not bind_address:
+        yield
+        return
+    probes = Probes(
+        live={"manager": lambda: manager.healthy},
+        ready={"caches": lambda: manager.ready},
+        metrics=telemetry.scrape,
+    )
+    async with HealthServer(probes, bind_address) as server:
+        log.info("serves health and metrics", url=server.url)
+        yield

@@ -1,0 +1,332 @@
+"""The stage of the end-to-end tests: a cluster, controllers on it, and people who use it.
+
+By default the cluster is the embedded one on a virtual clock, reached through the in-memory
+transport, and a witness reads its history afterwards. With ``CLAIMCTL_E2E_KUBECONFIG`` the same
+scenarios run against the cluster of that kubeconfig, in real time; what needs the embedded
+cluster's switches is then skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.demo.witness import Witness
+from claimctl.demo.world import World
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import NotFound
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    EVENTS,
+    PODS,
+    RESOURCECLAIMS,
+    Resource,
+)
+from claimctl.wire.seams import Clock, Transport
+from tests.support.builders import NOW
+from tests.support.virtual import run as run_virtually
+
+KUBECONFIG_VARIABLE = "CLAIMCTL_E2E_KUBECONFIG"
+CRDS = Path(__file__).parents[2] / "crds"
+NAMESPACE = "team"
+CONTROLLER_USER = "system:serviceaccount:claimctl-system:claimctl-controller"
+DEVICE_CLASS = "gpu.example.com"
+
+Body = Mapping[str, Any]
+
+
+@dataclass
+class Stage:
+    """What a scenario has at hand."""
+
+    client: Client
+    """An administrator's."""
+    clock: Clock
+    connect: Callable[[], Transport]
+    """A connection for a controller."""
+    cluster: Cluster | None
+    managers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    stops: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    @property
+    def embedded(self) -> Cluster:
+        if self.cluster is None:
+            pytest.skip("needs the embedded cluster")
+        return self.cluster
+
+    # -- controllers
+
+    def manager(
+        self, identity: str = "one", transport: Transport | None = None, **settings: Any
+    ) -> Manager:
+        """Start a controller; it runs until ``stop`` or the end of the scenario."""
+        wanted = Settings.checked(**{"identity": identity, **settings})
+        manager = Manager(wanted, transport or self.connect(), self.clock, rng=Random(identity))
+        stop = self.stops[identity] = asyncio.Event()
+        task = asyncio.create_task(manager.run(stop), name=f"manager {identity}")
+        self.managers[identity] = task
+        return manager
+
+    async def started(self, identity: str = "one", **settings: Any) -> Manager:
+        """Start a controller and wait until it leads."""
+        manager = self.manager(identity, **settings)
+        await self.until(lambda: _leads(self.managers[identity], manager), "the controller leads")
+        return manager
+
+    async def stop(self, identity: str = "one") -> None:
+        """SIGTERM, and wait for the end; raises what the controller raised."""
+        self.stops.pop(identity).set()
+        await self.managers.pop(identity)
+
+    async def close(self) -> None:
+        for identity in list(self.managers):
+            await self.stop(identity)
+
+    # -- people
+
+    async def create(self, resource: Resource[Any], body: Body) -> Any:
+        return await self.client.create(resource, body, NAMESPACE if resource.namespaced else "")
+
+    async def patch(self, resource: Resource[Any], name: str, patch: Body) -> None:
+        """Change an object as kubectl does, whatever its version."""
+        meta = (await self.client.get(resource, name, NAMESPACE)).metadata
+        await self.client.merge_patch(
+            resource, name, patch, NAMESPACE, resource_version=meta.resource_version
+        )
+
+    async def delete(self, resource: Resource[Any], name: str, **options: Any) -> None:
+        await self.client.delete(resource, name, NAMESPACE, **options)
+
+    async def claim(self, name: str = "slice") -> ResourceClaim:
+        return await self.client.get(RESOURCECLAIMS, name, NAMESPACE)
+
+    async def references(self, name: str = "slice") -> tuple[str, ...]:
+        """Who is listed, as ``resource/name``."""
+        return tuple(map(_short, (await self.claim(name)).status.reserved_for))
+
+    async def allocated(self, name: str = "slice") -> bool:
+        return (await self.claim(name)).status.allocation is not None
+
+    async def reservations(self) -> tuple[ClaimReservation, ...]:
+        return (await self.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
+
+    async def condition(self, type_: str, name: str | None = None) -> tuple[str, str]:
+        """Status and reason of a condition of the only reservation (or of the named one)."""
+        for one in await self.reservations():
+            if name in (None, one.metadata.name):
+                for each in one.status.conditions:
+                    if each.type == type_:
+                        return each.status, each.reason
+        return "", ""
+
+    async def running(self) -> tuple[Pod, ...]:
+        pods = (await self.client.list(PODS, NAMESPACE)).items
+        return tuple(pod for pod in pods if pod.status.phase == "Running" and _stays(pod))
+
+    async def event_reasons(self) -> set[str]:
+        return {event.reason for event in (await self.client.list(EVENTS, NAMESPACE)).items}
+
+    async def gone(self, resource: Resource[Any], name: str) -> bool:
+        try:
+            await self.client.get(resource, name, NAMESPACE)
+        except NotFound:
+            return True
+        return False
+
+    # -- time
+
+    async def until(
+        self, holds: Callable[[], Awaitable[bool]], what: str, within: float = 60.0
+    ) -> None:
+        """Wait for something to become true."""
+        end = self.clock.monotonic() + within
+        while not await _tried(holds):
+            if self.clock.monotonic() > end:
+                raise AssertionError(f"not within {within:g} s: {what}{await self._look()}")
+            await self.clock.sleep(0.05)
+
+    async def until_listed(self, *references: str, claim: str = "slice") -> None:
+        async def holds() -> bool:
+            return sorted(await self.references(claim)) == sorted(references)
+
+        await self.until(holds, f"{claim} is reserved for {references}")
+
+    async def until_condition(
+        self, type_: str, status: str, reason: str, *, name: str | None = None, within: float = 60
+    ) -> None:
+        async def holds() -> bool:
+            return await self.condition(type_, name) == (status, reason)
+
+        await self.until(holds, f"{type_} is {status}, {reason}", within)
+
+    async def until_released(self, claim: str = "slice", within: float = 60.0) -> None:
+        """Deallocated, nobody listed, and the scheduler's finalizer gone."""
+
+        async def holds() -> bool:
+            found = await self.claim(claim)
+            return (
+                found.status.allocation is None
+                and not found.status.reserved_for
+                and "resource.kubernetes.io/delete-protection" not in found.metadata.finalizers
+            )
+
+        await self.until(holds, f"{claim} is released", within)
+
+    async def until_running(self, count: int) -> None:
+        async def holds() -> bool:
+            return len(await self.running()) == count
+
+        await self.until(holds, f"{count} pods run")
+
+    async def until_event(self, reason: str) -> None:
+        async def holds() -> bool:
+            return reason in await self.event_reasons()
+
+        await self.until(holds, f"an event {reason}")
+
+    async def _look(self) -> str:
+        claims = (await self.client.list(RESOURCECLAIMS, NAMESPACE)).items
+        lines = [
+            f"\n  claim {claim.metadata.name}: allocated={claim.status.allocation is not None} "
+            f"{[_short(reference) for reference in claim.status.reserved_for]}"
+            for claim in claims
+        ]
+        for one in await self.reservations():
+            told = {each.type: (each.status, each.reason) for each in one.status.conditions}
+            lines.append(f"\n  reservation {one.metadata.name}: {told}")
+        for name, task in self.managers.items():
+            lines.append(f"\n  manager {name}: {task!r}")
+        return "".join(lines)
+
+
+Scenario = Callable[[Stage], Awaitable[None]]
+
+
+def play(scenario: Scenario, options: ClusterOptions, *, limit: float = 7200.0) -> None:
+    """Run a scenario; on the embedded cluster, let a witness judge its history afterwards.
+
+    Args:
+        limit: virtual seconds after which the run is given up.
+    """
+    kubeconfig = os.environ.get(KUBECONFIG_VARIABLE)
+    if kubeconfig:
+        asyncio.run(_on_real_cluster(scenario, kubeconfig))
+    else:
+        run_virtually(_on_embedded_cluster(scenario, options), limit=limit)
+
+
+async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> None:
+    async with embedded_cluster(options) as cluster:
+        stage = Stage(
+            client=Client(cluster.transport(), cluster.clock, field_manager="kubectl"),
+            clock=cluster.clock,
+            connect=lambda: cluster.transport(CONTROLLER_USER),
+            cluster=cluster,
+        )
+        try:
+            await scenario(stage)
+        finally:
+            await stage.close()
+        judge(cluster)
+
+
+@asynccontextmanager
+async def embedded_cluster(options: ClusterOptions) -> AsyncIterator[Cluster]:
+    """A cluster with claimctl's CRDs and the tests' namespace, on the running loop's clock."""
+    cluster = Cluster(options, LoopClock(NOW))
+    await cluster.start()
+    try:
+        await install(Client(cluster.transport(), cluster.clock))
+        yield cluster
+    finally:
+        await cluster.stop()
+
+
+async def install(client: Client, *, crds: bool = True) -> None:
+    """What an administrator does before a controller is started."""
+    for path in sorted(CRDS.glob("*.claimctl.io.yaml")) if crds else ():
+        await client.create(_DEFINITIONS, yaml.safe_load(path.read_text()))
+    for name in (NAMESPACE, "claimctl-system"):
+        await client.create(_NAMESPACES, {"metadata": {"name": name}})
+
+
+_DEFINITIONS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    ObjectHeader,
+    namespaced=False,
+)
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
+
+
+def judge(cluster: Cluster) -> None:
+    """Nothing that must never be true was ever true, and no emulated component broke."""
+    witness, world = Witness({CONTROLLER_USER}), World()
+    world.listen(witness.notice)
+    world.read(cluster.history())
+    assert witness.violations == []
+    assert cluster.failures == []
+
+
+async def _on_real_cluster(scenario: Scenario, kubeconfig: str) -> None:
+    from claimctl.kube.connection import load_connection
+    from claimctl.kube.transport import HttpTransport
+
+    clock = LoopClock()
+    async with HttpTransport(load_connection(kubeconfig, None)) as transport:
+        stage = Stage(
+            client=Client(transport, clock, field_manager="kubectl"),
+            clock=clock,
+            connect=lambda: transport,
+            cluster=None,
+        )
+        try:
+            await scenario(stage)
+        finally:
+            await stage.close()
+
+
+async def _tried(holds: Callable[[], Awaitable[bool]]) -> bool:
+    try:
+        return await holds()
+    except NotFound:
+        return False
+
+
+async def _leads(task: asyncio.Task[None], manager: Manager) -> bool:
+    if task.done():
+        task.result()
+    return manager.leading
+
+
+def _short(reference: Reference) -> str:
+    return f"{reference.resource}/{reference.name}"
+
+
+def _stays(pod: Pod) -> bool:
+    return not pod.metadata.deleting
+
+
+NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
+HOLD_136 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
+HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))

@@ -1,0 +1,120 @@
+"""The controller on a cluster that speaks `native` (KEP-5194)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    STATEFULSETS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import NATIVE, Stage, play
+
+
+async def reserved_deployment(stage: Stage, replicas: int = 3, **spec: Any) -> None:
+    """A Deployment whose claim is made by claimctl from a template, its pods running."""
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=replicas))
+    body = manifests.reservation(resourceClaimTemplateName="template", **spec)
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_running(replicas)
+
+
+def test_a_deployment_holds_its_claim_by_one_reference() -> None:
+    async def scenario(stage: Stage) -> None:
+        manager = await stage.started()
+        assert manager.detection is not None
+        assert manager.detection.dialect == "native"
+        await reserved_deployment(stage, replicas=30)
+        await stage.until_listed("deployments/train")
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, NATIVE)
+
+
+def test_scaling_to_zero_keeps_the_device_within_the_idle_timeout_and_releases_it_after() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved_deployment(stage, idleTimeoutSeconds=30)
+        before = (await stage.claim()).status.allocation
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_running(0)
+        await stage.clock.sleep(20)
+        assert await stage.references() == ("deployments/train",)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        assert (await stage.claim()).status.allocation == before
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released()
+        await stage.until_condition("Released", "True", "Idle")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_listed("deployments/train")
+        await stage.until_running(1)
+
+    play(scenario, NATIVE)
+
+
+def test_a_job_that_has_ended_gives_its_claim_back() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        await stage.create(JOBS, manifests.job(pods=4, seconds=5))
+        body = manifests.reservation(kind="Job", resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_listed("jobs/train")
+        await stage.until_released()
+        await stage.until_condition("Released", "True", "WorkloadEnded")
+
+    play(scenario, NATIVE)
+
+
+def test_a_stateful_set_holds_through_the_loss_of_a_pod_and_releases_when_deleted() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        await stage.create(STATEFULSETS, manifests.stateful_set(replicas=3))
+        body = manifests.reservation(kind="StatefulSet", resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_running(3)
+        await stage.until_listed("statefulsets/train")
+        await stage.delete(STATEFULSETS, "train")
+        await stage.until_released()
+        await stage.until_condition("Released", "True", "WorkloadEnded")
+
+    play(scenario, NATIVE)
+
+
+def test_a_claim_that_claimctl_did_not_make_keeps_its_pods_and_says_so() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+        await stage.until_running(1)
+        await stage.until_condition("Reserved", "False", "ClaimNotCreatedForWorkload")
+        await stage.until_event("ClaimNotCreatedForWorkload")
+        (listed,) = await stage.references()
+        assert listed.startswith("pods/train-")
+
+    play(scenario, NATIVE)
+
+
+def test_deleting_the_reservation_takes_the_claim_it_made_with_it_once_unused() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved_deployment(stage, replicas=2)
+        await stage.delete(CLAIMRESERVATIONS, "train-slice")
+        await stage.clock.sleep(30)
+        assert len(await stage.running()) == 2
+        assert await stage.allocated()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until(
+            lambda: stage.gone(CLAIMRESERVATIONS, "train-slice"), "the reservation is gone"
+        )
+        await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
+
+    play(scenario, NATIVE)
