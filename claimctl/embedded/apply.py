@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from claimctl.embedded.comparing import Difference, declared, difference, elements
-from claimctl.embedded.errors import StatusError, Subject, bad_request, conflict
+from claimctl.embedded.errors import (
+    StatusError,
+    Subject,
+    bad_request,
+    conflict,
+    invalid,
+    required,
+)
 from claimctl.embedded.fieldset import Fields, Path, contains, covers, members, shown
 from claimctl.embedded.hooks import ApplyRequest
 from claimctl.embedded.managed_fields import Entry, Manager, entry_of, in_order, without
@@ -68,6 +75,9 @@ def _sets(entries: Sequence[Entry]) -> list[Fields]:
 
 def _check(request: ApplyRequest, schema: Schema | None) -> None:
     patch, kind = request.patch, request.kind
+    if not request.manager:
+        missing = required("fieldManager", "is required for apply patch")
+        raise invalid(Subject("meta.k8s.io", "PatchOptions"), [missing])
     version = kind.api_version(request.version)
     if not patch.get("kind") or not patch.get("apiVersion"):
         raise bad_request("invalid object type: /, Kind=")
@@ -92,6 +102,8 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
 def _relevant(request: ApplyRequest) -> Object:
     """The part of the patch that this subresource takes."""
     patch = copy.deepcopy(request.patch)
+    if request.old is None:
+        (patch.get("metadata") or {}).pop("resourceVersion", None)
     if request.subresource == "status":
         metadata = patch.get("metadata") or {}
         kept = {key: metadata[key] for key in _ADDRESS if key in metadata}

@@ -10,7 +10,9 @@ from claimctl.embedded.schema import ANY, Schema
 
 Json = Any
 
-_STRUCTS = frozenset({"metadata", "spec", "status", "strategy", "updateStrategy", "template"})
+_STRUCTS = frozenset(
+    {"metadata", "spec", "status", "strategy", "updateStrategy", "template", "devices"}
+)
 """Structs that are there also when nothing is set in them: nobody is the one to add them."""
 _NOT_OWNED = frozenset(
     {

@@ -179,6 +179,8 @@ def _condition(kind: str, reason: str, message: str, moment: str) -> Object:
 
 
 class DefinitionStrategy(Strategy):
+    deletion_raises_generation = False
+
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
 

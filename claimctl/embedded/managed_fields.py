@@ -14,7 +14,7 @@ from claimctl.embedded.schemas import Schemas
 
 Object = dict[str, Any]
 Entry = dict[str, Any]
-_NO_OBJECT: Object = {"metadata": {}, "spec": {}, "status": {}}
+_NO_OBJECT: Object = {"metadata": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,13 @@ def _reduced(entry: Entry, change: Difference) -> Entry:
     return {**entry, "fieldsV1": left}
 
 
+def _taken_of(write: FieldWrite) -> Object:
+    """What a create takes of its body: not the status, where that is a subresource."""
+    if write.old is not None or "status" not in write.kind.subresources:
+        return write.new
+    return {key: value for key, value in write.new.items() if key != "status"}
+
+
 def _tracked(kind: Kind) -> bool:
     return kind.plural not in ("events", "leases")
 
@@ -100,7 +107,7 @@ class ManagedFields:
         schema = self._schemas.find(write.kind.group, write.version, write.kind.kind)
         old = write.old or _NO_OBJECT
         before: list[Entry] = old["metadata"].get("managedFields") or []
-        change = difference(schema, old, write.new)
+        change = difference(schema, old, _taken_of(write))
         if not change:
             return before
         version = write.kind.api_version(write.version)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded import custom_scale, subresources, writing
-from claimctl.embedded.errors import bad_request
+from claimctl.embedded.errors import Subject, bad_request, forbidden_field, invalid
 from claimctl.embedded.patches import PatchError, json_patch, merge, refused
 from claimctl.embedded.strategic import strategic_merge
 from claimctl.embedded.writing import Write
@@ -23,6 +23,9 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
     target = write.target
     if patch_type == "apply":
         return write.api.outward(target.kind, target.version, writing.apply(write, body))
+    if write.options.force:
+        text = "may not be specified for non-apply patch"
+        raise invalid(Subject("meta.k8s.io", "PatchOptions"), [forbidden_field("force", text)])
     change = _change(patch_type, body)
     if target.subresource == "scale":
         if target.kind.custom:

@@ -269,6 +269,11 @@ def _check_name(target: Target, meta: Object) -> None:
         raise errors.bad_request(f"the name of the object {text}")
 
 
+def _other_name(name: str, target: Target) -> errors.StatusError:
+    shown = f"({name}) does not match the name on the URL ({target.name})"
+    return errors.bad_request(f"the name of the object {shown}")
+
+
 def _create_on_update(write: Write, obj: Object) -> Object:
     target = write.target
     if not target.kind.create_on_update or target.subresource:
@@ -330,8 +335,7 @@ def _check_version(write: Write, old: Object, new: Object) -> None:
         if write.target.kind.unconditional_update or write.verb != "update":
             return
         target = write.target
-        subject = target.subject if target.kind.custom else target.typed_subject
-        raise errors.invalid(subject, [metadata.version_required()])
+        raise errors.invalid(target.subject, [metadata.version_required()])
     if version != old["metadata"]["resourceVersion"]:
         raise errors.conflict(write.target.subject, errors.MODIFIED_MEANWHILE)
 
@@ -405,6 +409,9 @@ def apply(write: Write, body: Object) -> Object:
         StatusError: 400, 404 (of a subresource), 409, 422.
     """
     target = write.target
+    named = (body.get("metadata") or {}).get("name") or target.name
+    if named != target.name:
+        raise _other_name(named, target)
     old = write.api.store.get(target.address)
     if old is None and target.subresource:
         raise errors.not_found(target.subject)

@@ -68,16 +68,19 @@ class Answered:
 
 @dataclass
 class Replay:
-    """One run of one recording."""
+    """One run of one recording; controllers have ``pause`` seconds after every step."""
 
     recording: Recording
     stage: Stage
+    pause: float = 0.0
     bindings: Bindings = field(default_factory=Bindings)
     results: list[StepResult] = field(default_factory=list)
 
     async def run(self) -> list[StepResult]:
         for index, step in enumerate(self.recording.steps):
             await self._step(str(index), step)
+            if self.pause:
+                await asyncio.sleep(self.pause)
         return self.results
 
     async def _step(self, index: str, step: Step) -> None:
