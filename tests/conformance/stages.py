@@ -5,11 +5,21 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from claimctl.embedded.handler import Handler
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.handler import ADMINISTRATOR
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.embedded.server import api_server
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
 
+WITH_COMPONENTS = (
+    "09-eviction",
+    "11b-binding-permission-v1.34",
+    "12-podgroups",
+    "13-workloads",
+    "14-namespaces",
+)
+"""Recorded with the controllers and the scheduler at work, and no kubelet."""
+_PAUSE_SECONDS = 0.02
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -36,12 +46,23 @@ def _options(recording: Recording) -> ClusterOptions:
     return ClusterOptions(dialect=dialect, kubernetes_version=version)
 
 
-def _server(recording: Recording) -> Handler:
-    return api_server(_options(recording), LoopTime())
-
-
 async def play(recording: Recording) -> list[StepResult]:
-    """One run against an API server alone."""
-    handler = _server(recording)
+    """One run, against an API server alone unless controllers were at work in the recording."""
+    if recording.name in WITH_COMPONENTS:
+        return await _play_in_cluster(recording)
+    handler = api_server(_options(recording), LoopTime())
+    default = {"metadata": {"name": "default"}}
+    handler.api.create(ADMINISTRATOR, handler.api.kinds.named("namespaces"), "", default)
     stage = Stage(handler, handler.api.store.compact)
     return await Replay(recording, stage).run()
+
+
+async def _play_in_cluster(recording: Recording) -> list[StepResult]:
+    cluster = Cluster(_options(recording), LoopTime())
+    cluster.pause("kubelet")
+    await cluster.start()
+    try:
+        stage = Stage(cluster.handler, cluster.store.compact)
+        return await Replay(recording, stage, pause=_PAUSE_SECONDS).run()
+    finally:
+        await cluster.stop()
