@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -178,14 +179,19 @@ async def _run_plugin(settings: Mapping[str, Any], where: str) -> Mapping[str, A
     except TimeoutError as error:
         raise ConfigError(f"{where}: {command} took longer than {_PLUGIN_SECONDS:g} s") from error
     except ConfigException as error:
-        reason = " ".join(str(error).split()).removeprefix("exec: ")
-        raise ConfigError(f"{where}: {command}: {reason}") from error
+        raise ConfigError(f"{where}: {command}: {_plugin_reason(str(error))}") from error
     except OSError as error:
         hint = settings["installHint"].strip() or "install the plugin or correct 'command'"
         raise ConfigError(f"{where}: {command}: {error.strerror}; {hint}") from error
     if not isinstance(status, dict):
         raise ConfigError(f"{where}: {command}: 'status' of its answer is not a mapping")
     return status
+
+
+def _plugin_reason(text: str) -> str:
+    """The official client shows what a plugin said as the repr of bytes."""
+    plain = re.sub(r"\. b(['\"])(.*)\1$", r": \2", text.removeprefix("exec: "), flags=re.DOTALL)
+    return " ".join(plain.replace("\\n", " ").split())
 
 
 def _from_plugin(status: Mapping[str, Any], where: str) -> tuple[Credentials, datetime | None]:

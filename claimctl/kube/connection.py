@@ -84,9 +84,10 @@ def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
         verify=not chosen.cluster.flag("insecure-skip-tls-verify"),
     )
     _check_pair(chosen.user, tls)
+    _check_cluster(chosen.cluster)
     configuration = _official(chosen)
     connection = Connection(
-        server=_server(chosen.cluster, configuration),
+        server=str(configuration.host),
         auth=_auth(chosen, configuration),
         tls=tls,
         namespace=chosen.namespace,
@@ -94,7 +95,7 @@ def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
         source=chosen.source,
         headers=_impersonation(chosen.user, as_user),
         server_name=configuration.tls_server_name or "",
-        proxy=_proxy(chosen.cluster, configuration),
+        proxy=configuration.proxy or "",
     )
     if connection.server.startswith("https:"):
         tls.context()
@@ -155,25 +156,23 @@ def _check_pair(user: Entry, tls: Tls) -> None:
         raise ConfigError(f"{user.where}: {missing} is missing beside its counterpart")
 
 
-def _server(cluster: Entry, configuration: Any) -> str:
-    server = cluster.text("server")
+def _check_cluster(cluster: Entry) -> None:
+    server, proxy = cluster.text("server"), cluster.text("proxy-url")
+    cluster.text("tls-server-name")
     if not server:
         raise ConfigError(f"{cluster.where}: server is missing")
-    try:
-        parts = urlsplit(server)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if not _is_url(server):
         raise ConfigError(f"{cluster.where}: server {server!r} is not an http(s) URL")
-    return str(configuration.host)
-
-
-def _proxy(cluster: Entry, configuration: Any) -> str:
-    proxy = configuration.proxy or ""
-    if proxy and urlsplit(cluster.text("proxy-url")).scheme not in ("http", "https"):
+    if proxy and not _is_url(proxy):
         raise ConfigError(f"{cluster.where}: proxy-url {proxy!r}: only http and https work")
-    return str(proxy)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _impersonation(user: Entry, as_user: str | None) -> tuple[tuple[str, str], ...]:

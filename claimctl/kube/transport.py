@@ -151,6 +151,7 @@ class HttpTransport:
             async for chunk in answer.content.iter_any():
                 yield chunk
         except TRANSPORT_ERRORS as error:
+            answer.close()
             raise mapped(method, path, self._connection.server, error) from error
 
 
