@@ -45,7 +45,7 @@ def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
         _drop_stdout()
         return ExitCode.FAILED
     except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else ExitCode.FAILED
+        return ExitCode.FAILED if isinstance(exit_.code, str) else exit_.code or ExitCode.OK
     except Exception as error:
         return _report(error, err)
     return int(code) if isinstance(code, int) else ExitCode.OK
@@ -80,7 +80,7 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
 def _usage_line(error: typer.TyperException) -> str:
     """The message and where help is; the context of the error knows which command it was."""
     context = getattr(error, "ctx", None)
-    message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".?")
+    message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".")
     return f"{message} (see '{context.command_path} --help')" if context is not None else message
 
 

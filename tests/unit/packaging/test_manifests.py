@@ -12,6 +12,10 @@ import pytest
 import yaml
 
 from claimctl import __version__
+from claimctl.cli.commands import BY_NAME
+from claimctl.cli.main import load
+from claimctl.controller.caches import WATCHED
+from claimctl.controller.preflight import BINDING, WRITES
 
 ROOT = Path(__file__).parents[3]
 Json = dict[str, Any]
@@ -80,6 +84,15 @@ def test_the_controller_changes_nothing_but_claims_and_what_is_its_own() -> None
     }
 
 
+def test_the_controller_may_do_what_it_asks_for_at_its_start() -> None:
+    granted = rights(one("ClusterRole", "claimctl-controller"))
+    asked = {
+        (right.group, "/".join(filter(None, (right.resource, right.subresource))), right.verb)
+        for right in (*WRITES, BINDING)
+    } | {(each.group, each.plural, verb) for each in WATCHED for verb in ("list", "watch")}
+    assert asked - granted == set()
+
+
 def test_the_lease_is_the_only_one_the_controller_may_touch() -> None:
     role = one("Role", "claimctl-controller")
     assert role["metadata"]["namespace"] == "claimctl-system"
@@ -134,6 +147,17 @@ def test_the_controller_runs_with_nothing_it_does_not_need() -> None:
     }
     assert {"livenessProbe", "readinessProbe", "resources"} <= container.keys()
     assert "volumes" not in pod
+
+
+def test_the_controllers_command_line_is_one_that_claimctl_takes() -> None:
+    pod = one("Deployment", "claimctl-controller")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    name, *flags = container["args"]
+    parameters = load(BY_NAME[name]).make_context(name, flags).params
+    [port] = container["ports"]
+    assert parameters["bind_address"] == f":{port['containerPort']}"
+    assert parameters["lease_namespace"] == "claimctl-system"
+    assert parameters["drain_seconds"] < pod["terminationGracePeriodSeconds"]
 
 
 def test_selectors_select_the_controllers_pods() -> None:

@@ -1,0 +1,116 @@
+"""The frame of the command line: help, laziness, usage errors, exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from claimctl import __version__
+from claimctl.cli.commands import BY_NAME, COMMANDS
+from claimctl.cli.errors import DEBUG_VARIABLE, ExitCode
+from claimctl.cli.main import run
+
+HEAVY = ("aiohttp", "kubernetes", "pydantic", "rich", "opentelemetry", "yaml", "celpy", "msgspec")
+
+
+def in_a_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = in_a_process(
+        "import sys; from claimctl.cli.main import run; code = run(['--help']); "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr); "
+        "sys.exit(code)"
+    )
+    assert done.returncode == 0
+    assert [name for name in HEAVY if name in done.stderr.split()] == []
+
+
+def test_no_arguments_mean_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == ExitCode.OK
+    bare = capsys.readouterr()
+    assert run(["-h"]) == ExitCode.OK
+    assert capsys.readouterr() == bare
+    assert bare.err == ""
+
+
+def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["--help"])
+    listed = capsys.readouterr().out.partition("Commands:")[2].splitlines()
+    lines = [line.split(maxsplit=1) for line in listed if line.strip()]
+    assert lines == [[entry.name, entry.help] for entry in COMMANDS]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_command_in_the_table_is_there_and_explains_itself(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert importlib.import_module(BY_NAME[name].module).command.__doc__
+    assert run([name, "--help"]) == ExitCode.OK
+    assert capsys.readouterr().out.startswith(f"Usage: claimctl {name} ")
+
+
+def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version", "--help"], "kubectl claim") == ExitCode.OK
+    assert capsys.readouterr().out.startswith("Usage: kubectl claim version ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["vers"], "No such command 'vers'. Did you mean 'version'? (see 'claimctl --help')"),
+        (["--nonsense"], "No such option: --nonsense (see 'claimctl --help')"),
+        (["version", "extra"], "Got unexpected extra argument(s) (extra)"),
+        (["version", "-o", "xml"], "'xml' is not one of 'json', 'yaml'"),
+        (["version", "-o"], "Option '-o' requires an argument"),
+        (["completion"], "Missing argument"),
+        (["completion", "csh"], "'csh' is not one of 'bash', 'zsh', 'fish'"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert line in captured.err
+
+
+def test_debug_prints_the_traceback_of_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DEBUG_VARIABLE, "")
+    assert run(["--debug", "version", "-o", "xml"]) == ExitCode.USAGE
+    assert "Traceback (most recent call last):" in capsys.readouterr().err
+
+
+def test_it_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "claimctl.cli.main", "version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"claimctl {__version__} ")
+
+
+def test_a_reader_that_goes_away_makes_no_noise() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m claimctl.cli.main --help | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert done.stderr == ""
