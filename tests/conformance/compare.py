@@ -31,9 +31,7 @@ def _short(value: Any) -> str:
 def compare(path: str, recorded: Any, found: Any, bindings: Bindings) -> list[Difference]:
     """Every leaf that differs; binds placeholders on the way."""
     if _is_store_version(path) and is_version(recorded):
-        return (
-            [] if isinstance(found, str) and found.isdigit() else [_differs(path, recorded, found)]
-        )
+        return _store_version(path, recorded, found, bindings)
     if isinstance(recorded, dict) and isinstance(found, dict):
         return _compare_maps(path, recorded, found, bindings)
     if isinstance(recorded, list) and isinstance(found, list):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.embedded import errors, names
+from claimctl.embedded.cel_syntax import syntax_error
 from claimctl.embedded.defaults.claims import default_claim_spec
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.go_text import ALLOCATION, CLAIM_SPEC, go_text
@@ -157,7 +158,20 @@ def _request(request: Object, path: str) -> list[FieldError]:
             errors.invalid_value(f"{path}.deviceClassName", class_name, text)
             for text in names.subdomain(class_name)
         ]
-    return found + _mode(request, path)
+    return [*found, *_selectors(request.get("selectors") or [], path), *_mode(request, path)]
+
+
+def _selectors(selectors: list[Object], path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, selector in enumerate(selectors):
+        below = f"{path}.selectors[{index}].cel"
+        expression = (selector.get("cel") or {}).get("expression")
+        if not expression:
+            missing = below if "cel" not in selector else f"{below}.expression"
+            found.append(errors.required(missing))
+        elif problem := syntax_error(expression):
+            found.append(errors.invalid_value(f"{below}.expression", expression, problem))
+    return found
 
 
 def _mode(request: Object, path: str) -> list[FieldError]:
