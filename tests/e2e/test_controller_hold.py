@@ -1,0 +1,225 @@
+"""The controller on clusters of today, where it lists the workload beside the pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    RESOURCECLAIMS,
+    STATEFULSETS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage, play
+
+both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+
+
+async def reserved_deployment(stage: Stage, replicas: int = 2, **annotations: str) -> None:
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(
+        DEPLOYMENTS, manifests.deployment(replicas=replicas, reserve="*", **annotations)
+    )
+    await stage.until_running(replicas)
+
+
+async def pod_names(stage: Stage) -> tuple[str, ...]:
+    return tuple(f"pods/{pod.metadata.name}" for pod in await stage.running())
+
+
+@both
+def test_a_deployment_is_listed_beside_its_pods(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        manager = await stage.started()
+        assert manager.detection is not None
+        assert manager.detection.dialect == "hold"
+        await reserved_deployment(stage, replicas=3)
+        await stage.until_listed("deployments/train", *await pod_names(stage))
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, options)
+
+
+@both
+def test_a_hold_survives_idle_time_and_pods_that_come_and_go(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved_deployment(stage, idle_timeout_seconds="40")
+        await stage.until_condition("Reserved", "True", "Reserved")
+        before = (await stage.claim()).status.allocation
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_listed("deployments/train")
+        await stage.clock.sleep(20)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        assert (await stage.claim()).status.allocation == before
+        await stage.until_listed("deployments/train", *await pod_names(stage))
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released(within=120)
+        await stage.until_condition("Released", "True", "Idle")
+
+    play(scenario, options)
+
+
+@both
+def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment("service", replicas=1))
+        await stage.until_running(1)
+        await stage.create(JOBS, manifests.job(pods=1, seconds=3, reserve="slice"))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation("service", workload="service"))
+        await stage.clock.sleep(20)
+        listed = await stage.references()
+        assert "deployments/service" in listed
+        assert any(each.startswith("finishedpods/train-") for each in listed)
+        assert not any(each.startswith("pods/train-") for each in listed)
+        before = (await stage.claim()).metadata.resource_version
+        await stage.clock.sleep(30)
+        assert (await stage.claim()).metadata.resource_version == before
+        await stage.delete(JOBS, "train")
+        await stage.until_listed("deployments/service", *await pod_names(stage))
+
+    play(scenario, options)
+
+
+@both
+def test_a_job_that_has_ended_gives_its_claim_back_while_its_pods_are_kept(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(JOBS, manifests.job(pods=3, seconds=4, reserve="*"))
+        await stage.until_running(3)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.until_released()
+        assert len((await stage.client.list(PODS, NAMESPACE)).items) == 3
+
+    play(scenario, options)
+
+
+@both
+def test_a_stateful_set_keeps_its_device_through_a_restart(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(STATEFULSETS, manifests.stateful_set(replicas=1, reserve="*"))
+        await stage.until_listed("statefulsets/train", "pods/train-0")
+        before = (await stage.claim()).status.allocation
+        old = (await stage.running())[0].metadata.uid
+        await stage.delete(PODS, "train-0")
+
+        async def replaced() -> bool:
+            return any(pod.metadata.uid != old for pod in await stage.running())
+
+        await stage.until(replaced, "the pod is replaced")
+        await stage.until_listed("statefulsets/train", "pods/train-0")
+        assert (await stage.claim()).status.allocation == before
+        await stage.delete(STATEFULSETS, "train")
+        await stage.until_released()
+
+    play(scenario, options)
+
+
+@both
+def test_removing_the_annotation_lets_go_and_the_pods_keep_their_references(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved_deployment(stage)
+        await stage.until_listed("deployments/train", *await pod_names(stage))
+        await stage.patch(
+            DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+        )
+        await stage.until_listed(*await pod_names(stage))
+
+        async def no_reservation() -> bool:
+            return not await stage.reservations()
+
+        await stage.until(no_reservation, "the reservation is gone")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released()
+
+    play(scenario, options)
+
+
+def test_a_force_deleted_pod_counts_for_its_grace() -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        await stage.started()
+        await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
+        (pod,) = await stage.running()
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        cluster.force_delete(NAMESPACE, pod.metadata.name)
+        await stage.until_condition("Released", "False", "ForceDeletedPods")
+        (reservation,) = await stage.reservations()
+        (ghost,) = reservation.status.force_deleted_pods
+        assert (ghost.uid, ghost.node_name) == (pod.metadata.uid, pod.spec.node_name)
+        assert ghost.boot_id
+        await stage.clock.sleep(200)
+        assert await stage.allocated()
+        await stage.until_released(within=150)
+
+    play(scenario, HOLD_136)
+
+
+def test_a_reboot_of_its_node_ends_a_ghost_at_once() -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        await stage.started()
+        await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
+        await stage.until_condition("Reserved", "True", "Reserved")
+        (pod,) = await stage.running()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        cluster.force_delete(NAMESPACE, pod.metadata.name)
+        await stage.until_condition("Released", "False", "ForceDeletedPods")
+        cluster.reboot_node(pod.spec.node_name)
+        await stage.until_released(within=20)
+
+    play(scenario, HOLD_136)
+
+
+def test_a_cordoned_node_does_not_trap_the_workload() -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        await stage.started()
+        await reserved_deployment(stage, replicas=1)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        (pod,) = await stage.running()
+        cluster.cordon(pod.spec.node_name)
+        await stage.delete(PODS, pod.metadata.name)
+
+        async def moved() -> bool:
+            return any(one.spec.node_name != pod.spec.node_name for one in await stage.running())
+
+        await stage.until(moved, "the workload runs elsewhere", within=120)
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, replace(HOLD_136, nodes=2))
+
+
+def test_nothing_is_written_when_nothing_changes() -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        await stage.started()
+        await reserved_deployment(stage, replicas=3)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.clock.sleep(60)
+        before = max((each.number for each in cluster.history()), default=0)
+        await stage.clock.sleep(600)
+        written = {each.plural for each in cluster.history(before)}
+        assert written <= {"leases"}
+
+    play(scenario, HOLD_136)
