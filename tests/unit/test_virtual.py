@@ -90,3 +90,24 @@ def test_a_failure_that_nobody_looked_at_fails_the_run() -> None:
 
     with pytest.raises(LostError, match="never retrieved"):
         run(main())
+
+
+def test_nobody_is_woken_before_the_time_asked_for() -> None:
+    """Who waits for a moment in a loop would otherwise spin just before it for ever."""
+    due = 1000.1 + 5e-10
+
+    async def other() -> None:
+        await asyncio.sleep(1000.1)
+
+    async def main() -> float:
+        task = asyncio.create_task(other())
+        loop = asyncio.get_running_loop()
+        waits = 0
+        while loop.time() < due:
+            waits += 1
+            assert waits < 5
+            await asyncio.sleep(due - loop.time())
+        await task
+        return loop.time()
+
+    assert run(main()) == due
