@@ -1,11 +1,14 @@
-"""``python -m tests.conformance [-v] [NAME...]``: one line per recording, and the total."""
+"""``python -m tests.conformance [-v] [NAME...]``: one line per recording, and the total.
+
+``--write-known`` replaces the list of known differences by what is found now.
+"""
 
 from __future__ import annotations
 
 import sys
 
 from tests.conformance.replay import recordings
-from tests.conformance.report import Report, report
+from tests.conformance.report import KNOWN, Entry, Report, report, write_known
 from tests.conformance.stages import play
 from tests.support.virtual import run
 
@@ -17,7 +20,22 @@ def _details(each: Report) -> None:
         print(f"  listed but not seen: {entry}")
 
 
+def _rewrite_known() -> int:
+    KNOWN.write_text("[]\n")
+    reports = [report(each.name, run(play(each))) for each in recordings()]
+    write_known(
+        [
+            Entry(each.name, result.index, difference.field)
+            for each in reports
+            for result, difference in each.new
+        ]
+    )
+    return 0
+
+
 def main(arguments: list[str]) -> int:
+    if "--write-known" in arguments:
+        return _rewrite_known()
     verbose = "-v" in arguments
     names = [argument for argument in arguments if not argument.startswith("-")]
     reports = []

@@ -16,24 +16,43 @@ KNOWN = Path(__file__).parent / "known.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One difference that is accepted; ``field`` is exact."""
+    """One difference that is accepted; ``field`` is exact.
+
+    What was found must begin with ``begins``, if that is given, so that only the rest may differ.
+    """
 
     file: str
     step: str
     field: str
     reason: str = ""
+    begins: str = ""
+
+    def covers(self, step: str, difference: Difference) -> bool:
+        found = difference.found if isinstance(difference.found, str) else ""
+        same = (self.step, self.field) == (step, difference.field)
+        return same and found.startswith(self.begins)
 
 
 def entries(path: Path) -> list[Entry]:
-    return [
-        Entry(str(e["file"]), str(e["step"]), str(e["field"]), str(e.get("reason", "")))
-        for e in yaml.safe_load(path.read_text()) or []
-    ]
+    content = yaml.safe_load(path.read_text()) or []
+    return [Entry(**{key: str(value) for key, value in each.items()}) for each in content]
+
+
+def write_known(found: list[Entry]) -> None:
+    """Replace the list of differences that are known and not yet dealt with."""
+    rows = [{"file": e.file, "step": e.step, "field": e.field} for e in found]
+    text = yaml.safe_dump(rows, sort_keys=False, width=200)
+    KNOWN.write_text(
+        f"# Known differences that should go. This list may only become shorter.\n{text}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one recording: every difference that no list names, and what the lists covered."""
+    """Of one recording: every difference that no list names, and what the lists covered.
+
+    ``stale`` are allowances that nothing needs.
+    """
 
     name: str
     steps: int
@@ -61,20 +80,15 @@ def report(name: str, results: list[StepResult]) -> Report:
     new: list[tuple[StepResult, Difference]] = []
     for result in results:
         for difference in result.differences:
-            covering = [
-                e
-                for e in (*allowed, *known)
-                if e.step == result.index and e.field == difference.field
-            ]
+            covering = [e for e in (*allowed, *known) if e.covers(result.index, difference)]
             used.update(covering)
             if not covering:
                 new.append((result, difference))
-    listed = [*allowed, *known]
     return Report(
         name=name,
         steps=len(results),
         allowed=len(used.intersection(allowed)),
         known=len(used.intersection(known)),
         new=tuple(new),
-        stale=tuple(entry for entry in listed if entry not in used),
+        stale=tuple(entry for entry in allowed if entry not in used),
     )
