@@ -41,7 +41,7 @@ demo: $(STAMP) ## the whole story on an embedded cluster (ARGS="--dialect hold .
 	$(BIN)/claimctl demo $(ARGS)
 
 test: $(STAMP) ## unit and end-to-end tests (ARGS="-k name ...")
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -q -n auto $(ARGS)
 
 check: $(STAMP) ## look, change nothing: format, lint, types, imports, generated files, wheel
 	$(BIN)/ruff format --check .
