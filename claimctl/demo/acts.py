@@ -11,12 +11,12 @@ from typing import Any
 from claimctl.demo import objects
 from claimctl.demo.objects import DEPLOYMENT, Workload
 from claimctl.demo.report import Figures
-from claimctl.demo.stage import Stage, StoryFailed
+from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed
 from claimctl.demo.world import is_bound_consumer
 from claimctl.downgrade import plans
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import DowngradePlanStatus
+from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlanStatus
 from claimctl.wire.resources import DOWNGRADEPLANS
 
 LIMIT = 256
@@ -47,7 +47,12 @@ class Acts:
         return claim.status.reserved_for if claim else ()
 
     def workloads(self, workload: Workload) -> tuple[Reference, ...]:
-        return tuple(each for each in self.references(workload) if each.resource == "deployments")
+        """The holders in the list: neither pods nor what stands for finished ones."""
+        return tuple(
+            each
+            for each in self.references(workload)
+            if each.resource != "pods" and each.api_group != TOMBSTONE_GROUP
+        )
 
     def device(self, workload: Workload) -> str:
         allocation = self.allocation(workload)
@@ -59,6 +64,10 @@ class Acts:
         world = self.stage.world
         users = world.users_of((workload.namespace, workload.claim))
         return [pod for pod in users if pod.status.phase not in {"Succeeded", "Failed"}]
+
+    def succeeded(self, workload: Workload) -> int:
+        users = self.stage.world.users_of((workload.namespace, workload.claim))
+        return sum(pod.status.phase == "Succeeded" for pod in users)
 
     def all_run(self, workload: Workload) -> bool:
         pods = self.pods(workload)
@@ -128,10 +137,15 @@ class Acts:
         if listed != alive or any(each.resource != "pods" for each in self.references(workload)):
             raise StoryFailed(f"{len(listed)} entries for {len(alive)} live pods")
 
-    async def deallocated(self, workload: Workload) -> None:
+    async def deallocated(self, workload: Workload) -> str:
+        """Wait until the claim has lost its device; who took it away."""
+        witness, key = self.stage.witness, (workload.namespace, workload.claim)
         await self.stage.until(
-            lambda: self.allocation(workload) is None, "the claim is deallocated", START_SECONDS
+            lambda: witness.losses[key] and self.allocation(workload) is None,
+            "the claim is deallocated",
+            START_SECONDS,
         )
+        return who(witness.deallocations[key])
 
     async def settled_beside_finished(self, workload: Workload) -> None:
         """A pod has finished, its object is there, and its UID stands in the list, once."""
@@ -149,17 +163,13 @@ class Acts:
 
         def is_full() -> int:
             running = sum(_runs(pod) for pod in self.pods(workload))
-            return running if running == LIMIT and self._says(workload, "HoldYielded") else 0
+            return running if running == LIMIT and self.has_said(workload, "HoldYielded") else 0
 
         return await self.stage.until(is_full, f"{LIMIT} pods run, HoldYielded", START_SECONDS)
 
-    def _says(self, workload: Workload, reason: str) -> bool:
-        key = (workload.namespace, workload.claim)
-        return any(
-            condition.reason == reason
-            for one in self.stage.world.reservations_of(key)
-            for condition in one.status.conditions
-        )
+    def has_said(self, workload: Workload, reason: str) -> bool:
+        """Whether a reservation of the claim ever gave this reason."""
+        return reason in self.stage.witness.reasons[(workload.namespace, workload.claim)]
 
     # Measuring
 
@@ -204,6 +214,11 @@ class Acts:
             yield await plans.follow(client, plan, lambda _: None)
         finally:
             await client.delete(DOWNGRADEPLANS, plan.metadata.name)
+
+
+def who(user: str) -> str:
+    """A user of the API server by the name that people know."""
+    return "claimctl" if user == CONTROLLER else user.removeprefix("system:")
 
 
 def _runs(pod: Pod) -> bool:

@@ -124,6 +124,7 @@ class Story:
                 40.0,
             )
             await self.acts.runs(self.train)
+            await self.acts.held_again(self.train)
         return counted(), "every pod was replaced, the device stayed"
 
     async def scale_to_zero(self) -> Told:
@@ -137,6 +138,7 @@ class Story:
             self.acts.expect_held(self.train)
             await self.acts.change(self.train, {"replicas": some.pods})
             await self.acts.runs(some)
+            await self.acts.held_again(some)
         return counted(), f"to 0 and back to {some.pods} pods within the idle timeout: same device"
 
     async def finished_pod(self) -> Told:
@@ -158,19 +160,17 @@ class Story:
         """A workload without a reservation: its claim comes and goes as if we were not there."""
         plain = Workload("train", "plain", "plain", 5)
         await self.acts.change(plain, {"replicas": 0})
-        await self.acts.deallocated(plain)
+        by = await self.acts.deallocated(plain)
         writes = self.stage.witness.writes[_key(plain)]
         if writes:
             raise StoryFailed(f"claimctl wrote {writes} times to a claim that is not reserved")
-        by = self.stage.witness.deallocations[_key(plain)]
         return Figures(0, 0, writes), f"left alone; deallocated by {by}"
 
     async def deployment_deleted(self) -> Told:
         """The workload ends, and its device is free."""
         counted = self.acts.count(self.train)
         await self.stage.user.delete(DEPLOYMENT, "train", "train")
-        await self.acts.deallocated(self.train)
-        by = self.stage.witness.deallocations[_key(self.train)]
+        by = await self.acts.deallocated(self.train)
         return counted(), f"Deployment deleted: claim deallocated by {by}"
 
     async def job_ended(self) -> Told:
@@ -179,11 +179,13 @@ class Story:
         counted = self.acts.count(batch)
         await self.acts.room("batch")
         await self.acts.reserve(batch, JOB)
-        await self.stage.user.create(objects.job(batch, at_once=2, run_seconds=0.5))
-        await self.stage.until(lambda: self.acts.allocation(batch), "the Job's claim is allocated")
-        await self.acts.deallocated(batch)
-        by = self.stage.witness.deallocations[_key(batch)]
-        return counted(), f"Job of {batch.pods} pods ended: claim deallocated by {by}"
+        await self.stage.user.create(objects.job(batch, at_once=2, run_seconds=1.0))
+        await self.acts.held_again(batch)
+        by = await self.acts.deallocated(batch)
+        done = self.acts.succeeded(batch)
+        if done != batch.pods:
+            raise StoryFailed(f"deallocated when {done} of {batch.pods} pods had finished")
+        return counted(), f"Job of {done} pods ended: claim deallocated by {by}"
 
     async def node_cordoned(self) -> Told:
         """Its node may not be used any more: the hold gives way and the workload moves."""
@@ -204,6 +206,8 @@ class Story:
             "the pods run on another node",
             30.0,
         )
+        if not self.acts.has_said(move, "Reallocated"):
+            raise StoryFailed("the reservation does not say Reallocated")
         await self.acts.held_again(move)
         figures = counted()
         await self.stage.user.patch(NODE, "", node, {"spec": {"unschedulable": None}})
@@ -252,9 +256,16 @@ class Story:
         await self.acts.create(wide)
         running = await self.acts.full(wide)
         figures = counted()
-        await self.stage.user.delete(DEPLOYMENT, "wide", "wide")
         excess = wide.pods - running
-        message = f"{running} of {wide.pods} pods run, {excess} stay pending, reported HoldYielded"
+        few = replace(wide, pods=40)
+        await self.acts.change(few, {"replicas": few.pods})
+        await self.acts.runs(few)
+        await self.acts.held_again(few)
+        await self.stage.user.delete(DEPLOYMENT, "wide", "wide")
+        message = (
+            f"{running} of {wide.pods} pods run, {excess} stay pending, reported HoldYielded; "
+            f"held again with {few.pods}"
+        )
         return replace(figures, more={"pending": excess}), message
 
 

@@ -6,7 +6,7 @@ that a mistake there does not excuse itself here.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from claimctl.embedded.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
 
 DEALLOCATED_IN_USE = "DeallocatedInUse"
 STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
@@ -49,12 +50,17 @@ class Witness:
     devices: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     """Per claim: the devices it was allocated, in their order."""
 
+    reasons: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    """Per claim: every reason that its reservations ever gave, in their order."""
+
     def notice(self, revision: Revision, world: World) -> None:
         """Judge one revision; the world shows it already."""
         if revision.plural == "resourceclaims" and revision.group == "resource.k8s.io":
             self._notice_claim(revision, world)
         elif revision.plural == "pods" and not revision.group:
             self._notice_pod(revision, world)
+        elif revision.plural == "claimreservations":
+            self._notice_reservation(revision)
 
     def _notice_claim(self, revision: Revision, world: World) -> None:
         key = (revision.namespace, revision.name)
@@ -95,6 +101,14 @@ class Witness:
                     [revision.name],
                     "not allocated at the start of",
                 )
+
+    def _notice_reservation(self, revision: Revision) -> None:
+        reservation = decode(revision.data, ClaimReservation)
+        key = (revision.namespace, reservation.spec.resource_claim_name)
+        release = reservation.status.release
+        told = [condition.reason for condition in reservation.status.conditions]
+        for reason in (*told, release.reason if release else ""):
+            self.reasons[key][reason] = None
 
     def _accuse(
         self, rule: str, revision: Revision, claim: str, pods: list[str], what: str
