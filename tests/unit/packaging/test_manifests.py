@@ -16,6 +16,7 @@ from claimctl.cli.commands import BY_NAME
 from claimctl.cli.main import load
 from claimctl.controller.caches import WATCHED
 from claimctl.controller.preflight import BINDING, WRITES
+from claimctl.telemetry.metrics import MEANINGS
 
 ROOT = Path(__file__).parents[3]
 Json = dict[str, Any]
@@ -189,3 +190,10 @@ def test_kubectl_renders_all_of_it() -> None:
     assert rendered == {
         (each["kind"], each["metadata"]["name"]) for each in documents("crds", "rbac", "deploy")
     }
+
+
+def test_the_readme_names_every_metric_with_its_labels() -> None:
+    text = (ROOT / "README.md").read_text()
+    for metric, meaning in MEANINGS.items():
+        labels = ", ".join(f"`{label}`" for label in meaning.labels)
+        assert f"| `{metric}` | {labels} |".replace("|  |", "| |") in text
