@@ -105,11 +105,11 @@ class JobController(Component[Key]):
 
     def _note_failures(self, job: Object, counted: Counted) -> None:
         backoff = self._backoffs.setdefault(uid(job), _Backoff())
-        for pod in counted.succeeded:
+        for pod in counted.new_succeeded:
             if uid(pod) not in backoff.seen:
                 backoff.seen[uid(pod)] = None
                 backoff.failures = 0
-        for pod in counted.failed:
+        for pod in counted.new_failed:
             if uid(pod) not in backoff.seen:
                 backoff.seen[uid(pod)] = None
                 backoff.failures += 1

@@ -82,6 +82,8 @@ def old_sizes(deployment: Object, new: Object, old: list[Object]) -> Sizes:
     starting = replicas(new) - counted(new, "availableReplicas")
     budget = total - minimum - starting
     sizes = {uid(each): replicas(each) for each in old}
+    if budget <= 0:
+        return ((each, sizes[uid(each)]) for each in old)
     for each in old:
         unhealthy = replicas(each) - counted(each, "availableReplicas")
         cut = max(min(unhealthy, budget, replicas(each)), 0)
