@@ -45,7 +45,7 @@ class Cluster:
         self.clock = clock
         self.store = Store(clock.monotonic, options.history_limit)
         self.api = Api(self.store, clock, options.features(), Random(options.seed))
-        self.handler = handler_of(self.api)
+        self.handler = handler_of(self.api, options.authorization)
         self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
         self._feed = Feed(self.store)
         self._context = Context(

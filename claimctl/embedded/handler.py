@@ -66,7 +66,7 @@ class Handler:
         found = route(request.path, dict(reversed(list(request.query))))
         if found is None or found.version == "":
             return self._document(actor, request)
-        self.guard.check(_attributes(actor, found, request.method))
+        self.guard.check(_attributes(actor, found, request))
         kind = self.api.kinds.lookup(found.group, found.version, found.plural)
         if kind is None:
             return self._unknown(found)
@@ -148,17 +148,26 @@ def _exchange(request: Request, found: Route, kind: Kind, actor: Actor) -> Excha
     )
 
 
-def _attributes(actor: Actor, found: Route, method: str) -> Attributes:
+def _attributes(actor: Actor, found: Route, request: Request) -> Attributes:
     return Attributes(
         actor=actor,
-        verb=found.verb(method),
+        verb=found.verb(request.method),
         group=found.group,
         version=found.version,
         plural=found.plural,
         subresource=found.subresource,
         namespace=found.name if found.plural == "namespaces" else found.namespace,
-        name=found.name,
+        name=found.name or _selected_name(request.query),
     )
+
+
+def _selected_name(query: Query) -> str:
+    """A collection request for one name counts as one about that object."""
+    for term in dict(query).get("fieldSelector", "").split(","):
+        key, _, value = term.partition("=")
+        if key == "metadata.name":
+            return value.removeprefix("=")
+    return ""
 
 
 def _point(exchange: Exchange) -> FaultPoint:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.handler import ADMINISTRATOR
-from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
 from claimctl.embedded.server import api_server
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
 
@@ -43,7 +43,9 @@ def _options(recording: Recording) -> ClusterOptions:
     major, minor = recording.server.removeprefix("v").split(".")[:2]
     version = (int(major), int(minor))
     dialect = Dialect.PODGROUP if version >= (1, 36) else Dialect.HOLD
-    return ClusterOptions(dialect=dialect, kubernetes_version=version)
+    return ClusterOptions(
+        dialect=dialect, kubernetes_version=version, authorization=Authorization.RBAC
+    )
 
 
 async def play(recording: Recording) -> list[StepResult]:
