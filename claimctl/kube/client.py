@@ -15,7 +15,7 @@ from claimctl.kube import watch
 from claimctl.kube.codec import Listing, decode_page, decoder
 from claimctl.kube.errors import BadAnswer, BadRequest, Gone
 from claimctl.kube.request import Call, call_to
-from claimctl.kube.sender import Sender
+from claimctl.kube.sender import Sender, lost
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.base import Wire, encode, to_plain
 from claimctl.wire.resources import Resource
@@ -214,6 +214,8 @@ class Client:
             async with aclosing(stream) as events:
                 async for event in events:
                     yield event
+        except ConnectionError as error:
+            raise lost(call, error) from error
         finally:
             await response.close()
 

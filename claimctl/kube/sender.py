@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 
 from claimctl import __version__
-from claimctl.kube.errors import BadAnswer, Conflict, KubeError, RequestTimeout
+from claimctl.kube.errors import BadAnswer, Conflict, KubeError, RequestTimeout, Unreachable
 from claimctl.kube.errors import from_answer as error_of
 from claimctl.kube.request import Call, attributes
 from claimctl.kube.retry import ONCE, with_retries
@@ -47,28 +49,32 @@ class Sender:
             self.telemetry.add(Metric.WRITE_CONFLICTS, {"resource": call.plural})
             raise
 
-    async def _exchange(self, call: Call, number: int) -> bytes:
-        try:
-            async with asyncio.timeout(self.timeout):
-                response = await self.open(call, number)
-                try:
-                    return b"".join([chunk async for chunk in response.body])
-                finally:
-                    await response.close()
-        except TimeoutError as error:
-            raise _late(call, self.timeout) from error
-
-    async def open(self, call: Call, number: int = 0) -> Response:
+    async def open(self, call: Call) -> Response:
         """Send once; an answer that is an error is raised, any other is still to be read."""
+        async with self._attempt(call, 0) as span:
+            return await self._answer(call, span)
+
+    async def _exchange(self, call: Call, number: int) -> bytes:
+        async with self._attempt(call, number) as span:
+            response = await self._answer(call, span)
+            try:
+                return b"".join([chunk async for chunk in response.body])
+            finally:
+                await response.close()
+
+    @asynccontextmanager
+    async def _attempt(self, call: Call, number: int) -> AsyncIterator[Span]:
+        """The deadline and the span of one attempt; what leaves it is a KubeError."""
         name = f"{call.method} {call.template}"
         with self.telemetry.span(name, attributes(call, number), client=True) as span:
             try:
                 async with asyncio.timeout(self.timeout):
-                    return await self._answer(call, span)
+                    yield span
             except TimeoutError as error:
-                late = _late(call, self.timeout)
-                _failed(span, late)
-                raise late from error
+                text = f"no answer within {self.timeout:g} s"
+                raise _failed(span, RequestTimeout(call.method, call.path, message=text)) from error
+            except ConnectionError as error:
+                raise _failed(span, lost(call, error)) from error
             except KubeError as error:
                 _failed(span, error)
                 raise
@@ -93,10 +99,14 @@ class Sender:
         raise error_of(call.method, call.path, response.status, response.headers, body)
 
 
-def _failed(span: Span, error: KubeError) -> None:
+def lost(call: Call, error: ConnectionError) -> Unreachable:
+    """Transports without sockets break connections by Python's own errors."""
+    delivered = not isinstance(error, ConnectionRefusedError)
+    reason = str(error) or type(error).__name__
+    return Unreachable(call.method, call.path, f"connection lost: {reason}", delivered=delivered)
+
+
+def _failed(span: Span, error: KubeError) -> KubeError:
     span.set(error__type=str(error.status) if error.status else type(error).__name__)
     span.fail(error)
-
-
-def _late(call: Call, seconds: float) -> RequestTimeout:
-    return RequestTimeout(call.method, call.path, message=f"no answer within {seconds:g} s")
+    return error
