@@ -22,6 +22,7 @@ from claimctl.embedded.requests import (
 )
 from claimctl.embedded.store import Store
 from claimctl.embedded.strategies import builtin_strategies
+from claimctl.embedded.strategy import Strategy
 from claimctl.embedded.watches import Watch
 from claimctl.embedded.writing import Write
 from claimctl.wire.seams import Clock
@@ -75,6 +76,11 @@ class Api:
     def outward(self, kind: Kind, version: str, obj: Object) -> Object:
         """From the stored form to a version of the API (may reuse ``obj``)."""
         return self.strategies.of(kind).outward(obj, kind, version)
+
+    def stored_as(self, kind: Kind, version: str) -> bool:
+        """Whether objects of a kind are stored in the form of that version."""
+        plain = type(self.strategies.of(kind)).outward is Strategy.outward
+        return plain and version in ("", kind.version)
 
     def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
         """Refuse to create in a namespace that is not there (404) or is terminating (403)."""

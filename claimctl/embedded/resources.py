@@ -137,9 +137,9 @@ async def _lines(watch: Watch, view: View | None) -> AsyncIterator[bytes]:
 
 
 def _shown(event: Event, view: View | None) -> bytes:
-    obj = event.object
     if view is None or event.type == "ERROR":
-        return encode(obj)
+        return event.encoded()
+    obj = event.object
     return encode(view.bookmark(obj) if event.type == "BOOKMARK" else view.event(obj))
 
 

@@ -13,7 +13,7 @@ from claimctl.embedded.errors import StatusError, Subject
 from claimctl.embedded.reading import Target, selector_of
 from claimctl.embedded.requests import WatchOptions
 from claimctl.embedded.selectors import Selector
-from claimctl.embedded.store import Compacted, Revision, decode
+from claimctl.embedded.store import Compacted, Revision, decode, encode
 
 if TYPE_CHECKING:
     from claimctl.embedded.core import Api
@@ -26,10 +26,18 @@ DEFAULT_TIMEOUT_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a stream."""
+    """One line of a stream: the object, or the stored bytes where they need no change."""
 
     type: str
-    object: Object
+    made: Object | None = None
+    data: bytes = b""
+
+    @property
+    def object(self) -> Object:
+        return decode(self.data) if self.made is None else self.made
+
+    def encoded(self) -> bytes:
+        return self.data if self.made is None else encode(self.made)
 
 
 def check_watch_options(options: WatchOptions) -> None:
@@ -75,6 +83,7 @@ class Watch:
         self._selector = selector_of(
             api, target.kind, options.label_selector, options.field_selector
         )
+        self._raw = self._as_stored()
         self._pending: deque[Event | Revision] = deque()
         self._after = 0
         self._wake: asyncio.Future[None] | None = None
@@ -100,7 +109,15 @@ class Watch:
             self._pending.append(Event("ERROR", self._too_old(version)))
             self._ended = True
 
+    def _as_stored(self) -> bool:
+        """Whether everything goes out as it is stored."""
+        kind, version = self._target.kind, self._target.version
+        return self._selector.everything and self._api.stored_as(kind, version)
+
     def _pending_initial(self, data: bytes) -> None:
+        if self._raw:
+            self._pending.append(Event("ADDED", data=data))
+            return
         obj = decode(data)
         if self._selector.matches(obj):
             self._pending.append(Event("ADDED", self._outward(obj)))
@@ -140,6 +157,8 @@ class Watch:
         namespace = self._target.namespace
         if namespace and revision.namespace != namespace:
             return None
+        if self._raw:
+            return Event(revision.type, data=revision.data)
         if self._selector.everything:
             return Event(revision.type, self._outward(revision.object()))
         return _selected(revision, self._selector, self._outward)
