@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,8 +77,9 @@ def _warning(text: str) -> str:
     return f'299 - "{escaped}"'
 
 
-def refuse(error: StatusError) -> Response:
-    return respond(Answer(error.code, error.body(), headers=error.headers))
+def refuse(error: StatusError, warnings: Sequence[str] = ()) -> Response:
+    """A refusal; what the body was warned of before is told all the same."""
+    return respond(Answer(error.code, error.body(), tuple(warnings), error.headers))
 
 
 def page_not_found() -> Response:

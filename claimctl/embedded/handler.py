@@ -71,7 +71,10 @@ class Handler:
         if kind is None:
             return self._unknown(found)
         exchange = _exchange(request, found, kind, actor)
-        return await self._with_faults(exchange)
+        try:
+            return await self._with_faults(exchange)
+        except StatusError as error:
+            return answers.refuse(error, exchange.warnings)
 
     def _document(self, actor: Actor, request: Request) -> Response:
         self.guard.check(Attributes(actor, request.method.lower(), path=request.path))

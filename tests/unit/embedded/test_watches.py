@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+from tests.support.virtual import run
+from tests.unit.embedded.servers import config_map, pod, server
+
+PATH = "/api/v1/namespaces/ns/configmaps"
+
+
+def test_a_stream_ends_by_its_timeout_and_leaves_no_subscription() -> None:
+    made = server()
+
+    async def scenario() -> tuple[list[tuple[str, str]], float]:
+        events = await made.events(f"{PATH}?watch=true&timeoutSeconds=90")
+        return events, asyncio.get_running_loop().time()
+
+    assert run(scenario()) == ([], 90.0)
+
+
+def test_bookmarks_come_every_minute_when_asked_for() -> None:
+    made = server()
+    events = run(made.events(f"{PATH}?watch=true&timeoutSeconds=150&allowWatchBookmarks=true"))
+    assert events == [("BOOKMARK", ""), ("BOOKMARK", "")]
+
+
+def test_two_watchers_hear_the_same_and_only_of_their_namespace() -> None:
+    made = server()
+    me = made.local()
+    me.create("namespaces", {"metadata": {"name": "other"}})
+
+    async def write() -> None:
+        await asyncio.sleep(1)
+        me.create("configmaps", config_map("a"), "ns")
+        me.create("configmaps", config_map("b"), "other")
+        me.delete("configmaps", "ns", "a")
+
+    async def scenario() -> list[list[tuple[str, str]]]:
+        writer = asyncio.create_task(write())
+        path = f"{PATH}?watch=true&timeoutSeconds=5"
+        everywhere = "/api/v1/configmaps?watch=true&timeoutSeconds=5"
+        streams = await asyncio.gather(made.events(path), made.events(everywhere))
+        await writer
+        return list(streams)
+
+    assert run(scenario()) == [
+        [("ADDED", "a"), ("DELETED", "a")],
+        [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")],
+    ]
+
+
+def test_closing_an_answer_ends_its_stream() -> None:
+    made = server()
+
+    async def scenario() -> list[bytes]:
+        response = await made.open("GET", f"{PATH}?watch=true")
+        asyncio.get_running_loop().call_later(3, lambda: asyncio.ensure_future(response.close()))
+        return [part async for part in response.body]
+
+    assert run(scenario()) == []
+
+
+def test_a_pod_that_goes_at_once_is_modified_before_it_is_deleted() -> None:
+    made = server()
+    me = made.local()
+    me.create("pods", pod("p"), "ns")
+    version = made.api.store.revision
+    me.delete("pods", "ns", "p")
+    path = f"/api/v1/namespaces/ns/pods?watch=true&timeoutSeconds=1&resourceVersion={version}"
+    assert run(made.events(path)) == [("MODIFIED", "p"), ("DELETED", "p")]
+
+
+def test_components_read_revisions_as_they_come_and_can_stop() -> None:
+    made = server()
+    me = made.local()
+
+    async def scenario() -> list[tuple[str, str, str]]:
+        subscription = me.watch(["configmaps", "pods"])
+        me.create("configmaps", config_map("a", k="v"), "ns")
+        me.patch("configmaps", "ns", "a", {"data": {"k": "w"}})
+        me.patch("configmaps", "ns", "a", {"data": {"k": "w"}})
+        subscription.close()
+        me.delete("configmaps", "ns", "a")
+        return [(each.type, each.name, each.verb) async for each in subscription]
+
+    assert run(scenario()) == [("ADDED", "a", "create"), ("MODIFIED", "a", "patch")]
+
+
+def test_a_bookmark_is_shaped_like_an_object_of_its_kind() -> None:
+    made = server()
+
+    async def scenario() -> object:
+        response = await made.open(
+            "GET", f"{PATH}?watch=true&timeoutSeconds=61&allowWatchBookmarks=true"
+        )
+        return json.loads(b"".join([part async for part in response.body]))
+
+    assert run(scenario()) == {
+        "type": "BOOKMARK",
+        "object": {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": str(made.api.store.revision)},
+        },
+    }
