@@ -1,0 +1,139 @@
+"""Each claim's life as the server's history has it: held by whom, released by whom and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from claimctl.demo.acts import who
+from claimctl.demo.witness import Witness
+from claimctl.demo.world import Key, World
+from claimctl.embedded.store import Revision
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.reservations import TOMBSTONE_GROUP
+
+_KEEPS = frozenset({"Manual"})
+
+
+@dataclass(slots=True)
+class ClaimSeen:
+    """One claim; ``released_by`` is empty while it is held, or was never allocated."""
+
+    namespace: str
+    name: str
+    devices: tuple[str, ...] = ()
+    pods: dict[str, None] = field(default_factory=dict)
+    """Names of the pods that were started on it."""
+    most_pods: int = 0
+    """The most that were listed at the same time."""
+    workloads: dict[str, None] = field(default_factory=dict)
+    idle: str = ""
+    """How it was while its workloads were scaled to zero; empty if that was not looked at."""
+    allocated: bool = False
+    """At the end."""
+    released_by: str = ""
+    reason: str = ""
+    refused: str = ""
+    """Why a reservation of it holds nothing; empty where one does, or where there is none."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "devices": list(self.devices),
+            "pods": list(self.pods),
+            "mostPodsListed": self.most_pods,
+            "workloads": list(self.workloads),
+            "whileIdle": self.idle,
+            "allocated": self.allocated,
+            "releasedBy": self.released_by,
+            "reason": self.reason,
+            "notReserved": self.refused,
+        }
+
+    def line(self) -> str:
+        return f"claim {self.namespace}/{self.name}: {self._held()}; {self._released()}"
+
+    def _held(self) -> str:
+        if not self.devices:
+            return "was never allocated"
+        holders = [f"{len(self.pods)} pod{'s'[: len(self.pods) != 1]}"] if self.pods else []
+        idle = f", {self.idle} while scaled to zero" if self.idle else ""
+        refused = f", not reserved ({self.refused})" if self.refused else ""
+        by = " and ".join([*holders, *self.workloads]) or "nobody"
+        return f"{', '.join(self.devices)} held by {by}{refused}{idle}"
+
+    def _released(self) -> str:
+        if self.allocated:
+            return f"still allocated at the end{f' ({self.reason})' if self.reason else ''}"
+        if not self.released_by:
+            return "nothing to release"
+        return f"released by {self.released_by}{f' ({self.reason})' if self.reason else ''}"
+
+
+@dataclass(slots=True)
+class Observer:
+    seen: dict[Key, ClaimSeen] = field(default_factory=dict)
+    retention: dict[Key, str] = field(default_factory=dict)
+    refusals: dict[Key, str] = field(default_factory=dict)
+    """Per claim: why a reservation of it held nothing while its pods ran."""
+    reasons: dict[Key, str] = field(default_factory=dict)
+    """Per claim: the reason of the last release that a reservation told of."""
+
+    def notice(self, revision: Revision, world: World) -> None:
+        key = (revision.namespace, revision.name)
+        if revision.plural == "resourceclaims" and key in world.claims:
+            self._notice_claim(key, world.claims[key])
+        elif revision.plural == "claimreservations" and key in world.reservations:
+            reservation = world.reservations[key]
+            claim = (revision.namespace, reservation.spec.resource_claim_name)
+            self.retention[claim] = reservation.spec.retention_policy
+            if reservation.status.release is not None:
+                self.reasons[claim] = reservation.status.release.reason
+
+    def _notice_claim(self, key: Key, claim: ResourceClaim) -> None:
+        seen = self.seen.setdefault(key, ClaimSeen(*key))
+        listed = [each for each in claim.status.reserved_for if each.resource == "pods"]
+        seen.most_pods = max(seen.most_pods, len(listed))
+        for each in claim.status.reserved_for:
+            if each.resource == "pods":
+                seen.pods[each.name] = None
+            elif each.api_group != TOMBSTONE_GROUP:
+                seen.workloads[f"{each.resource}/{each.name}"] = None
+
+    def note_running(self, world: World) -> None:
+        """What reservations say while everything runs."""
+        for reservation in world.reservations.values():
+            key = (reservation.metadata.namespace, reservation.spec.resource_claim_name)
+            for one in reservation.status.conditions:
+                if one.type == "Reserved" and one.status == "False":
+                    self.refusals[key] = one.reason
+
+    def note_idle(self, world: World) -> None:
+        """How claims are that a workload held, while none of its pods is there."""
+        for key, seen in self.seen.items():
+            claim = world.claims.get(key)
+            if seen.workloads and not world.users_of(key):
+                held = claim is not None and claim.status.allocation is not None
+                seen.idle = "kept" if held else "not kept"
+
+    def stays(self, claim: ResourceClaim) -> bool:
+        """Whether nothing but a person releases the claim."""
+        key = (claim.metadata.namespace, claim.metadata.name)
+        return self.retention.get(key) in _KEEPS
+
+    def claims(self, witness: Witness, world: World) -> list[ClaimSeen]:
+        """All claims there ever were, by namespace and name."""
+        for key, seen in self.seen.items():
+            claim = world.claims.get(key)
+            seen.devices = witness.devices.get(key, ())
+            seen.refused = "" if seen.workloads else self.refusals.get(key, "")
+            seen.allocated = claim is not None and claim.status.allocation is not None
+            if seen.allocated:
+                policy = self.retention.get(key, "")
+                seen.reason = f"retentionPolicy {policy}" if policy in _KEEPS else ""
+            elif key in witness.deallocations:
+                seen.released_by = who(witness.deallocations[key])
+                ours = seen.released_by == "claimctl"
+                seen.reason = self.reasons.get(key, "") if ours else "the last pod was gone"
+        return [self.seen[key] for key in sorted(self.seen)]
