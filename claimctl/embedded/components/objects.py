@@ -94,6 +94,18 @@ def is_true(obj: Object, kind: str) -> bool:
     return found is not None and found["status"] == "True"
 
 
+def same_but_status(old: Object | None, new: Object | None) -> bool:
+    """Whether nothing changed that a controller did not write itself."""
+    if old is None or new is None or old.get("spec") != new.get("spec"):
+        return False
+    ignored = ("resourceVersion", "managedFields")
+    before, after = (
+        {key: value for key, value in each["metadata"].items() if key not in ignored}
+        for each in (old, new)
+    )
+    return before == after
+
+
 def matches(selector: Mapping[str, Any] | None, found: Mapping[str, str]) -> bool:
     """metav1.LabelSelector; no selector matches nothing, an empty one everything."""
     if selector is None:

@@ -15,6 +15,7 @@ from claimctl.embedded.components.objects import (
     name,
     namespace,
     owners,
+    same_but_status,
     uid,
 )
 from claimctl.embedded.components.pods import (
@@ -33,7 +34,7 @@ from claimctl.embedded.views import Change, Key, Object
 BURST = 40
 """Pods created or deleted before others have their turn."""
 GATHER_SECONDS = 0.005
-"""Changes of pods within this time are answered together."""
+"""Changes of pods within this time, for every hundred of them, are answered together."""
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -44,14 +45,20 @@ class ReplicaSetController(Component[Key]):
     def watch(self) -> None:
         self.views["pods"].index("controller", controller_uid)
         self.views["pods"].index("orphan", orphaned)
-        self.views["replicasets"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["replicasets"].subscribe(self._replica_set_changed)
         self.views["pods"].subscribe(self._pod_changed)
+
+    def _replica_set_changed(self, change: Change) -> None:
+        if not same_but_status(change.old, change.new):
+            self.queue.add(change.key)
 
     def _pod_changed(self, change: Change) -> None:
         pod = change.object
         owner = controller_of(pod)
         if owner is not None and owner["kind"] == "ReplicaSet":
-            self.queue.add_after((namespace(pod), owner["name"]), GATHER_SECONDS)
+            size = self.views["pods"].count("controller", owner["uid"])
+            pause = GATHER_SECONDS * (1 + size / 100)
+            self.queue.add_after((namespace(pod), owner["name"]), pause)
         elif owner is None and change.new is not None and labels(pod):
             for each in self.views["replicasets"].items():
                 if namespace(each) == namespace(pod) and _selects(each, pod):
@@ -112,8 +119,8 @@ class ReplicaSetController(Component[Key]):
 
     def _status(self, replica_set: Object, pods: list[Object]) -> Object:
         alive = [each for each in pods if active(each)]
-        wanted = replica_set["spec"]["template"]["metadata"].get("labels") or {}
-        labelled = sum(1 for each in alive if wanted.items() <= labels(each).items())
+        wanted = (replica_set["spec"]["template"]["metadata"].get("labels") or {}).items()
+        labelled = sum(1 for each in alive if wanted <= labels(each).items())
         are_ready = sum(1 for each in alive if ready(each))
         counts = {
             "fullyLabeledReplicas": labelled,
