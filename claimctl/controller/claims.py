@@ -82,9 +82,14 @@ class ClaimReconciler:
     async def _judge(
         self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
     ) -> Judged:
-        """Decide, find out what the decision asks for, and decide again on what is then."""
+        """Decide, find out what the decision asks for, and decide again with the answer.
+
+        All rounds are about one version of the claim: beside a busy writer the list would
+        otherwise change faster than its entries can be asked for.
+        """
         for _ in range(MAX_ROUNDS):
             snapshot = self._snapshots.build(key, findings, claim)
+            claim = snapshot.claim
             decision = decide(snapshot)
             if not decision.needs:
                 return Judged(snapshot, decision, findings)
