@@ -132,7 +132,8 @@ def _charge(write: Write, budget: Object, pod: Object, *, dry_run: bool) -> None
 def _insufficient(name: str, status: Object) -> str:
     if not status.get("desiredHealthy") and not status.get("expectedPods"):
         return f"The disruption budget {name} does not allow evicting pods currently"
-    wanted, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    wanted = status.get("desiredHealthy", 0)
+    healthy = status.get("currentHealthy", 0) - len(status.get("disruptedPods") or ())
     return f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
 
 

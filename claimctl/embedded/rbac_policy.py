@@ -24,7 +24,12 @@ _WORKLOADS: dict[str, list[str]] = {
     "resource.k8s.io": ["resourceclaims", "resourceclaims/status", "resourceclaimtemplates"],
 }
 _PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC]
+_WELL_KNOWN = ["/.well-known", "/.well-known/*"]
+_ISSUER = [
+    *("/.well-known/openid-configuration", "/.well-known/openid-configuration/"),
+    *("/openid/v1/jwks", "/openid/v1/jwks/"),
+]
+_DISCOVERY = sorted(["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,8 @@ _ROLES = (
         aggregates_to="admin",
     ),
     _role("system:discovery", [_paths(_DISCOVERY)]),
-    _role("system:public-info-viewer", [_paths(_PUBLIC)]),
+    _role("system:public-info-viewer", [_paths(_PUBLIC), _paths(_WELL_KNOWN)]),
+    _role("system:service-account-issuer-discovery", [_paths(_ISSUER)]),
     _role(
         "system:basic-user",
         [
@@ -109,8 +115,9 @@ BOOTSTRAP = Policy(
     {role["metadata"]["name"]: role for role in _ROLES},
     (
         _binding("cluster-admin", "system:masters"),
-        _binding("system:discovery", "system:authenticated"),
         _binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
+        _binding("system:discovery", "system:authenticated"),
+        _binding("system:service-account-issuer-discovery", "system:serviceaccounts"),
         _binding("system:basic-user", "system:authenticated"),
     ),
 )

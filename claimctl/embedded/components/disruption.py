@@ -46,7 +46,7 @@ class DisruptionController(Component[Key]):
             for pod in self.views["pods"].items()
             if namespace(pod) == namespace(budget) and _covers(budget, pod) and active(pod)
         ]
-        expected = self._expected(found)
+        expected = self._expected(budget, found)
         desired = _desired(budget, expected)
         healthy = sum(1 for pod in found if ready(pod))
         disrupted = self._disrupted(budget, found)
@@ -61,8 +61,10 @@ class DisruptionController(Component[Key]):
         }
         return {**status, "disruptedPods": disrupted} if disrupted else status
 
-    def _expected(self, pods: list[Object]) -> int:
-        """What the controllers of the pods want; a pod without one counts itself."""
+    def _expected(self, budget: Object, pods: list[Object]) -> int:
+        """The pods, for a plain minAvailable; else what the controllers of pods want."""
+        if isinstance(budget["spec"].get("minAvailable"), int):
+            return len(pods)
         wanted: dict[str, int] = {}
         for pod in pods:
             owner = controller_of(pod)
@@ -70,9 +72,7 @@ class DisruptionController(Component[Key]):
             above = (
                 self.views[plural].get(namespace(pod), owner["name"]) if plural and owner else None
             )
-            if above is None:
-                wanted[pod["metadata"]["uid"]] = 1
-            else:
+            if above is not None:
                 spec = above["spec"]
                 wanted[above["metadata"]["uid"]] = spec.get("replicas", spec.get("parallelism", 1))
         return sum(wanted.values())
