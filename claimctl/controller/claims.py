@@ -41,7 +41,7 @@ TEMPLATE_RETRY = 30.0
 
 
 class Undecided(Exception):
-    """A decision went on asking for what had been answered."""
+    """A decision went on asking: pods vanish faster than they can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,11 @@ class ClaimReconciler:
         span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
         if self._snapshots.lagging(key):
             return After(SOON)
-        judged = await self._judge(key, Findings())
+        try:
+            judged = await self._judge(key, Findings())
+        except Undecided as error:
+            log.info("looks again", claim=str(key), reason=str(error))
+            return After(SOON)
         self._tell(key, judged, span)
         if judged.decision.write is None:
             return _at_rest(judged)
