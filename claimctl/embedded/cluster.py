@@ -21,7 +21,7 @@ from claimctl.embedded.components.recorder import EventRecorder
 from claimctl.embedded.components.replicasets import ReplicaSetController
 from claimctl.embedded.components.scheduler import Scheduler
 from claimctl.embedded.components.statefulsets import StatefulSetController
-from claimctl.embedded.local import ApiFor
+from claimctl.embedded.local import ApiFor, FaultHook
 from claimctl.embedded.options import ClusterOptions, Features
 from claimctl.embedded.requests import MASTERS, Actor, DeleteOptions
 from claimctl.embedded.runtime import Component, Context
@@ -158,6 +158,10 @@ class Cluster:
         self._context.features = features
         self.api.switch(features)
         self.kubelet.look_again()
+
+    def fault_components(self, fault: FaultHook | None) -> None:
+        """Ask ``fault`` before every request of a component; clients have the handler's."""
+        self._context.fault = fault
 
     def set_lag(self, seconds: float) -> None:
         """Let the scheduler see everything so much later from now on."""

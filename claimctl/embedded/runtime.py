@@ -17,9 +17,9 @@ import structlog
 
 from claimctl.embedded.api import Api
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.local import ApiFor, ConnectionLost
+from claimctl.embedded.local import ApiFor, ConnectionLost, FaultHook
 from claimctl.embedded.options import ClusterOptions, Features, Timings
-from claimctl.embedded.requests import MASTERS, Actor
+from claimctl.embedded.requests import MASTERS, Actor, Fault, FaultPoint
 from claimctl.embedded.views import Feed, Object, Views
 from claimctl.embedded.workqueue import K, WorkQueue
 from claimctl.wire.seams import Clock
@@ -62,6 +62,8 @@ class Context:
     rng: Random
     events: EventSink = field(default_factory=NoEvents)
     failures: list[Exception] = field(default_factory=list)
+    fault: FaultHook | None = None
+    """Asked before every request of a component."""
 
     @property
     def timings(self) -> Timings:
@@ -71,7 +73,10 @@ class Context:
         return timestamp(self.clock.now())
 
     def api_for(self, user: str, manager: str) -> ApiFor:
-        return ApiFor(self.api, Actor(user, (MASTERS,), manager))
+        return ApiFor(self.api, Actor(user, (MASTERS,), manager), self._fault_at)
+
+    def _fault_at(self, point: FaultPoint) -> Fault | None:
+        return None if self.fault is None else self.fault(point)
 
 
 class Component(Generic[K]):

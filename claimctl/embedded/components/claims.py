@@ -40,6 +40,9 @@ from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime import Component, Context
 from claimctl.embedded.views import Change, Object
 
+REMEMBERED = 4096
+"""So many deletions are remembered; of others a live GET tells."""
+
 Task = tuple[str, str, str]
 """('claim', 'pod' or 'group', namespace, name)."""
 
@@ -104,11 +107,16 @@ class ClaimController(Component[Task]):
         if not pod["spec"].get("resourceClaims") and not claims_used(pod):
             return
         if change.new is None:
-            self._gone[uid(pod)] = None
+            self._remember(uid(pod))
         if change.new is None or done(pod):
             self._release(pod)
         if change.new is not None and self._needs_work(pod):
             self._add_pod(pod)
+
+    def _remember(self, gone: str) -> None:
+        self._gone[gone] = None
+        if len(self._gone) > REMEMBERED:
+            del self._gone[next(iter(self._gone))]
 
     def _release(self, pod: Object) -> None:
         for used in claims_used(pod):
@@ -120,7 +128,7 @@ class ClaimController(Component[Task]):
         group = change.object
         self.queue.add(("group", *change.key))
         if change.new is None:
-            self._gone[uid(group)] = None
+            self._remember(uid(group))
         for each in group["spec"].get("resourceClaims") or ():
             if each.get("resourceClaimName"):
                 self.queue.add(("claim", change.key[0], each["resourceClaimName"]))

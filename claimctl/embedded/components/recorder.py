@@ -34,7 +34,7 @@ class EventRecorder(Component[Happening]):
         self._regarding: dict[Happening, Object] = {}
         self._made: OrderedDict[Happening, str] = OrderedDict()
         self._counts: dict[Happening, int] = {}
-        self._similar: dict[tuple[str, str], int] = {}
+        self._similar: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._sequence = 0
         super().__init__(context)
 
@@ -44,7 +44,9 @@ class EventRecorder(Component[Happening]):
         space = namespace(regarding) or "default"
         similar = (uid(regarding), reason)
         self._similar[similar] = self._similar.get(similar, 0) + 1
-        if self._similar[similar] > SIMILAR:
+        if len(self._similar) > KEPT:
+            self._similar.popitem(last=False)
+        if self._similar.get(similar, 0) > SIMILAR:
             message = f"(combined from similar events): {reason}"
         happening = Happening(reporter, space, kind, reason, message, uid(regarding))
         self._regarding[happening] = regarding

@@ -69,8 +69,8 @@ async def play(trace: Trace, **more: Any) -> Replay:
     cluster = Cluster(options(trace, **more), LoopClock())
     cluster.pause("kubelet")
     await cluster.start()
-    _publish(cluster, "tpu", [f"dev-{index}" for index in range(8)])
-    _publish(cluster, "one", ["only"])
+    publish(cluster, "tpu", [f"dev-{index}" for index in range(8)])
+    publish(cluster, "one", ["only"])
     player = _Player(cluster, trace)
     try:
         return await player.play()
@@ -78,7 +78,7 @@ async def play(trace: Trace, **more: Any) -> Replay:
         await cluster.stop()
 
 
-def _publish(cluster: Cluster, name: str, devices: list[str]) -> None:
+def publish(cluster: Cluster, name: str, devices: list[str]) -> None:
     driver = f"{name}.example.com"
     expression = f'device.driver == "{driver}"'
     cluster.admin.create(
