@@ -12,6 +12,7 @@ import msgspec
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
+from claimctl.kube.slim import owning
 from claimctl.reservation.consumers import claim_names
 from claimctl.reservation.references import is_pod
 from claimctl.reservation.workloads import named_claims
@@ -63,7 +64,7 @@ class Caches:
             return Informer(client, resource, clock, rng=rng, **options)
 
         self.nodes = informer(NODES)
-        self.claims: Informer[ResourceClaim] = informer(RESOURCECLAIMS)
+        self.claims: Informer[ResourceClaim] = informer(RESOURCECLAIMS, keep=owning)
         self.pods: Informer[Pod] = informer(PODS, keep=slim_pod, indexes={BY_CLAIM: _pod_claims})
         self.reservations: Informer[ClaimReservation] = informer(
             CLAIMRESERVATIONS,
