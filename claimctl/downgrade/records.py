@@ -70,7 +70,11 @@ def _pending(claim: ResourceClaim, before: DowngradedClaim | None) -> Downgraded
 
 
 def told(record: DowngradedClaim, expansion: Expansion) -> DowngradedClaim:
-    """The record after its claim was written, or was found not to need or not to allow it."""
+    """The record after its claim was written, or was found not to need or not to allow it.
+
+    A claim that pods alone hold by now was expanded by an earlier run, or by a write whose
+    answer was lost.
+    """
     if isinstance(expansion, Refused):
         return msgspec.structs.replace(
             record,
@@ -79,10 +83,10 @@ def told(record: DowngradedClaim, expansion: Expansion) -> DowngradedClaim:
             message=expansion.message,
             pods=expansion.pods,
         )
-    changed = isinstance(expansion, Expanded) or record.state == State.EXPANDED
+    expanded = isinstance(expansion, Expanded) or expansion.by_pods
     return msgspec.structs.replace(
         record,
-        state=State.EXPANDED if changed else State.UNCHANGED,
+        state=State.EXPANDED if expanded else State.UNCHANGED,
         reason="",
         message="",
         pods=expansion.pods,

@@ -60,9 +60,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """No workload holds the claim and every bound consumer is listed: nothing to write."""
+    """There is nothing to write."""
 
     pods: int = 0
+    by_pods: bool = False
+    """Allocated, and held by pods alone."""
 
 
 Expansion = Expanded | Refused | Unchanged
@@ -94,8 +96,10 @@ def expand(
     workloads = workload_references(claim)
     consumers = Consumers.of(pods)
     missing = _missing(listed, consumers)
-    if claim.status.allocation is None or not (workloads or (again and missing)):
-        return Unchanged(pods=sum(map(is_pod, listed)))
+    if claim.status.allocation is None:
+        return Unchanged()
+    if not workloads and not (again and missing):
+        return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     kept = _kept(listed, consumers) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), consumers, tombstones)
     return _refusal(claim, workloads, reserved_for) or Expanded(reserved_for, workloads)

@@ -114,7 +114,7 @@ def test_a_tombstone_gives_way_when_living_pods_need_every_place() -> None:
 
 
 def test_a_claim_without_workload_reference_is_left_as_it_is() -> None:
-    assert expand(claim(ref(1), ref(2)), [pod(1), pod(3)]) == Unchanged(pods=2)
+    assert expand(claim(ref(1), ref(2)), [pod(1), pod(3)]) == Unchanged(pods=2, by_pods=True)
 
 
 def test_a_claim_without_allocation_has_nothing_to_expand() -> None:
@@ -127,7 +127,7 @@ def test_a_pod_that_came_while_the_list_was_written_is_added_afterwards() -> Non
 
 
 def test_looking_again_at_a_complete_list_changes_nothing() -> None:
-    assert expand(claim(ref(1), ref(8)), [pod(1)], again=True) == Unchanged(pods=2)
+    assert expand(claim(ref(1), ref(8)), [pod(1)], again=True) == Unchanged(pods=2, by_pods=True)
 
 
 def test_a_group_is_expanded_like_a_workload_where_the_claim_is_its_pods_own() -> None:

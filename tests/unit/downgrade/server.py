@@ -1,0 +1,110 @@
+"""An API server without controllers, with claims and pods put there as a test wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from claimctl.api.definitions import custom_resource_definitions
+from claimctl.embedded.handler import Handler
+from claimctl.embedded.local import ApiFor
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.requests import Actor, Fault, FaultPoint
+from claimctl.embedded.server import api_server
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.wire.reservations import (
+    DOWNGRADE_PLAN_NAME,
+    DowngradePlan,
+    DowngradePlanStatus,
+)
+from claimctl.wire.resources import DOWNGRADEPLANS
+from tests.support.builders import NOW
+
+TRAIN = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "d-1"}
+NAMESPACE = "ml"
+
+
+@dataclass
+class Server:
+    handler: Handler
+    admin: ApiFor
+    client: Client
+    clock: LoopClock
+    reports: list[DowngradePlanStatus] = field(default_factory=list)
+
+    @classmethod
+    def started(cls, *namespaces: str) -> Server:
+        """In a running event loop."""
+        clock = LoopClock(NOW)
+        handler = api_server(ClusterOptions(dialect=Dialect.NATIVE), clock)
+        admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
+        for name in namespaces or (NAMESPACE,):
+            admin.create("namespaces", {"metadata": {"name": name}})
+        for definition in custom_resource_definitions():
+            admin.create("customresourcedefinitions", definition)
+        return cls(handler, admin, Client(handler, clock, rng=Random(0)), clock)
+
+    def claim(
+        self,
+        name: str = "slice",
+        *references: dict[str, str],
+        namespace: str = NAMESPACE,
+        shared: bool = True,
+    ) -> None:
+        """An allocated claim with this list; without one it is the Deployment's."""
+        self.admin.create(
+            "resourceclaims",
+            {"metadata": {"name": name, "namespace": namespace}, "spec": {"devices": {}}},
+        )
+        allocation: dict[str, Any] = {"devices": {"results": []}}
+        if shared:
+            allocation["reservedForAnyPod"] = True
+        status = {"allocation": allocation, "reservedFor": list(references or (TRAIN,))}
+        self.admin.patch("resourceclaims", namespace, name, {"status": status}, "status")
+
+    def pod(
+        self, name: str, *, claim: str = "slice", namespace: str = NAMESPACE, node: str = "n1"
+    ) -> dict[str, str]:
+        """A bound pod that runs; its reference."""
+        spec = {
+            "containers": [{"name": "main", "image": "x"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+        }
+        body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+        created = self.admin.create("pods", body)
+        if node:
+            self.admin.bind(namespace, name, node)
+            status = {"status": {"phase": "Running"}}
+            self.admin.patch("pods", namespace, name, status, "status")
+        return {"resource": "pods", "name": name, "uid": created["metadata"]["uid"]}
+
+    def listed(self, name: str = "slice", namespace: str = NAMESPACE) -> list[str]:
+        listed = self.admin.get("resourceclaims", namespace, name)["status"]["reservedFor"]
+        return [f"{each['resource']}/{each['name']}" for each in listed]
+
+    def write_list(self, *references: dict[str, str], name: str = "slice") -> None:
+        status = {"status": {"reservedFor": list(references)}}
+        self.admin.patch("resourceclaims", NAMESPACE, name, status, "status")
+
+    async def plan(self, *namespaces: str) -> DowngradePlan:
+        body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": {"namespaces": list(namespaces)}}
+        return await self.client.create(DOWNGRADEPLANS, body)
+
+    async def report(self, status: DowngradePlanStatus) -> None:
+        self.reports.append(status)
+
+    def upon(self, verb: str, plural: str, act: Callable[[int], Fault | None]) -> None:
+        """Call ``act`` with 1, 2, ... at each such request, before it is served."""
+        seen = 0
+
+        def hook(point: FaultPoint) -> Fault | None:
+            nonlocal seen
+            if (point.verb, point.plural) != (verb, plural):
+                return None
+            seen += 1
+            return act(seen)
+
+        self.handler.fault = hook

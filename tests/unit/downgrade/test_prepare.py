@@ -1,0 +1,299 @@
+"""Carrying out a plan: record first, write under the version, verify, leave what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from claimctl.downgrade import prepare
+from claimctl.downgrade.expander import ATTEMPTS
+from claimctl.downgrade.prepare import run_plan
+from claimctl.embedded.requests import Fault
+from claimctl.kube.errors import ServerError
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from tests.support.virtual import run
+from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
+
+WORKLOAD = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
+
+
+def story(act: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Run an async test on a virtual clock."""
+
+    def test() -> None:
+        run(_awaited(act))
+
+    test.__name__ = act.__name__
+    test.__doc__ = act.__doc__
+    return test
+
+
+async def _awaited(act: Callable[[], Awaitable[None]]) -> None:
+    await act()
+
+
+async def carried_out(server: Server, plan: DowngradePlan | None = None) -> DowngradePlanStatus:
+    wanted = plan or await server.plan()
+    return await run_plan(server.client, wanted, server.clock, server.report)
+
+
+@story
+async def test_a_claim_ends_with_exactly_its_live_pods_and_is_recorded() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("b")
+    server.pod("a")
+    status = await carried_out(server)
+    assert server.listed() == ["pods/a", "pods/b"]
+    uid = server.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]["uid"]
+    assert status == DowngradePlanStatus(
+        observed_generation=1,
+        phase="Prepared",
+        total=1,
+        done=1,
+        claims=(
+            DowngradedClaim(
+                namespace=NAMESPACE,
+                name="slice",
+                uid=uid,
+                state="Expanded",
+                pods=2,
+                workload_references=(WORKLOAD,),
+            ),
+        ),
+    )
+
+
+@story
+async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it_goes() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    seen: list[list[str]] = []
+
+    async def report(status: DowngradePlanStatus) -> None:
+        await server.report(status)
+        seen.append(server.listed())
+
+    await run_plan(server.client, await server.plan(), server.clock, report)
+    assert [status.phase for status in server.reports] == ["Frozen", "Expanding", "Prepared"]
+    assert seen == [["deployments/train"], ["deployments/train"], ["pods/a"]]
+    recorded = server.reports[1].claims[0]
+    assert (recorded.state, recorded.workload_references) == ("Pending", (WORKLOAD,))
+
+
+@story
+async def test_a_claim_with_too_many_consumers_is_untouched_and_the_others_go_on() -> None:
+    server = Server.started()
+    server.claim("wide")
+    for number in range(257):
+        server.pod(f"p-{number}", claim="wide")
+    server.claim()
+    server.pod("a")
+    before = server.admin.get("resourceclaims", NAMESPACE, "wide")
+    status = await carried_out(server)
+    assert status.phase == "Blocked"
+    assert [(each.name, each.state, each.reason, each.pods) for each in status.claims] == [
+        ("slice", "Expanded", "", 1),
+        ("wide", "Refused", "TooManyConsumers", 257),
+    ]
+    assert server.admin.get("resourceclaims", NAMESPACE, "wide") == before
+
+
+@story
+async def test_only_the_plans_namespaces_are_looked_at() -> None:
+    server = Server.started("ml", "web")
+    for namespace in ("ml", "web"):
+        server.claim(namespace=namespace)
+        server.pod("a", namespace=namespace)
+    status = await carried_out(server, await server.plan("web"))
+    assert [each.namespace for each in status.claims] == ["web"]
+    assert server.listed(namespace="ml") == ["deployments/train"]
+
+
+@story
+async def test_pods_that_were_bound_unseen_are_added_after_the_settle_time() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    start = server.clock.monotonic()
+
+    def late(number: int) -> Fault | None:
+        # the scheduler, still before the written list, binds a pod without listing it
+        if number == 1:
+            server.pod("late")
+        return None
+
+    server.upon("patch", "resourceclaims", late)
+    status = await carried_out(server)
+    assert server.listed() == ["pods/a", "pods/late"]
+    assert status.claims[0].pods == 2
+    assert server.clock.monotonic() - start >= 5.0
+
+
+@story
+async def test_a_list_that_the_scheduler_keeps_itself_needs_no_settling() -> None:
+    server = Server.started()
+    server.claim(shared=False)
+    server.write_list(TRAIN, server.pod("a"))
+    await carried_out(server)
+    assert server.listed() == ["pods/a"]
+    assert server.clock.monotonic() == 0.0
+
+
+@story
+async def test_a_conflict_starts_over_with_a_new_list_of_pods() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+
+    def meanwhile(number: int) -> Fault | None:
+        if number == 1:
+            server.pod("b")
+            server.admin.patch(
+                "resourceclaims", NAMESPACE, "slice", {"metadata": {"labels": {"x": "y"}}}
+            )
+        return None
+
+    server.upon("patch", "resourceclaims", meanwhile)
+    await carried_out(server)
+    assert server.listed() == ["pods/a", "pods/b"]
+
+
+@story
+async def test_a_busy_writer_ends_in_a_report_not_in_a_loop() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    tries: list[int] = []
+
+    def always(number: int) -> Fault | None:
+        tries.append(number)
+        label = {"metadata": {"labels": {"n": str(number)}}}
+        server.admin.patch("resourceclaims", NAMESPACE, "slice", label)
+        return None
+
+    server.upon("patch", "resourceclaims", always)
+    status = await carried_out(server)
+    assert (status.phase, status.claims[0].state, status.claims[0].reason) == (
+        "Blocked",
+        "Failed",
+        "Conflict",
+    )
+    assert len(tries) == ATTEMPTS
+    assert server.listed() == ["deployments/train"]
+
+
+@story
+async def test_a_write_whose_outcome_is_unknown_is_looked_at_again() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    server.upon("patch", "resourceclaims", lambda number: Fault(hang=True) if number == 1 else None)
+    status = await carried_out(server)
+    assert server.listed() == ["pods/a"]
+    assert status.claims[0].state == "Expanded"
+
+
+@story
+async def test_a_refusal_of_the_server_is_told_with_the_claim() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    refusal = Fault(status=403, reason="Forbidden", message="no binding permission")
+    server.upon("patch", "resourceclaims", lambda _: refusal)
+    status = await carried_out(server)
+    assert (status.phase, status.claims[0].state) == ("Blocked", "Failed")
+    assert "no binding permission" in status.claims[0].message
+
+
+@story
+async def test_a_reference_that_keeps_coming_back_is_reported() -> None:
+    server = Server.started()
+    server.claim(shared=False)
+    reference = server.pod("a")
+    server.write_list(TRAIN, reference)
+
+    def put_back(_: int) -> Fault | None:
+        server.write_list(TRAIN, reference)
+        return None
+
+    server.upon("list", "resourceclaims", put_back)
+    status = await carried_out(server)
+    assert (status.phase, status.claims[0].reason) == ("Blocked", "PutBack")
+
+
+@story
+async def test_a_run_that_was_cut_off_is_gone_on_with_and_its_record_kept() -> None:
+    server = Server.started()
+    for name in ("one", "two"):
+        server.claim(name)
+        server.pod(f"pod-{name}", claim=name)
+    plan = await server.plan()
+    cut = Fault(status=500, message="gone", retry_after=None)
+    server.upon("patch", "resourceclaims", lambda number: cut if number > 1 else None)
+    with pytest.raises(ServerError):
+        await carried_out(server, plan)
+    server.handler.fault = None
+    last = server.reports[-1]
+    again = DowngradePlan(metadata=plan.metadata, spec=plan.spec, status=last)
+    status = await carried_out(server, again)
+    assert status.phase == "Prepared"
+    assert [each.workload_references for each in status.claims] == [(WORKLOAD,), (WORKLOAD,)]
+    assert (server.listed("one"), server.listed("two")) == (["pods/pod-one"], ["pods/pod-two"])
+
+
+@story
+async def test_another_run_over_a_finished_plan_verifies_and_keeps_the_record() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await server.plan()
+    first = await carried_out(server, plan)
+    before = server.admin.get("resourceclaims", NAMESPACE, "slice")
+    second = await carried_out(
+        server, DowngradePlan(metadata=plan.metadata, spec=plan.spec, status=first)
+    )
+    assert (second.phase, second.claims[0].state) == ("Prepared", "Expanded")
+    assert second.claims[0].workload_references == (WORKLOAD,)
+    assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
+
+
+@story
+async def test_a_claim_that_is_gone_by_then_is_no_trouble() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    server.upon(
+        "patch",
+        "resourceclaims",
+        lambda _: (server.admin.delete("resourceclaims", NAMESPACE, "slice"), None)[1],
+    )
+    status = await carried_out(server)
+    assert (status.phase, status.claims[0].state) == ("Prepared", "Unchanged")
+
+
+@story
+async def test_a_preview_writes_nothing_and_tells_the_same() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    before = server.handler.api.store.revision
+    status = await prepare.preview(server.client, DowngradePlan())
+    assert [(each.state, each.pods) for each in status.claims] == [("Expanded", 1)]
+    assert server.handler.api.store.revision == before
+
+
+@story
+async def test_progress_is_told_once_a_second_however_many_claims_there_are() -> None:
+    server = Server.started()
+    for number in range(20):
+        server.claim(f"c-{number}")
+        server.pod(f"p-{number}", claim=f"c-{number}")
+    server.upon("patch", "resourceclaims", lambda _: Fault(delay=0.25))
+    await carried_out(server)
+    phases = [status.phase for status in server.reports]
+    assert phases == ["Frozen", *["Expanding"] * 6, "Prepared"]
+    assert [status.done for status in server.reports] == [0, 0, 4, 8, 12, 16, 20, 20]
