@@ -157,6 +157,7 @@ class Cluster:
         """Change feature gates at run time, each for its component."""
         self._context.features = features
         self.api.switch(features)
+        self.scheduler.look_again()
         self.kubelet.look_again()
 
     def fault_components(self, fault: FaultHook | None) -> None:

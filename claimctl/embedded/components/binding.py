@@ -6,7 +6,7 @@ Every step is one write; between two of them others may write too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from claimctl.embedded.components.objects import (
     deleting,
@@ -50,8 +50,6 @@ class Plan:
     pod: Object
     node: str
     claims: tuple[PlannedClaim, ...]
-    allocating: tuple[str, ...] = field(default=())
-    """UIDs of the claims that this pod allocates: others have to wait for it."""
 
 
 class Binder:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from claimctl.embedded.components.binding import Binder, Plan, PlannedClaim, Refused
-from claimctl.embedded.components.devices import Identity, Inventory
-from claimctl.embedded.components.fit import node_matches, reason_against, summary
-from claimctl.embedded.components.objects import condition, deleting, key_of, name, namespace, uid
+from claimctl.embedded.components.binding import Binder, Plan, Refused
+from claimctl.embedded.components.objects import condition, deleting, key_of, namespace, uid
 from claimctl.embedded.components.parking import (
     DEVICES,
     NODES,
@@ -20,39 +18,16 @@ from claimctl.embedded.components.parking import (
     claim_topic,
     group_topic,
 )
+from claimctl.embedded.components.planning import Commitments, Planner, Unschedulable, Wait
 from claimctl.embedded.components.podgroups import group_key
-from claimctl.embedded.components.pods import (
-    PodClaim,
-    allocation_of,
-    ended,
-    group_name,
-    is_group,
-    node_name,
-    pod_claims,
-    reserved_for,
-)
+from claimctl.embedded.components.pods import allocation_of, ended, group_name, node_name
+from claimctl.embedded.components.post_filter import PostFilter
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime import Component, Context
 from claimctl.embedded.views import Change, Object
 
 Task = tuple[str, str, str]
 """('pod', namespace, name) to plan, or ('bind', '', UID) to go on with a binding."""
-
-
-class Wait(Exception):
-    """A pod waits without a condition or an Event, until there is news on one of the topics."""
-
-    def __init__(self, *topics: str) -> None:
-        super().__init__(*topics)
-        self.topics = topics
-
-
-class Unschedulable(Exception):
-    """No node will do; ``topics`` are the news that might change that."""
-
-    def __init__(self, message: str, *topics: str) -> None:
-        super().__init__(message)
-        self.topics = topics
 
 
 @dataclass
@@ -69,9 +44,8 @@ class Scheduler(Component[Task]):
     def __init__(self, context: Context) -> None:
         self._parking = Parking()
         self._bindings: dict[str, _Binding] = {}
-        self._promised: dict[Identity, str] = {}
+        self._commitments = Commitments()
         self._errors: dict[str, int] = {}
-        self._assumed: dict[str, str] = {}
         super().__init__(context)
 
     def watch(self) -> None:
@@ -80,7 +54,8 @@ class Scheduler(Component[Task]):
         pods = self.views["pods"]
         pods.index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
         pods.index("group", group_key)
-        self._inventory = Inventory(self.views)
+        self._planner = Planner(self.context, self.views, self._commitments)
+        self._post_filter = PostFilter(self.api, self.views)
         self._binder = Binder(self.context, self.api, self.views)
         pods.subscribe(self._pod_changed)
         self.views["resourceclaims"].subscribe(self._claim_changed)
@@ -99,6 +74,12 @@ class Scheduler(Component[Task]):
         pod = self.views["pods"].get(space, plain)
         if pod is not None and self._to_schedule(pod):
             self._schedule(pod)
+
+    def look_again(self) -> None:
+        """Plan whatever waits once more, as something else than the cluster has changed."""
+        for pod in self.views["pods"].items():
+            if self._to_schedule(pod):
+                self.queue.add(("pod", *key_of(pod)))
 
     # What is news
 
@@ -119,7 +100,7 @@ class Scheduler(Component[Task]):
     def _forget(self, change: Change) -> None:
         self._parking.leave(change.key)
         self._errors.pop(uid(change.object), None)
-        self._assumed.pop(uid(change.object), None)
+        self._commitments.assumed.pop(uid(change.object), None)
 
     def _claim_changed(self, change: Change) -> None:
         self._wake(claim_topic(*change.key))
@@ -136,160 +117,36 @@ class Scheduler(Component[Task]):
     def _to_schedule(self, pod: Object) -> bool:
         wanted = not node_name(pod) and not deleting(pod) and not ended(pod)
         ours = pod["spec"].get("schedulerName", "default-scheduler") == "default-scheduler"
-        return wanted and ours and uid(pod) not in self._assumed
+        return wanted and ours and uid(pod) not in self._commitments.assumed
 
     def _schedule(self, pod: Object) -> None:
         try:
-            plan = self._plan(pod)
+            plan = self._planner.plan(pod)
         except Wait as wait:
             self._parking.park(key_of(pod), wait.topics)
-        except Unschedulable as why:
-            self._parking.park(key_of(pod), why.topics)
-            self._fail(pod, "Unschedulable", str(why))
+        except Unschedulable as refusal:
+            # Parked before PostFilter, so that what it gives up is news to the pod itself.
+            self._parking.park(key_of(pod), refusal.topics)
+            after = self._post_filter.run(pod, refusal)
+            self._fail(pod, "Unschedulable", self._no_node(str(refusal), after))
         else:
             self._begin(plan)
-
-    def _plan(self, pod: Object) -> Plan:
-        group = self._gate(pod)
-        claims = tuple(self._claims(pod, group))
-        self._check_in_process(claims)
-        missing = [each.seen for each in claims if each.allocation is None]
-        missing = [claim for claim in missing if allocation_of(claim) is None]
-        node, allocations = self._place(pod, claims, missing)
-        found = {uid(claim): each for claim, each in zip(missing, allocations, strict=True)}
-        planned = tuple(
-            PlannedClaim(each.seen, each.group, found.get(uid(each.seen))) for each in claims
-        )
-        return Plan(pod, node, planned, tuple(found))
-
-    def _gate(self, pod: Object) -> Object | None:
-        """The pod's PodGroup, once it is complete."""
-        if pod["spec"].get("schedulingGates"):
-            raise Wait
-        plain = group_name(pod)
-        if not plain or not self.context.features.scheduler_pod_groups:
-            return None
-        topic = group_topic(namespace(pod), plain)
-        group = self.views["podgroups"].get(namespace(pod), plain)
-        if group is None:
-            raise Wait(topic)
-        gang = (group["spec"].get("schedulingPolicy") or {}).get("gang")
-        members = self.views["pods"].by("group", f"{namespace(pod)}/{plain}")
-        alive = [each for each in members if not ended(each) and not deleting(each)]
-        if gang and len(alive) < gang["minCount"]:
-            raise Wait(topic)
-        return group
-
-    def _claims(self, pod: Object, group: Object | None) -> Iterator[PlannedClaim]:
-        for each in pod_claims(pod, group):
-            if each.claim is None:
-                raise Wait
-            if not each.claim:
-                continue
-            yield PlannedClaim(self._usable(pod, each), group if each.group else None, None)
-
-    def _usable(self, pod: Object, wanted: PodClaim) -> Object:
-        assert wanted.claim is not None
-        claim = self.views["resourceclaims"].get(namespace(pod), wanted.claim)
-        if claim is None or deleting(claim):
-            raise Wait(claim_topic(namespace(pod), wanted.claim))
-        return claim
-
-    def _check_in_process(self, claims: tuple[PlannedClaim, ...]) -> None:
-        busy = {each for binding in self._bindings.values() for each in binding.plan.allocating}
-        for each in claims:
-            if uid(each.seen) in busy:
-                shown = "/".join(key_of(each.seen))
-                text = f"resource claim {shown} is in the process of being allocated"
-                raise Unschedulable(
-                    self._no_node(text, "no new claims to deallocate"),
-                    claim_topic(*key_of(each.seen)),
-                )
-
-    def _place(
-        self, pod: Object, claims: tuple[PlannedClaim, ...], missing: list[Object]
-    ) -> tuple[str, list[Object]]:
-        reasons: list[str] = []
-        unusable: dict[str, Object] = {}
-        for node in self._nodes():
-            reason = reason_against(pod, node)
-            if not reason:
-                away = [each.seen for each in claims if not _reaches(each.seen, node)]
-                unusable |= {uid(claim): claim for claim in away}
-                reason = "resourceclaim not available on the node" if away else ""
-            if not reason:
-                allocations = self._inventory.allocate(missing, node, self._is_promised)
-                if allocations is not None:
-                    return name(node), allocations
-                reason = "cannot allocate all claims"
-            reasons.append(reason)
-        topics = (NODES, DEVICES, *(claim_topic(*key_of(each.seen)) for each in claims))
-        # Parked before PostFilter, so that what PostFilter gives up is news to the pod itself.
-        self._parking.park(key_of(pod), topics)
-        after = self._post_filter(pod, claims, list(unusable.values()))
-        raise Unschedulable(self._no_node(summary(reasons), after), *topics)
-
-    def _nodes(self) -> list[Object]:
-        """Emptier nodes first; of equals the older one."""
-        assumed = list(self._assumed.values())
-        pods = self.views["pods"]
-        return sorted(
-            self.views["nodes"].items(),
-            key=lambda node: pods.count("node", name(node)) + assumed.count(name(node)),
-        )
-
-    def _is_promised(self, identity: Identity) -> bool:
-        return identity in self._promised
 
     def _no_node(self, why: str, after: str) -> str:
         nodes = len(self.views["nodes"])
         tail = f"0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
         return f"0/{nodes} nodes are available: {why}. {after}, preemption: {tail}"
 
-    # PostFilter
-
-    def _post_filter(
-        self, pod: Object, claims: tuple[PlannedClaim, ...], unusable: list[Object]
-    ) -> str:
-        """Give up what only this pod could hold; the words for the condition."""
-        if not claims:
-            return "no new claims to deallocate"
-        for claim in unusable:
-            if all(each["uid"] == uid(pod) for each in reserved_for(claim)):
-                self._write_status(claim, allocation=None)
-                return "deallocation of ResourceClaim completed"
-        for each in claims:
-            if each.group is not None and self._idle(each.group) and _only_group(each.seen):
-                self._write_status(each.seen)
-        return "still not schedulable"
-
-    def _idle(self, group: Object) -> bool:
-        members = self.views["pods"].by("group", "/".join(key_of(group)))
-        return not any(node_name(each) for each in members)
-
-    def _write_status(self, claim: Object, **parts: None) -> None:
-        status = {**(claim.get("status") or {}), "reservedFor": None, **parts}
-        kept = {key: value for key, value in status.items() if value is not None}
-        try:
-            written = self.api.update("resourceclaims", {**claim, "status": kept}, "status")
-        except StatusError:
-            return
-        self.views["resourceclaims"].assume(written)
-
     # Binding
 
     def _begin(self, plan: Plan) -> None:
         self._mark_group(plan)
-        self._assumed[uid(plan.pod)] = plan.node
-        for each in plan.claims:
-            for result in ((each.allocation or {}).get("devices") or {}).get("results") or ():
-                identity = (result["driver"], result["pool"], result["device"])
-                self._promised[identity] = uid(plan.pod)
+        self._commitments.make(plan)
         self._bindings[uid(plan.pod)] = _Binding(plan, self._binder.steps(plan))
         self.queue.add_first(("bind", "", uid(plan.pod)))
 
     def _mark_group(self, plan: Plan) -> None:
-        group = self._gate(plan.pod)
+        group = self._planner.gate(plan.pod)
         if group is None or condition(group, "PodGroupScheduled") is not None:
             return
         scheduled = {
@@ -326,15 +183,13 @@ class Scheduler(Component[Task]):
 
     def _end(self, plan: Plan) -> None:
         del self._bindings[uid(plan.pod)]
-        mine = [each for each, owner in self._promised.items() if owner == uid(plan.pod)]
-        for identity in mine:
-            del self._promised[identity]
+        self._commitments.keep(uid(plan.pod))
         for each in plan.claims:
             self._wake(claim_topic(*key_of(each.seen)))
 
     def _give_up(self, plan: Plan, error: Refused | StatusError) -> None:
         self._end(plan)
-        self._assumed.pop(uid(plan.pod), None)
+        self._commitments.assumed.pop(uid(plan.pod), None)
         try:
             self._binder.undo(plan)
         except StatusError as other:
@@ -393,13 +248,3 @@ def _fitness(node: Object) -> tuple[object, ...]:
     spec = node.get("spec") or {}
     found = node["metadata"].get("labels") or {}
     return spec.get("unschedulable"), spec.get("taints"), found
-
-
-def _reaches(claim: Object, node: Object) -> bool:
-    allocation = allocation_of(claim)
-    return allocation is None or node_matches(allocation.get("nodeSelector"), node)
-
-
-def _only_group(claim: Object) -> bool:
-    listed = reserved_for(claim)
-    return len(listed) == 1 and is_group(listed[0])
