@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from claimctl.embedded.errors import StatusError, bad_request
+from claimctl.embedded.protobuf import MEDIA_TYPE, ProtobufError, decode_body
 
 Object = dict[str, Any]
 _JSON = ("application/json", "")
@@ -38,13 +39,23 @@ def parse_object(
     kind = media_type(headers)
     if kind == _YAML:
         return _from_yaml(body or b"", expected)
+    if kind == MEDIA_TYPE:
+        return _from_protobuf(body or b"")
     if kind not in _JSON:
-        message = (
-            "the body of the request was in an unknown format - accepted media types include: "
-            f"{_TYPES}"
-        )
-        raise StatusError(415, "UnsupportedMediaType", message)
+        raise _unknown_format()
     return _from_json(body or b"", expected, repeated)
+
+
+def _unknown_format() -> StatusError:
+    text = "the body of the request was in an unknown format - accepted media types include"
+    return StatusError(415, "UnsupportedMediaType", f"{text}: {_TYPES}")
+
+
+def _from_protobuf(body: bytes) -> Object:
+    try:
+        return decode_body(body)
+    except ProtobufError:
+        raise _unknown_format() from None
 
 
 def _from_yaml(body: bytes, expected: str) -> Object:
