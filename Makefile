@@ -59,7 +59,7 @@ generate: $(STAMP) ## write crds/ from the models
 	$(BIN)/python -m claimctl.api
 
 bench: $(STAMP) ## measure memory and time
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m bench.informer $(ARGS)
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)
