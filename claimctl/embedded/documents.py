@@ -16,7 +16,7 @@ from claimctl.embedded.schemas import Schemas
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
-_PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _EMPTY_V2 = b"\x0a\x032.0"
 """The old document without any definition (field 1, the version of Swagger): kubectl asks for it
 about kinds that the new ones do not have, and then says that it does not know them."""

@@ -23,6 +23,21 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _PACKAGES = {"": "core", "meta.k8s.io": "meta"}
 
+_OMITTED_ZEROS = frozenset(
+    {
+        *("generation", "observedGeneration", "minReadySeconds", "paused", "readOnly"),
+        *("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "initialDelaySeconds"),
+        *(
+            "nodePort",
+            "hostPort",
+            "publishNotReadyAddresses",
+            "globalDefault",
+            "remainingItemCount",
+        ),
+    }
+)
+"""Fields whose zero JSON leaves out; the protobuf form always has them."""
+
 Json = Any
 Wire = int | bytes
 
@@ -106,9 +121,13 @@ def _put(found: dict[str, Json], field: Field, value: Wire) -> None:
     decoded = _value(field.type, value)
     if field.form == "list":
         found.setdefault(field.name, []).append(decoded)
-    elif decoded not in ("", None):
-        # Go sends empty strings of fields that JSON leaves out.
+    elif decoded or not _omitted(field.name, decoded):
         found[field.name] = decoded
+
+
+def _omitted(name: str, value: Json) -> bool:
+    """Whether JSON has no such field: Go sends empty strings and times that JSON leaves out."""
+    return value in ("", None) or (name in _OMITTED_ZEROS and not value)
 
 
 def _value(kind: str, value: Wire) -> Json:

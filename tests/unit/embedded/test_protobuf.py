@@ -50,7 +50,9 @@ def test_quantities_bytes_numbers_or_strings_and_inline_messages_become_json() -
     container = text(1, "c") + resources + probe
     template = text(3, text(2, text(2, container)))
     rolling = text(4, text(2, text(1, number(1, 0) + number(2, 2))))
-    found = decode_body(body("apps/v1", "Deployment", text(2, template + rolling + number(1, 0))))
+    found = decode_body(
+        body("apps/v1", "Deployment", text(2, template + rolling + number(1, 0) + number(5, 0)))
+    )
     assert found["spec"] == {
         "template": {
             "spec": {
