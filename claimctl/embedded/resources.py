@@ -44,6 +44,8 @@ def serve(handler: Handler, exchange: Exchange) -> Response:
     verb = _verb(exchange)
     if verb == "watch":
         return _watch(handler, exchange)
+    if exchange.route.subresource in _STREAMED:
+        return _unserved(handler, exchange)
     media = answers.choose_media(exchange.accept)
     view = _view(handler, exchange, many=verb in ("list", "deletecollection"))
     answer = _SERVED[verb](handler, exchange)
@@ -52,6 +54,19 @@ def serve(handler: Handler, exchange: Exchange) -> Response:
         body = view.many(body) if verb in ("list", "deletecollection") else view.one(body)
     warnings = (*answer.warnings, *exchange.warnings)
     return answers.respond(Answer(answer.status, body, warnings, answer.headers), media)
+
+
+_STREAMED = ("attach", "exec", "log", "portforward", "proxy")
+
+
+def _unserved(handler: Handler, exchange: Exchange) -> Response:
+    """No container runs here: logs are empty, and nothing can be connected to."""
+    target = exchange.target
+    handler.api.get_at(target, "")
+    if target.subresource == "log":
+        return answers.whole(200, "text/plain", b"", {})
+    message = f"{target.subresource} is not served: no containers run in this cluster"
+    raise StatusError(501, "NotImplemented", message)
 
 
 def _verb(exchange: Exchange) -> str:
