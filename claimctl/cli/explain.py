@@ -131,6 +131,8 @@ def _verdict(explanation: Explanation) -> list[str]:
         head = f"Release:    under way ({explanation.release})"
     elif explanation.view.claim.status.allocation is None:
         head = "Release:    nothing to release, it is not allocated"
+    elif not explanation.case.stands:
+        head = "Release:    none by claimctl, which does not hold it"
     else:
         head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
     return [head, *(f"  {one.reason}: {one.message}" for one in explanation.obstacles)]

@@ -88,6 +88,8 @@ class Explanation:
         )
 
     def advice(self) -> tuple[str, ...]:
+        if not self.case.stands:
+            return (_plain_advice(self),)
         reasons = [blocker.reason for blocker in self.obstacles]
         for stand in self.case.stands:
             reasons.append(stand.blocker.reason if stand.blocker else stand.reason)
@@ -143,7 +145,8 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
             slices=(await client.list(RESOURCESLICES)).items,
         )
     case = Case.of(snapshot, claim)
-    found = blockers(snapshot, Reason.RELEASE_REQUESTED, case.consumers, case.own)
+    against = blockers(snapshot, Reason.RELEASE_REQUESTED, case.consumers, case.own)
+    found = against if case.stands else ()
     view = ClaimView(claim, pods, reservations)
     return Explanation(view, case, case.release_reason, found)
 

@@ -49,6 +49,7 @@ class Stage:
     clock: LoopClock = field(default_factory=LoopClock)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _controller: asyncio.Task[None] | None = None
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def look(self) -> None:
         """Take in what happened since the last look."""
@@ -82,10 +83,17 @@ class Stage:
         error = None if self._controller.cancelled() else self._controller.exception()
         raise StoryFailed(f"the controller has ended: {error or 'without an error'}")
 
-    def watch_controller(self, task: asyncio.Task[None]) -> None:
-        self._controller = task
-        task.add_done_callback(lambda _: self._changed.set())
+    def hire_controller(self, manager: Manager) -> None:
         self.cluster.store.subscribe(lambda _: self._changed.set())
+        self._controller = asyncio.create_task(manager.run(self._stop), name="controller")
+        self._controller.add_done_callback(lambda _: self._changed.set())
+
+    async def dismiss_controller(self) -> None:
+        """Stop it as SIGTERM does; from then on nobody looks after claims."""
+        task, self._controller = self._controller, None
+        self._stop.set()
+        if task is not None:
+            await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -127,14 +135,7 @@ async def _start_controller(stack: AsyncExitStack, stage: Stage, transport: Tran
     settings = Settings(
         identity="demo", lease_namespace=CONTROLLER_NAMESPACE, settle_seconds=SETTLE_SECONDS
     )
-    stop = asyncio.Event()
     manager = Manager(settings, transport, stage.clock, None, Random(0))
-    task = asyncio.create_task(manager.run(stop), name="controller")
-    stack.push_async_callback(_stop_controller, task, stop)
-    stage.watch_controller(task)
+    stack.push_async_callback(stage.dismiss_controller)
+    stage.hire_controller(manager)
     await stage.until(lambda: manager.leading, "the controller leads")
-
-
-async def _stop_controller(task: asyncio.Task[None], stop: asyncio.Event) -> None:
-    stop.set()
-    await asyncio.gather(task, return_exceptions=True)

@@ -36,14 +36,14 @@ class Server:
     reports: list[DowngradePlanStatus] = field(default_factory=list)
 
     @classmethod
-    def started(cls, *namespaces: str) -> Server:
+    def started(cls, *namespaces: str, crds: bool = True) -> Server:
         """In a running event loop."""
         clock = LoopClock(NOW)
         handler = api_server(ClusterOptions(dialect=Dialect.NATIVE), clock)
         admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
         for name in namespaces or (NAMESPACE,):
             admin.create("namespaces", {"metadata": {"name": name}})
-        for definition in custom_resource_definitions():
+        for definition in custom_resource_definitions() if crds else ():
             admin.create("customresourcedefinitions", definition)
         return cls(handler, admin, Client(handler, clock, rng=Random(0)), clock)
 

@@ -1,0 +1,127 @@
+"""downgrade-prepare as a process of its own, with a controller on the cluster and without."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from claimctl.demo import objects
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import Workload
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.resources import DOWNGRADEPLANS
+from tests.e2e.commands import Cluster, cluster
+
+NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
+HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+TRAIN = Workload("ml", "train", "slice", 12)
+
+
+async def furnished(served: Cluster, native: bool, workload: Workload = TRAIN) -> Acts:
+    acts = Acts(served.stage, native=native)
+    await acts.room(workload.namespace)
+    await acts.held(workload)
+    return acts
+
+
+@pytest.mark.parametrize("options", [NATIVE, HOLD], ids=["native", "hold-1.34"])
+def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(options, tmp_path) as served:
+            acts = await furnished(served, options.dialect is Dialect.NATIVE)
+            answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+            acts.expect_exactly_its_pods(TRAIN)
+            again = await served.claimctl("downgrade-prepare", "-n", "ml")
+            other = await served.claimctl("downgrade-prepare")
+        document = answer.document
+        assert (answer.code, document["carriedOutBy"], document["phase"]) == (
+            0,
+            "controller",
+            "Prepared",
+        )
+        (record,) = document["claims"]
+        assert (record["state"], record["pods"]) == ("Expanded", 12)
+        assert [each["name"] for each in record["workloadReferences"]] == ["train"]
+        assert answer.err == "1 of 1 claims are listed pod by pod\n"
+        assert again.code == 0
+        assert "Expanded" in again.out
+        assert other.code == 1
+        assert "is there already, for ml" in other.err
+
+    asyncio.run(scenario())
+
+
+def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(NATIVE, tmp_path) as served:
+            acts = await furnished(served, native=True)
+            before = acts.claim(TRAIN)
+            answer = await served.claimctl("downgrade-prepare", "--dry-run", "-o", "json")
+            served.stage.look()
+            assert acts.claim(TRAIN) == before
+            assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
+        document = answer.document
+        assert (answer.code, document["dryRun"], document["carriedOutBy"]) == (0, True, None)
+        assert [each["state"] for each in document["claims"]] == ["WouldExpand"]
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(NATIVE, tmp_path) as served:
+            wide = Workload("wide", "wide", "slice", 260)
+            acts = await furnished(served, True, wide)
+            before = acts.claim(wide)
+            answer = await served.claimctl("downgrade-prepare")
+            served.stage.look()
+            assert acts.claim(wide) == before
+        assert answer.code == 3
+        assert "deployments/wide   Refused   260" in answer.out
+        assert "scale down to 256 pods" in answer.out
+        assert answer.err == (
+            "0 of 1 claims are listed pod by pod; 1 left as they are: see REASON\n"
+        )
+
+    asyncio.run(scenario())
+
+
+def test_without_a_controller_the_administrators_rights_are_used(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(NATIVE, tmp_path) as served:
+            acts = await furnished(served, native=True)
+            await served.stage.dismiss_controller()
+            answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+            acts.expect_exactly_its_pods(TRAIN)
+        assert (answer.code, answer.document["carriedOutBy"]) == (0, "command")
+
+    asyncio.run(scenario())
+
+
+def test_a_new_pod_of_a_frozen_claim_is_listed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(NATIVE, tmp_path) as served:
+            acts = await furnished(served, native=True)
+            await served.claimctl("downgrade-prepare", "-n", "ml")
+            more = Workload("ml", "train", "slice", 20)
+            await acts.change(more, {"replicas": 20})
+            await acts.runs(more)
+            await served.stage.until(
+                lambda: len(acts.references(more)) == 20, "all 20 pods are listed"
+            )
+            acts.expect_exactly_its_pods(more)
+
+    asyncio.run(scenario())
+
+
+def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(HOLD, tmp_path) as served:
+            await served.stage.user.create(objects.namespace("ml"))
+            answer = await served.claimctl("downgrade-prepare")
+        assert (answer.code, answer.out) == (0, "")
+        assert answer.err.startswith("No claim is held by a workload.\n")
+
+    asyncio.run(scenario())
