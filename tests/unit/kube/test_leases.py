@@ -221,6 +221,14 @@ def test_a_server_that_never_answers_is_no_better_than_none() -> None:
     assert a.led == [(0.0, server.writes[-1][0] + 10.0)]
 
 
+def test_a_lease_counts_from_before_the_request_that_renewed_it() -> None:
+    server = LeaseServer(latency=3.0)
+    a = Candidate(server, "a")
+    lost_at(server, lambda method: silence() if now() > 20 else None, a)
+    sent_at = server.writes[-1][0] - 3.0
+    assert [ended for _, ended in a.led] == [sent_at + 10.0]
+
+
 def test_a_slow_server_is_good_enough() -> None:
     server = LeaseServer(latency=4.0)
     a = Candidate(server, "a")

@@ -205,6 +205,16 @@ def test_a_stream_is_handed_on_as_it_comes() -> None:
     assert bounded(main()) == b"first\n"
 
 
+def test_a_redirect_is_handed_on_and_takes_no_token_elsewhere() -> None:
+    async def away(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": "/login"})
+
+    server = Web(away)
+    response = talk(server, Connection("", auth=StaticAuth(Credentials("a"))))
+    assert (response.status, response.headers["location"]) == (302, "/login")
+    assert len(server.seen) == 1
+
+
 def test_a_401_has_the_credentials_fetched_anew_and_the_request_sent_once_more() -> None:
     tokens = iter("abc")
 
