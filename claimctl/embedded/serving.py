@@ -7,12 +7,16 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from ssl import SSLContext
 
+from claimctl.embedded.authn import ANONYMOUS, Door
 from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.handler import ADMINISTRATOR
 from claimctl.embedded.http import ServerHandle, serve
 from claimctl.embedded.kubeconfig import Access, check_writable, write_kubeconfig
-from claimctl.embedded.options import ClusterOptions
-from claimctl.wire.seams import Clock
+from claimctl.embedded.options import Authorization, ClusterOptions
+from claimctl.embedded.tls import Identity, NoCertificate, loopback_identity
+from claimctl.wire.seams import Clock, Transport
 
 HISTORY_LIMIT = 20_000
 """Revisions that a served cluster keeps: more would fill the memory of one that runs for days."""
@@ -46,12 +50,12 @@ async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
     """
     _check_kubeconfig(serving.kubeconfig)
     cluster = Cluster(serving.cluster, clock)
-    server = None
+    server: ServerHandle | None = None
     stopped = _stop_signals()
     await cluster.start()
     try:
-        server = await _listen(cluster, serving.port)
-        _write(serving.kubeconfig, Access(server.url))
+        server, access = await _listen(cluster, serving.port)
+        _write(serving.kubeconfig, access)
         serving.ready(server.url)
         return await stopped
     finally:
@@ -73,9 +77,28 @@ def _stop_signals() -> asyncio.Future[signal.Signals]:
     return stopped
 
 
-async def _listen(cluster: Cluster, port: int) -> ServerHandle:
+async def _listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
+    """The server and the way in; under RBAC by TLS and with an administrator's token."""
+    guard = cluster.handler.guard
+    if cluster.options.authorization is Authorization.ALWAYS_ALLOW or not isinstance(guard, Door):
+        server = await _serve(cluster.handler, port, None)
+        return server, Access(server.url)
+    identity = _identity()
+    server = await _serve(cluster.handler.transport(ANONYMOUS), port, identity.context)
+    token = guard.tokens.add_static(ADMINISTRATOR)
+    return server, Access(server.url, token, identity.certificate)
+
+
+def _identity() -> Identity:
     try:
-        return await serve(cluster.handler, port=port)
+        return loopback_identity()
+    except NoCertificate as error:
+        raise CannotListen(str(error)) from error
+
+
+async def _serve(transport: Transport, port: int, tls: SSLContext | None) -> ServerHandle:
+    try:
+        return await serve(transport, port=port, tls=tls)
     except OSError as error:
         why = error.strerror or str(error)
         raise CannotListen(f"cannot listen on 127.0.0.1:{port}: {why}") from error
