@@ -69,6 +69,16 @@ def _unserved(handler: Handler, exchange: Exchange) -> Response:
     raise StatusError(501, "NotImplemented", message)
 
 
+_ONLY = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "token": ("create",),
+    "finalize": ("update",),
+    "status": ("get", "update", "patch"),
+    "scale": ("get", "update", "patch"),
+}
+
+
 def _verb(exchange: Exchange) -> str:
     route, kind = exchange.route, exchange.kind
     verb = route.verb(exchange.method)
@@ -77,6 +87,8 @@ def _verb(exchange: Exchange) -> str:
     if kind.namespaced != bool(route.namespace) and (route.name or not kind.namespaced):
         raise unknown_resource()
     allowed = verb in _SERVED or verb == "watch"
+    if route.subresource:
+        allowed = allowed and verb in _ONLY.get(route.subresource, (verb,))
     if not route.subresource:
         allowed = allowed and verb in kind.verbs
         if verb in ("update", "patch") and not route.name:

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     different = sum(each.different for each in reports)
     allowed = sum(each.allowed for each in reports)
     known = sum(each.known for each in reports)
-    matched = steps - different
+    matched = sum(each.matched for each in reports)
     print(f"total: {matched} of {steps} steps matched, {allowed} allowed, {known} known", end="")
     print(f", {different} different")
     return 1 if different else 0

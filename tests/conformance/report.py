@@ -51,11 +51,13 @@ def write_known(found: list[Entry]) -> None:
 class Report:
     """Of one recording: every difference that no list names, and what the lists covered.
 
-    ``stale`` are allowances that nothing needs.
+    ``stale`` are allowances that nothing needs. ``allowed`` and ``known`` are steps that differ in
+    nothing else; ``matched`` ones do not differ at all.
     """
 
     name: str
     steps: int
+    matched: int
     allowed: int
     known: int
     new: tuple[tuple[StepResult, Difference], ...]
@@ -66,9 +68,9 @@ class Report:
         return len({result.index for result, _ in self.new})
 
     def line(self) -> str:
-        matched = self.steps - self.different
         return (
-            f"{self.name:32} steps {self.steps:3}  matched {matched:3}  allowed {self.allowed:3}  "
+            f"{self.name:32} steps {self.steps:3}  matched {self.matched:3}  "
+            f"allowed {self.allowed:3}  "
             f"known {self.known:3}  different {self.different:3}"
         )
 
@@ -78,17 +80,34 @@ def report(name: str, results: list[StepResult]) -> Report:
     known = [e for e in entries(KNOWN) if e.file == name]
     used: set[Entry] = set()
     new: list[tuple[StepResult, Difference]] = []
-    for result in results:
-        for difference in result.differences:
-            covering = [e for e in (*allowed, *known) if e.covers(result.index, difference)]
-            used.update(covering)
-            if not covering:
-                new.append((result, difference))
+    kinds = [_judge(result, allowed, known, used, new) for result in results]
     return Report(
         name=name,
         steps=len(results),
-        allowed=len(used.intersection(allowed)),
-        known=len(used.intersection(known)),
+        matched=kinds.count("matched"),
+        allowed=kinds.count("allowed"),
+        known=kinds.count("known"),
         new=tuple(new),
         stale=tuple(entry for entry in allowed if entry not in used),
     )
+
+
+def _judge(
+    result: StepResult,
+    allowed: list[Entry],
+    known: list[Entry],
+    used: set[Entry],
+    new: list[tuple[StepResult, Difference]],
+) -> str:
+    """The worst of a step's differences: matched, allowed, known or different."""
+    worst = "matched"
+    for difference in result.differences:
+        covering = [e for e in (*allowed, *known) if e.covers(result.index, difference)]
+        used.update(covering)
+        if not covering:
+            new.append((result, difference))
+            worst = "different"
+        elif worst != "different":
+            is_known = not any(entry in allowed for entry in covering)
+            worst = "known" if is_known or worst == "known" else "allowed"
+    return worst

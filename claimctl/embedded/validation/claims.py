@@ -33,6 +33,8 @@ class ClaimStrategy(Strategy):
         for key in ("reservedFor", "devices", "allocation"):
             if key in status and not status[key]:
                 del status[key]
+        for device in status.get("devices") or []:
+            device["conditions"] = device.get("conditions") or None
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         obj["status"] = {}
