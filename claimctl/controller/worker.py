@@ -15,6 +15,9 @@ from claimctl.telemetry.face import Metric, Span, Telemetry
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
+SHORTEST_WAIT = 0.01
+"""Seconds; what rounding leaves of a wait is too little for a clock to have moved after it."""
+
 K = TypeVar("K", bound="Named")
 
 
@@ -78,7 +81,7 @@ class Controller(Generic[K]):
 def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
     queue.forget(key)
     if isinstance(outcome, After):
-        queue.add(key, outcome.seconds)
+        queue.add(key, max(outcome.seconds, SHORTEST_WAIT))
 
 
 def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:

@@ -85,9 +85,11 @@ class Stage:
         self.managers[identity] = task
         return manager
 
-    async def started(self, identity: str = "one", **settings: Any) -> Manager:
+    async def started(
+        self, identity: str = "one", transport: Transport | None = None, **settings: Any
+    ) -> Manager:
         """Start a controller and wait until it leads."""
-        manager = self.manager(identity, **settings)
+        manager = self.manager(identity, transport, **settings)
         await self.until(lambda: _leads(self.managers[identity], manager), "the controller leads")
         return manager
 
@@ -95,6 +97,15 @@ class Stage:
         """SIGTERM, and wait for the end; raises what the controller raised."""
         self.stops.pop(identity).set()
         await self.managers.pop(identity)
+
+    async def kill(self, identity: str = "one") -> None:
+        """SIGKILL, for a controller whose connection is dead already: nothing is tidied up."""
+        self.stops.pop(identity)
+        task = self.managers.pop(identity)
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()
 
     async def close(self) -> None:
         for identity in list(self.managers):

@@ -1,0 +1,48 @@
+"""A connection that breaks for good at a chosen write: what SIGKILL looks like from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from claimctl.wire.seams import Query, Response, Transport
+
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class MortalTransport:
+    """Passes requests on until it dies; from then on nothing is sent and nothing answered.
+
+    Args:
+        dies_at: the number of the write (from 1, counted once armed) at which it dies.
+        delivered: whether that write still reaches the server, its answer being lost.
+    """
+
+    def __init__(self, inner: Transport, dies_at: int, *, delivered: bool) -> None:
+        self._inner = inner
+        self._dies_at = dies_at
+        self._delivered = delivered
+        self._armed = False
+        self._writes = 0
+        self.dead = asyncio.Event()
+
+    def arm(self) -> None:
+        """Begin to count."""
+        self._armed = True
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if self.dead.is_set():
+            raise ConnectionResetError("the process is gone")
+        if self._counts(method, path):
+            self._writes += 1
+        if self._writes < self._dies_at or not self._counts(method, path):
+            return await self._inner.send(method, path, query, headers, body)
+        self.dead.set()
+        if self._delivered:
+            await self._inner.send(method, path, query, headers, body)
+        raise ConnectionResetError("the process is gone")
+
+    def _counts(self, method: str, path: str) -> bool:
+        return self._armed and method in WRITES and "claim" in path and "/leases/" not in path

@@ -1,0 +1,282 @@
+"""What happens to the controller itself: killed, doubled, forbidden, misinformed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from claimctl.controller.manager import Manager
+from claimctl.controller.preflight import NotReady
+from claimctl.controller.settings import Settings
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.leases import LeadershipLost
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    LEASES,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import (
+    CONTROLLER_USER,
+    HOLD_134,
+    HOLD_136,
+    NATIVE,
+    Stage,
+    play,
+)
+from tests.e2e.mortal import MortalTransport
+from tests.support.virtual import run
+
+WRITES_OF_A_RELEASE = 9
+"""At least; one more is tried, so that the last try is a release without a crash."""
+
+options = pytest.mark.parametrize(
+    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "1.34", "1.36"]
+)
+
+
+async def held(stage: Stage) -> None:
+    """A Deployment of three pods that holds its claim."""
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3))
+    body = manifests.reservation(
+        resourceClaimTemplateName="template",
+        idleTimeoutSeconds=1,
+        forceDeletedPodGraceSeconds=30,
+    )
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_running(3)
+    await stage.until_condition("Reserved", "True", "Reserved")
+
+
+@options
+@pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
+@pytest.mark.parametrize("write", range(1, WRITES_OF_A_RELEASE + 1))
+def test_a_release_is_finished_after_a_kill_at_any_write(
+    options: ClusterOptions, delivered: bool, write: int
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        transport = MortalTransport(stage.connect(), write, delivered=delivered)
+        await stage.started("first", transport=transport)
+        await held(stage)
+        transport.arm()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await died_or_done(stage, transport)
+        await stage.kill("first")
+        await stage.started("second")
+        await stage.until_released(within=300)
+        await stage.until_condition("Released", "True", "Idle")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, options)
+
+
+async def died_or_done(stage: Stage, transport: MortalTransport) -> None:
+    async def holds() -> bool:
+        return transport.dead.is_set() or (await stage.condition("Released"))[0] == "True"
+
+    await stage.until(holds, "the controller dies or releases")
+
+
+@options
+def test_two_controllers_at_once_do_no_harm(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started("first", leader_elect=False)
+        await stage.started("second", leader_elect=False)
+        await held(stage)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released()
+        for _ in range(5):
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 5}})
+            await stage.clock.sleep(1.3)
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+            await stage.clock.sleep(2.1)
+        await stage.until_released()
+
+    play(scenario, options)
+
+
+def test_a_standby_takes_over_when_the_leader_stops() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started("first")
+        second = stage.manager("second")
+        await held(stage)
+        assert second.ready
+        assert not second.leading
+        await stage.stop("first")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released()
+        assert second.leading
+
+    play(scenario, NATIVE)
+
+
+def test_a_controller_that_loses_its_lease_stops_with_an_error() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+        await stage.client.merge_patch(
+            LEASES,
+            "claimctl-controller",
+            {"spec": {"holderIdentity": "thief"}},
+            "claimctl-system",
+            resource_version=lease.metadata.resource_version,
+        )
+        task = stage.managers.pop("one")
+        with pytest.raises(LeadershipLost, match="held by thief"):
+            await task
+
+    play(scenario, NATIVE)
+
+
+def test_missing_definitions_are_named() -> None:
+    async def main() -> None:
+        cluster = Cluster(NATIVE, LoopClock())
+        await cluster.start()
+        manager = Manager(Settings.checked(identity="x"), cluster.transport(), cluster.clock)
+        try:
+            with pytest.raises(NotReady) as raised:
+                await manager.run(asyncio.Event())
+        finally:
+            await cluster.stop()
+        assert str(raised.value) == (
+            "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
+            "kubectl apply -f crds/"
+        )
+
+    run(main())
+
+
+@options
+def test_a_missing_permission_is_told_and_made_good_when_granted(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        await stage.started()
+        await held(stage)
+        cluster.handler.fault = _forbid("patch", "resourceclaims", "status", only="slice")
+        await stage.create(RESOURCECLAIMS, manifests.claim("other"))
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_condition("Ready", "False", "Forbidden", name="train-slice")
+        await stage.until_event("Forbidden")
+        await stage.create(JOBS, manifests.job("other", claim="other", seconds=2, reserve="*"))
+        await stage.clock.sleep(30)
+        cluster.handler.fault = None
+        await stage.until_released(within=200)
+        await stage.until_condition("Ready", "True", "Ready", name="train-slice")
+
+    play(scenario, options)
+
+
+def _forbid(
+    verb: str, plural: str, subresource: str, only: str
+) -> Callable[[FaultPoint], Fault | None]:
+    def hook(point: FaultPoint) -> Fault | None:
+        hit = (point.verb, point.plural, point.subresource) == (verb, plural, subresource)
+        if hit and point.name == only and point.user == CONTROLLER_USER:
+            return Fault(status=403, reason="Forbidden", message="no")
+        return None
+
+    return hook
+
+
+def test_a_reservation_of_a_missing_workload_says_so_and_serves_it_when_it_comes() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+        await stage.until_condition("Reserved", "False", "WorkloadNotFound")
+        await stage.create(DEPLOYMENTS, manifests.deployment())
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, HOLD_136)
+
+
+def test_an_annotation_for_a_claim_that_does_not_exist_waits_for_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="slice"))
+        await stage.until_condition("Reserved", "False", "ClaimNotFound")
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, HOLD_136)
+
+
+def test_a_bad_annotation_is_an_event_and_the_others_are_served() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="slice,Not_A_Name,elsewhere"))
+        await stage.until_event("InvalidAnnotation")
+        await stage.until_event("ClaimNotNamedByPodTemplate")
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, HOLD_136)
+
+
+def test_a_missing_template_is_told_and_used_when_it_comes() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(DEPLOYMENTS, manifests.deployment())
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_condition("Reserved", "False", "TemplateNotFound")
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        await stage.until_running(1)
+
+    play(scenario, NATIVE)
+
+
+def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_released() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await held(stage)
+        uid = (await stage.claim()).metadata.uid
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "False", "WorkloadRecreated")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+
+        async def replaced() -> bool:
+            return (await stage.claim()).metadata.uid != uid
+
+        await stage.until(replaced, "the claim is replaced", within=120)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, NATIVE)
+
+
+def test_an_unstable_api_server_delays_and_loses_nothing() -> None:
+    """Every fifth write of the controller fails, every seventh has its answer lost."""
+    seen = 0
+
+    def hook(point: FaultPoint) -> Fault | None:
+        nonlocal seen
+        if point.user != CONTROLLER_USER or point.verb not in {"patch", "create"}:
+            return None
+        seen += 1
+        if seen % 5 == 0:
+            return Fault(status=500, message="etcd is away")
+        return Fault(drop=True, after_write=True) if seen % 7 == 0 else None
+
+    async def scenario(stage: Stage) -> None:
+        stage.embedded.handler.fault = hook
+        await stage.started()
+        await held(stage)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released(within=300)
+
+    play(scenario, NATIVE)

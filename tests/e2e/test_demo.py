@@ -1,0 +1,113 @@
+"""The demonstration as people run it: no terminal, one command."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Any
+
+import pytest
+
+from claimctl.demo import objects
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import CLAIM, Workload
+from claimctl.demo.stage import CONTROLLER, staged
+from claimctl.demo.user import User
+from claimctl.demo.witness import DEALLOCATED_IN_USE
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.commands import claimctl, command_line
+
+BOTH = ("shared-claim", "rolling-restart", "scale-to-zero")
+ENDS = ("unreserved-workload", "deployment-deleted", "job-ended", "node-cordoned", "downgrade")
+
+
+async def shown(*arguments: str) -> dict[str, Any]:
+    answer = await claimctl("demo", "--json", *arguments)
+    assert answer.err == ""
+    document: dict[str, Any] = answer.document
+    assert [step for step in document["steps"] if not step["ok"]] == []
+    assert (document["violations"], document["errors"], answer.code) == (0, [], 0)
+    return document
+
+
+def figures(document: dict[str, Any], name: str) -> tuple[int, int]:
+    (step,) = (step for step in document["steps"] if step["name"] == name)
+    return step["pods"], step["references"]
+
+
+def test_the_story_in_native() -> None:
+    document = asyncio.run(shown())
+    assert (document["dialect"], document["version"]) == ("native", "1.36")
+    names = tuple(step["name"] for step in document["steps"])
+    assert names == (*BOTH, *ENDS, "downgrade-refused")
+    assert figures(document, "shared-claim") == (600, 1)
+    assert figures(document, "rolling-restart") == (600, 1)
+    assert figures(document, "downgrade") == (200, 200)
+    assert figures(document, "downgrade-refused") == (300, 1)
+    assert document["seconds"] < 60
+
+
+@pytest.mark.parametrize("version", ["1.34", "1.36"])
+def test_the_story_in_hold(version: str) -> None:
+    arguments = ("--dialect", "hold", "--kubernetes-version", version)
+    document = asyncio.run(shown(*arguments))
+    assert (document["dialect"], document["version"]) == ("hold", version)
+    names = tuple(step["name"] for step in document["steps"])
+    assert names == (*BOTH, "finished-pod", *ENDS, "more-than-256")
+    assert figures(document, "shared-claim") == (40, 41)
+    assert figures(document, "downgrade") == (120, 120)
+    assert figures(document, "more-than-256") == (300, 256)
+    (finished,) = (step for step in document["steps"] if step["name"] == "finished-pod")
+    assert finished["claimRevisionsPerSecond"] <= 5
+    assert document["seconds"] < 60
+
+
+def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it() -> None:
+    async def scenario() -> tuple[str, int]:
+        process = await asyncio.create_subprocess_exec(
+            *command_line("demo"), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            await process.stdout.readline()
+            line = (await process.stdout.readline()).decode()
+            process.send_signal(signal.SIGINT)
+            _, err = await process.communicate()
+        assert err == b""
+        return line, await process.wait()
+
+    line, code = asyncio.run(scenario())
+    assert line.startswith("ok ")
+    assert "shared-claim: Deployment train of 600 pods shares" in line
+    assert code == 130
+
+
+def test_the_witness_sees_through_a_controller_that_deallocates_under_running_pods() -> None:
+    async def scenario() -> list[tuple[str, str, int]]:
+        async with staged(ClusterOptions(dialect=Dialect.HOLD)) as stage:
+            acts = Acts(stage, native=False)
+            train = Workload("ml", "train", "slice", 3)
+            await acts.room("ml")
+            await acts.held(train)
+            await stage.dismiss_controller()
+            rogue = User(stage.cluster.transport(CONTROLLER))
+            body = {"status": {"allocation": None, "reservedFor": None}}
+            await rogue.patch_status(CLAIM, "ml", "slice", body)
+            stage.look()
+            return [
+                (found.rule, found.claim, len(found.pods)) for found in stage.witness.violations
+            ]
+
+    assert asyncio.run(scenario()) == [(DEALLOCATED_IN_USE, "slice", 3)]
+
+
+def test_a_step_that_does_not_come_true_says_what_it_waited_for() -> None:
+    async def scenario() -> None:
+        async with staged(ClusterOptions(dialect=Dialect.HOLD, devices_per_node=0)) as stage:
+            acts = Acts(stage, native=False)
+            await acts.room("ml")
+            await stage.user.create(objects.claim("ml", "slice"))
+            await stage.until(lambda: acts.allocation(Workload("ml", "x", "slice")), "a device", 1)
+
+    with pytest.raises(Exception, match="not within 1 s: a device"):
+        asyncio.run(scenario())
