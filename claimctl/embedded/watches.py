@@ -136,10 +136,7 @@ class Watch:
         return Event("BOOKMARK", body)
 
     def _notice(self, revision: Revision) -> None:
-        if self._ended or revision.number <= self._after:
-            return
-        namespace = self._target.namespace
-        if not namespace or revision.namespace == namespace:
+        if not self._ended:
             self._pending.append(revision)
             self._wake_up()
 

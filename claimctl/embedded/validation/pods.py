@@ -66,6 +66,8 @@ class PodStrategy(Strategy):
             _keep_owners(new, old)
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
+        # As at create, so that whoever applies a list without them takes nothing away.
+        admit_tolerations(new["spec"])
         super().prepare_update(new, old, context)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:

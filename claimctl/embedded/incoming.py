@@ -1,0 +1,120 @@
+"""A write under way, and its body on the way in: types checked, fields known, stored form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded import errors, metadata
+from claimctl.embedded.reading import Target
+from claimctl.embedded.requests import Actor, WriteOptions
+from claimctl.embedded.store import Author, decode, encode
+from claimctl.embedded.strategy import Context, Strategy
+
+if TYPE_CHECKING:
+    from claimctl.embedded.core import Api
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write under way. ``verb`` is create, update, patch or apply."""
+
+    api: Api
+    actor: Actor
+    target: Target
+    verb: str
+    options: WriteOptions
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.api.strategies.of(self.target.kind)
+
+    @property
+    def context(self) -> Context:
+        return Context(
+            api=self.api,
+            actor=self.actor,
+            kind=self.target.kind,
+            verb=self.verb,
+            subresource=self.target.subresource,
+            internal=self.options.internal,
+            warnings=self.options.warnings,
+        )
+
+    @property
+    def author(self) -> Author:
+        return Author(self.actor.user, self.verb, self.target.subresource)
+
+    @property
+    def manager(self) -> str:
+        return self.options.field_manager or self.actor.manager or self.actor.user
+
+
+def inward(write: Write, body: Object) -> Object:
+    """A body as it came, made into the stored form: version and kind checked, fields known.
+
+    Raises:
+        StatusError: 400 for another kind or version, or for unknown fields under Strict.
+    """
+    target, options = write.target, write.options
+    obj: Object = body if not options.internal else decode(encode(body))
+    obj.setdefault("metadata", {})
+    if obj["metadata"] is None:
+        obj["metadata"] = {}
+    if not options.internal:
+        _check_type(write.api, obj, target)
+        _check_fields(write, obj)
+    obj = write.strategy.inward(obj, target.kind, target.version)
+    obj["kind"] = target.kind.kind
+    obj["apiVersion"] = target.kind.api_version()
+    metadata.tidy(obj["metadata"])
+    return obj
+
+
+def _check_type(api: Api, obj: Object, target: Target) -> None:
+    wanted = target.kind.api_version(target.version)
+    given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
+    if given[1] != target.kind.kind or given[0] != wanted:
+        raise errors.bad_request(_wrong_type(api, given, target, wanted))
+    obj["apiVersion"], obj["kind"] = given
+
+
+_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+
+
+def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -> str:
+    version, kind = given
+    group, _, short = version.rpartition("/")
+    cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
+    if api.kinds.by_kind(group, kind) is not None and kind != target.kind.kind:
+        hub = target.kind.group.partition(".")[0] or "core"
+        types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
+        return f"{cannot}: {types}: unknown conversion"
+    if version != wanted:
+        return (
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({wanted})"
+        )
+    return f'{cannot}: no kind "{kind}" is registered for version "{version}" {_SCHEME}'
+
+
+def _check_fields(write: Write, obj: Object) -> None:
+    version = write.target.version or write.target.kind.version
+    found = write.api.hooks.schemas.clean(write.target.kind, version, obj)
+    unknown = [*write.options.repeated, *found]
+    if write.options.field_validation == "Strict" and unknown:
+        raise errors.bad_request(_strict(write.target, unknown))
+    if write.options.field_validation != "Ignore":
+        write.options.warnings.extend(unknown)
+
+
+def _strict(target: Target, unknown: list[str]) -> str:
+    name = target.kind.kind
+    version = target.version or target.kind.version
+    shown = ", ".join(unknown)
+    return (
+        f'{name} in version "{version}" cannot be handled as a {name}: '
+        f"strict decoding error: {shown}"
+    )
