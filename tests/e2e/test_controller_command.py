@@ -1,0 +1,200 @@
+"""``claimctl controller`` as a process of its own, over HTTP, in real time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.http import serve
+from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    LEASES,
+    RESOURCECLAIMTEMPLATES,
+)
+from tests.e2e import manifests
+from tests.e2e.commands import claimctl, command_line
+from tests.e2e.harness import NATIVE, Stage, install
+
+QUICK = ("--settle-seconds", "0.3", "--bind-address", "127.0.0.1:0", "--log-format", "json")
+
+
+@asynccontextmanager
+async def served(directory: Path, *, crds: bool = True) -> AsyncIterator[tuple[Stage, Path]]:
+    """An embedded cluster behind HTTP, an administrator's stage and the kubeconfig for it."""
+    cluster = Cluster(NATIVE, LoopClock())
+    await cluster.start()
+    server = await serve(cluster.handler)
+    kubeconfig = directory / "kubeconfig"
+    write_kubeconfig(kubeconfig, Access(server.url))
+    client = Client(cluster.transport(), cluster.clock, field_manager="kubectl")
+    try:
+        await install(client, crds=crds)
+        yield Stage(client, cluster.clock, cluster.transport, cluster), kubeconfig
+    finally:
+        await server.close()
+        await cluster.stop()
+
+
+@asynccontextmanager
+async def controller(kubeconfig: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A running controller; killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        *command_line("controller", "--kubeconfig", str(kubeconfig), *QUICK, *flags),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def leads(stage: Stage, before: str = "") -> None:
+    """Wait until a controller holds the Lease, another one than ``before``."""
+
+    async def holds() -> bool:
+        lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+        return (lease.spec.holder_identity or before) != before
+
+    await stage.until(holds, "a controller leads")
+
+
+async def held(stage: Stage) -> None:
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3))
+    body = manifests.reservation(
+        resourceClaimTemplateName="template",
+        idleTimeoutSeconds=0,
+        forceDeletedPodGraceSeconds=0,
+    )
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Reserved", "True", "Reserved")
+
+
+def in_real_time(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(120):
+            await scenario()
+
+    asyncio.run(bounded())
+
+
+def test_it_holds_releases_answers_probes_and_ends_well_on_sigterm(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with served(tmp_path) as (stage, kubeconfig), controller(kubeconfig) as process:
+            await leads(stage)
+            await held(stage)
+            assert await stage.references() == ("deployments/train",)
+            url = await health_url(process)
+            async with aiohttp.ClientSession() as session:
+                assert await status_of(session, f"{url}/readyz") == 200
+                assert await status_of(session, f"{url}/healthz") == 200
+                async with session.get(f"{url}/metrics") as answer:
+                    metrics = await answer.text()
+            assert 'claimctl_claims{state="reserved"} 1.0' in metrics
+            assert "claimctl_leader 1.0" in metrics
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+            await stage.until_released()
+            process.send_signal(signal.SIGTERM)
+            _, err = await process.communicate()
+            assert process.returncode == 0, err.decode()
+            lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+            assert not lease.spec.holder_identity
+
+    in_real_time(scenario)
+
+
+def test_a_killed_one_is_replaced_by_another_that_finishes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with served(tmp_path) as (stage, kubeconfig):
+            async with controller(kubeconfig) as process:
+                await leads(stage)
+                await held(stage)
+                await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+                await stage.until_condition("Released", "False", "Settling")
+                process.kill()
+                await process.wait()
+            async with controller(kubeconfig, "--no-leader-elect"):
+                await stage.until_released()
+
+    in_real_time(scenario)
+
+
+async def health_url(process: asyncio.subprocess.Process) -> str:
+    import json
+
+    assert process.stderr is not None
+    async for line in process.stderr:
+        told = json.loads(line)
+        if told["message"] == "serves health and metrics":
+            return str(told["url"])
+    raise AssertionError("it never served health")
+
+
+async def status_of(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.get(url) as answer:
+        return answer.status
+
+
+def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with served(tmp_path, crds=False) as (_, kubeconfig):
+            answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK)
+        assert answer.code == 1
+        assert answer.err.splitlines()[-1] == (
+            "error: the CustomResourceDefinition claimreservations.claimctl.io is missing: "
+            "kubectl apply -f crds/"
+        )
+
+    in_real_time(scenario)
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "text"),
+    [
+        (("--kubeconfig", "/nosuch"), 2, "/nosuch"),
+        (("--workers", "0"), 2, "--workers: input should be greater than or equal to 1"),
+        (("--dialect", "esperanto"), 2, "--dialect: input should be 'auto', 'native' or 'hold'"),
+        (("--settle-seconds", "-1"), 2, "--settle-seconds"),
+        (("--bind-address", "here"), 2, "'here' is no address to listen on"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, flags: tuple[str, ...], code: int, text: str
+) -> None:
+    async def scenario() -> None:
+        kubeconfig = tmp_path / "kubeconfig"
+        write_kubeconfig(kubeconfig, Access("http://127.0.0.1:1"))
+        answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK, *flags)
+        assert (answer.code, answer.out) == (code, "")
+        assert len(answer.err.splitlines()) == 1
+        assert text in answer.err
+
+    in_real_time(scenario)
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        kubeconfig = tmp_path / "kubeconfig"
+        write_kubeconfig(kubeconfig, Access("http://127.0.0.1:1"))
+        answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK)
+        assert answer.code == 1
+        assert answer.err.splitlines()[-1].startswith("error: GET /")
+        assert "Traceback" not in answer.err
+
+    in_real_time(scenario)
