@@ -42,6 +42,14 @@ spec:
       - {name: main, image: "registry.example.com/train:1", resources: {claims: [{name: gpu}]}}
       resourceClaims: [{name: gpu, resourceClaimName: slice}]
 """
+TOLERANT = """
+apiVersion: v1
+kind: Pod
+metadata: {name: tolerant}
+spec:
+  containers: [{name: main, image: "registry.example.com/tolerant:1"}]
+  tolerations: [{key: example.com/gpu, operator: Exists, effect: NoSchedule}]
+"""
 SET_AND_JOB = """
 apiVersion: apps/v1
 kind: StatefulSet
@@ -190,6 +198,14 @@ def test_applying_on_the_servers_side_tells_whose_fields_are_whose(kubectl: Kube
     assert kubectl.object("configmap", "c")["data"] == {"k": "b"}
     kubectl(*server_side, "two", "--dry-run=server", stdin=config.replace("VALUE", "z"))
     assert kubectl.object("configmap", "c")["data"] == {"k": "b"}
+
+
+@needs_kubectl
+@pytest.mark.parametrize("way", [["apply"], ["apply", "--server-side"]])
+def test_a_pod_with_tolerations_can_be_applied_again(kubectl: Kubectl, way: list[str]) -> None:
+    kubectl = kubectl.within(f"again-{len(way)}")
+    for _ in range(2):
+        kubectl(*way, "-f", "-", stdin=TOLERANT)
 
 
 @needs_kubectl
