@@ -116,7 +116,11 @@ class Api:
     def create(
         self, actor: Actor, kind: Kind, ns: str, obj: Object, options: WriteOptions | None = None
     ) -> Object:
-        """Raises StatusError 400, 403, 404, 409, 422."""
+        """The new object; ``obj`` itself is used up unless the options are internal.
+
+        Raises:
+            StatusError: 400, 403, 404, 409, 422.
+        """
         write = self._write(actor, Target(kind, ns), "create", options)
         virtual = self.virtual.get((kind.group, kind.plural))
         if virtual is not None:
