@@ -89,8 +89,15 @@ def _taken_of(write: FieldWrite) -> Object:
     return {key: value for key, value in write.new.items() if key != "status"}
 
 
+_DEAR = frozenset({"events", "leases", "nodes", "pods"})
+"""Kinds that are written so often that their entries would cost more than they tell.
+
+Of these only applies are recorded, so an apply meets no conflict with an update.
+"""
+
+
 def _tracked(kind: Kind) -> bool:
-    return kind.plural not in ("events", "leases")
+    return kind.plural not in _DEAR
 
 
 class ManagedFields:
