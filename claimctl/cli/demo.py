@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claimctl.cli.errors import ExitCode, one_line
+
+if TYPE_CHECKING:
+    from claimctl.demo.report import Report
 
 
 class Dialects(StrEnum):
@@ -69,6 +72,11 @@ async def _story(dialect: str, version: str | None, json: bool) -> int:
     report = await play(Show.of(dialect, version), Quiet() if json else Printer())
     if json:
         print_json(report.document())
+    return exit_code(report)
+
+
+def exit_code(report: Report) -> int:
+    """Violations are findings; a step that did not come true is a failure."""
     if report.violations:
         return ExitCode.FINDINGS
     return ExitCode.OK if report.ok else ExitCode.FAILED
@@ -76,7 +84,8 @@ async def _story(dialect: str, version: str | None, json: bool) -> int:
 
 async def _manifests(files: list[str], dialect: str, version: str, json: bool) -> int:
     from claimctl.cli.output import print_json
-    from claimctl.demo.play import BadManifests, play_files
+    from claimctl.demo.applying import BadManifests
+    from claimctl.demo.play import play_files
     from claimctl.demo.report import Printer, Quiet
 
     try:

@@ -5,33 +5,28 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
+from claimctl.demo.applying import NODES, Application, BadManifests
 from claimctl.demo.claims_seen import ClaimSeen, Observer
-from claimctl.demo.invent import invented, pods_of
+from claimctl.demo.invent import pods_of
 from claimctl.demo.manifests import Manifest, Object, load
-from claimctl.demo.objects import namespace
 from claimctl.demo.report import Printer
 from claimctl.demo.stage import Stage, StoryFailed, staged
-from claimctl.demo.user import NotServed, Refused
 from claimctl.demo.witness import Violation
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import RESERVE_ANNOTATION
 
-NODES = 3
-RUN_SECONDS = 15.0
+RUN_SECONDS = 60.0
 """How long manifests may take until all their pods run, or have finished."""
+QUIET_SECONDS = 4.0
+"""When nothing has happened for so long, nothing more is expected."""
 END_SECONDS = 15.0
 
 _SCALABLE = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _MAKES_PODS = _SCALABLE | {"Pod", "Job"}
-
-
-class BadManifests(Exception):
-    """The manifests cannot be played; ``problems`` has one line each."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(f"{len(problems)} problems")
-        self.problems = tuple(problems)
 
 
 @dataclass(slots=True)
@@ -86,12 +81,11 @@ class _Play:
     printer: Printer
     report: PlayReport
     observer: Observer = field(default_factory=Observer)
-    _refused_namespaces: set[str] = field(default_factory=set)
 
     async def run(self) -> PlayReport:
         self.stage.world.listen(self.observer.notice)
-        await self._check(await self._prepare())
-        await self._create()
+        user, dialect = self.stage.user, self.report.dialect
+        await Application(user, self.manifests, self.printer, dialect).apply()
         await self._let_run()
         await self._end()
         self.stage.look()
@@ -106,106 +100,54 @@ class _Play:
         for violation in self.report.violations:
             self.printer.head(f"VIOLATION {violation.rule}: {violation.message}")
 
-    # Start
-
-    async def _prepare(self) -> list[str]:
-        """Namespaces, and the classes and devices that the manifests ask for; what went wrong."""
-        problems = []
-        named = [each for each in self.manifests if each.kind == "Namespace"]
-        for each in named:
-            found = await self._try(each, dry_run=False)
-            problems += found
-            if found:
-                self._refused_namespaces.add(each.name)
-        mentioned = dict.fromkeys(each.namespace for each in self._objects())
-        for name in mentioned:
-            if name not in {"default", "kube-system", *(each.name for each in named)}:
-                problems += await self._make_namespace(name)
-        bodies = invented(self.manifests, [f"node-{number}" for number in range(NODES)])
-        for body in bodies:
-            await self._invent(body)
-        drivers = {each["spec"]["driver"] for each in bodies if each["kind"] == "ResourceSlice"}
-        if drivers:
-            self.printer.text(f"devices of {', '.join(sorted(drivers))} are invented")
-        return problems
-
-    async def _make_namespace(self, name: str) -> list[str]:
-        """A namespace that is only mentioned."""
-        try:
-            await self.stage.user.create(namespace(name))
-        except Refused as refused:
-            self._refused_namespaces.add(name)
-            where = next(each.where for each in self._objects() if each.namespace == name)
-            return [f"{where}: metadata.namespace: {refused}"]
-        self.printer.text(f"namespace {name} is made")
-        return []
-
-    async def _invent(self, body: Object) -> None:
-        """A class or slice; where its name is impossible, the server refuses what asks for it."""
-        with contextlib.suppress(Refused):
-            await self.stage.user.create(body)
-
-    async def _check(self, problems: list[str]) -> None:
-        """Have the server look at everything before anything starts."""
-        for each in self._objects():
-            if each.namespace not in self._refused_namespaces:
-                problems += await self._try(each, dry_run=True)
-        if problems:
-            raise BadManifests(problems)
-
-    async def _create(self) -> None:
-        problems = []
-        for each in self._objects():
-            problems += await self._try(each, dry_run=False)
-        if problems:
-            raise BadManifests(problems)
-        self.printer.text(f"{len(self.manifests)} objects created")
-
-    def _objects(self) -> list[Manifest]:
-        return [each for each in self.manifests if each.kind != "Namespace"]
-
-    async def _try(self, manifest: Manifest, *, dry_run: bool) -> list[str]:
-        try:
-            created = await self.stage.user.create(manifest.body, dry_run=dry_run)
-        except NotServed as missing:
-            return [f"{manifest.where}: {missing}{self._hint(manifest)}"]
-        except Refused as refused:
-            return [f"{manifest.where}: {cause}" for cause in refused.causes]
-        if not dry_run:
-            manifest.body["metadata"]["name"] = created["metadata"]["name"]
-        return []
-
-    def _hint(self, manifest: Manifest) -> str:
-        """What would help; PodGroups are what the dialect podgroup is about."""
-        if manifest.group == "scheduling.k8s.io":
-            return (
-                f" (dialect {self.report.dialect}): PodGroups need a cluster of the dialect "
-                "podgroup, which this demo does not play"
-            )
-        return ""
-
-    # Run and end
-
     async def _let_run(self) -> None:
-        """Until every pod runs or has finished, or nothing more is to be expected."""
-        try:
-            await self.stage.until(self._all_run, "all pods run", RUN_SECONDS)
+        """Until every pod runs or has finished, or nothing more happens."""
+        if await self._pods_run():
             self.printer.text("all pods run or have finished")
-        except StoryFailed:
+        else:
             self.report.pending = [_why(pod) for pod in self._pods() if not _started(pod)]
             for line in self.report.pending:
                 self.printer.text(f"pending: {line}")
+        with contextlib.suppress(StoryFailed):
+            await self.stage.until(self._reservations_tell, "reservations tell", QUIET_SECONDS)
         self.observer.note_running(self.stage.world)
+
+    async def _pods_run(self) -> bool:
+        end = self.stage.clock.monotonic() + RUN_SECONDS
+        while self.stage.clock.monotonic() < end:
+            before = self._progress()
+            try:
+                await self.stage.until(
+                    partial(self._moves_on, before), "anything more happens", QUIET_SECONDS
+                )
+            except StoryFailed:
+                return False
+            if self._all_run():
+                return True
+        return False
+
+    def _moves_on(self, before: tuple[int, int]) -> bool:
+        return self._all_run() or self._progress() != before
+
+    def _progress(self) -> tuple[int, int]:
+        pods = self._pods()
+        return sum(map(_started, pods)), sum(map(_finished, pods))
 
     def _reservations_tell(self) -> bool:
         """Whether each reservation says how it is with its claim, now that pods run."""
-        return all(
-            any(
-                one.type == "Reserved" and one.reason != "NotAllocated"
-                for one in reservation.status.conditions
-            )
-            for reservation in self.stage.world.reservations.values()
-        )
+        reservations = self.stage.world.reservations.values()
+        reserved = {
+            (one.metadata.namespace, one.spec.workload_ref.name)
+            for one in reservations
+            if any(_settled(condition) for condition in one.status.conditions)
+        }
+        annotated = {
+            (each.namespace, each.name)
+            for each in self.manifests
+            if RESERVE_ANNOTATION in (each.body["metadata"].get("annotations") or {})
+        }
+        wanted = {(one.metadata.namespace, one.spec.workload_ref.name) for one in reservations}
+        return (annotated | wanted) <= reserved
 
     def _pods(self) -> list[Pod]:
         spaces = dict.fromkeys(each.namespace for each in self.manifests)
@@ -214,7 +156,7 @@ class _Play:
     def _all_run(self) -> bool:
         wanted = sum(self._wanted(each) for each in self.manifests)
         started = [pod for pod in self._pods() if _started(pod)]
-        return len(started) >= wanted and self._jobs_done() and self._reservations_tell()
+        return len(started) >= wanted and self._jobs_done()
 
     def _wanted(self, manifest: Manifest) -> int:
         return pods_of(manifest)[0] if manifest.kind in _MAKES_PODS else 0
@@ -261,6 +203,11 @@ class _Play:
             self.printer.text(what)
         except StoryFailed as late:
             self.printer.text(str(late))
+
+
+def _settled(condition: Condition) -> bool:
+    """Whether a reservation's condition speaks of a claim that has its device."""
+    return condition.type == "Reserved" and condition.reason != "NotAllocated"
 
 
 def _started(pod: Pod) -> bool:

@@ -83,6 +83,10 @@ class User:
         served = await self.served(*kind)
         return await self._send("PATCH", served.at(namespace, name), patch)
 
+    async def patch_status(self, kind: Version, namespace: str, name: str, patch: Object) -> Object:
+        served = await self.served(*kind)
+        return await self._send("PATCH", f"{served.at(namespace, name)}/status", patch)
+
     async def delete(self, kind: Version, namespace: str, name: str) -> None:
         """Delete in the background; what is gone already is as good."""
         served = await self.served(*kind)

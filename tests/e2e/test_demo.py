@@ -44,7 +44,6 @@ def test_the_story_in_native() -> None:
     assert figures(document, "rolling-restart") == (600, 1)
     assert figures(document, "downgrade") == (200, 200)
     assert figures(document, "downgrade-refused") == (300, 1)
-    assert document["seconds"] < 60
 
 
 @pytest.mark.parametrize("version", ["1.34", "1.36"])
@@ -59,7 +58,6 @@ def test_the_story_in_hold(version: str) -> None:
     assert figures(document, "more-than-256") == (300, 256)
     (finished,) = (step for step in document["steps"] if step["name"] == "finished-pod")
     assert finished["claimRevisionsPerSecond"] <= 5
-    assert document["seconds"] < 60
 
 
 def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it() -> None:

@@ -1,0 +1,119 @@
+"""Creating what manifests say on a cluster that has nothing yet, or saying what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from claimctl.demo.invent import invented
+from claimctl.demo.manifests import Manifest, Object
+from claimctl.demo.objects import namespace
+from claimctl.demo.report import Printer
+from claimctl.demo.user import NotServed, Refused, User
+
+NODES = 3
+
+
+class BadManifests(Exception):
+    """The manifests cannot be played; ``problems`` has one line each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(f"{len(problems)} problems")
+        self.problems = tuple(problems)
+
+
+@dataclass(slots=True)
+class Application:
+    """One creation of all ``manifests``; ``dialect`` is that of the cluster, for messages."""
+
+    user: User
+    manifests: Sequence[Manifest]
+    printer: Printer
+    dialect: str
+    _refused_namespaces: set[str] = field(default_factory=set)
+
+    async def apply(self) -> None:
+        """Namespaces, invented devices, then everything in the order of the files.
+
+        Raises:
+            BadManifests: the server refuses something; nothing was created but namespaces.
+        """
+        await self._check(await self._prepare())
+        await self._create()
+
+    async def _prepare(self) -> list[str]:
+        """Namespaces, and the classes and devices that the manifests ask for; what went wrong."""
+        problems = []
+        named = [each for each in self.manifests if each.kind == "Namespace"]
+        for each in named:
+            found = await self._try(each, dry_run=False)
+            problems += found
+            if found:
+                self._refused_namespaces.add(each.name)
+        mentioned = dict.fromkeys(each.namespace for each in self._objects())
+        for name in mentioned:
+            if name not in {"default", "kube-system", *(each.name for each in named)}:
+                problems += await self._make_namespace(name)
+        bodies = invented(self.manifests, [f"node-{number}" for number in range(NODES)])
+        for body in bodies:
+            await self._invent(body)
+        drivers = {each["spec"]["driver"] for each in bodies if each["kind"] == "ResourceSlice"}
+        if drivers:
+            self.printer.text(f"devices of {', '.join(sorted(drivers))} are invented")
+        return problems
+
+    async def _make_namespace(self, name: str) -> list[str]:
+        """A namespace that is only mentioned."""
+        try:
+            await self.user.create(namespace(name))
+        except Refused as refused:
+            self._refused_namespaces.add(name)
+            where = next(each.where for each in self._objects() if each.namespace == name)
+            return [f"{where}: metadata.namespace: {refused}"]
+        self.printer.text(f"namespace {name} is made")
+        return []
+
+    async def _invent(self, body: Object) -> None:
+        """A class or slice; where its name is impossible, the server refuses what asks for it."""
+        with contextlib.suppress(Refused):
+            await self.user.create(body)
+
+    async def _check(self, problems: list[str]) -> None:
+        """Have the server look at everything before anything starts."""
+        for each in self._objects():
+            if each.namespace not in self._refused_namespaces:
+                problems += await self._try(each, dry_run=True)
+        if problems:
+            raise BadManifests(problems)
+
+    async def _create(self) -> None:
+        problems = []
+        for each in self._objects():
+            problems += await self._try(each, dry_run=False)
+        if problems:
+            raise BadManifests(problems)
+        self.printer.text(f"{len(self.manifests)} objects created")
+
+    def _objects(self) -> list[Manifest]:
+        return [each for each in self.manifests if each.kind != "Namespace"]
+
+    async def _try(self, manifest: Manifest, *, dry_run: bool) -> list[str]:
+        try:
+            created = await self.user.create(manifest.body, dry_run=dry_run)
+        except NotServed as missing:
+            return [f"{manifest.where}: {missing}{self._hint(manifest)}"]
+        except Refused as refused:
+            return [f"{manifest.where}: {cause}" for cause in refused.causes]
+        if not dry_run:
+            manifest.body["metadata"]["name"] = created["metadata"]["name"]
+        return []
+
+    def _hint(self, manifest: Manifest) -> str:
+        """What would help; PodGroups are what the dialect podgroup is about."""
+        if manifest.group == "scheduling.k8s.io":
+            return (
+                f" (dialect {self.dialect}): PodGroups need a cluster of the dialect "
+                "podgroup, which this demo does not play"
+            )
+        return ""
