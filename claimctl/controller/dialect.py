@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import ApiError, Forbidden
+from claimctl.kube.errors import ApiError, Forbidden, NotFound
 from claimctl.wire.base import to_plain
-from claimctl.wire.claims import Reference
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 
 MIXED_LISTS_CLEANED_FROM = (1, 36)
@@ -49,7 +49,8 @@ class DialectProbe:
 
     Args:
         override: ``native`` or ``hold`` to believe the operator, ``auto`` to look.
-        namespace: where claims may be created (nothing is, it is a dry run).
+        namespace: where claims may be created (nothing is, it is a dry run); ``default`` stands
+            in for one that does not exist.
     """
 
     def __init__(self, client: Client, *, override: str = "auto", namespace: str = "default"):
@@ -81,14 +82,11 @@ class DialectProbe:
         return parse_version(await self._client.get_raw("/version"))
 
     async def _keeps_reserved_for(self) -> bool:
-        body = {
-            "apiVersion": RESOURCECLAIMS.api_version,
-            "kind": RESOURCECLAIMS.kind,
-            "metadata": {"generateName": "claimctl-probe-", "namespace": self._namespace},
-            "spec": {"devices": {}, "reservedFor": to_plain(_PROBE)},
-        }
         try:
-            answer = await self._client.create(RESOURCECLAIMS, body, self._namespace, dry_run=True)
+            try:
+                answer = await self._dry_run(self._namespace)
+            except NotFound:
+                answer = await self._dry_run("default")
         except Forbidden as error:
             raise DialectUnknown(
                 f"cannot find out the dialect: {error}; grant create on resourceclaims in "
@@ -97,6 +95,13 @@ class DialectProbe:
         except ApiError as error:
             raise DialectUnknown(f"cannot find out the dialect: {error}") from error
         return answer.spec.reserved_for == _PROBE
+
+    async def _dry_run(self, namespace: str) -> ResourceClaim:
+        body = {
+            "metadata": {"generateName": "claimctl-probe-", "namespace": namespace},
+            "spec": {"devices": {}, "reservedFor": to_plain(_PROBE)},
+        }
+        return await self._client.create(RESOURCECLAIMS, body, namespace, dry_run=True)
 
 
 def parse_version(body: bytes) -> tuple[int, int]:

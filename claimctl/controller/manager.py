@@ -122,7 +122,11 @@ class Manager:
 
     async def _start(self, tasks: Tasks) -> None:
         await check_served(self._client)
-        probe = DialectProbe(self._client, override=self.settings.dialect)
+        probe = DialectProbe(
+            self._client,
+            override=self.settings.dialect,
+            namespace=self.settings.lease_namespace,
+        )
         self.detection = await probe.detect()
         log.info("dialect", dialect=self.detection.dialect, reasons=self.detection.reasons)
         await check_rights(self._client, binding=self.detection.kcm_cleans_mixed_lists)

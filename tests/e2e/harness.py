@@ -48,6 +48,7 @@ KUBECONFIG_VARIABLE = "CLAIMCTL_E2E_KUBECONFIG"
 CRDS = Path(__file__).parents[2] / "crds"
 NAMESPACE = "team"
 CONTROLLER_USER = "system:serviceaccount:claimctl-system:claimctl-controller"
+CONTROLLER_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:claimctl-system")
 DEVICE_CLASS = "gpu.example.com"
 
 Body = Mapping[str, Any]
@@ -249,7 +250,7 @@ async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> N
         stage = Stage(
             client=Client(cluster.transport(), cluster.clock, field_manager="kubectl"),
             clock=cluster.clock,
-            connect=lambda: cluster.transport(CONTROLLER_USER),
+            connect=lambda: cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS),
             cluster=cluster,
         )
         try:

@@ -157,13 +157,25 @@ def test_missing_definitions_are_named() -> None:
     run(main())
 
 
+PLAIN = Fault(status=403, reason="Forbidden", message="no")
+BINDING = Fault(
+    status=422,
+    reason="Invalid",
+    message="status.allocation: Forbidden: changing status.allocation or status.reservedFor "
+    "requires resourceclaims/binding permission",
+)
+
+
+@pytest.mark.parametrize("refusal", [PLAIN, BINDING], ids=["403", "422"])
 @options
-def test_a_missing_permission_is_told_and_made_good_when_granted(options: ClusterOptions) -> None:
+def test_a_missing_permission_is_told_and_made_good_when_granted(
+    options: ClusterOptions, refusal: Fault
+) -> None:
     async def scenario(stage: Stage) -> None:
         cluster = stage.embedded
         await stage.started()
         await held(stage)
-        cluster.handler.fault = _forbid("patch", "resourceclaims", "status", only="slice")
+        cluster.handler.fault = _refuse_status_of("slice", refusal)
         await stage.create(RESOURCECLAIMS, manifests.claim("other"))
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_condition("Ready", "False", "Forbidden", name="train-slice")
@@ -177,14 +189,11 @@ def test_a_missing_permission_is_told_and_made_good_when_granted(options: Cluste
     play(scenario, options)
 
 
-def _forbid(
-    verb: str, plural: str, subresource: str, only: str
-) -> Callable[[FaultPoint], Fault | None]:
+def _refuse_status_of(claim: str, refusal: Fault) -> Callable[[FaultPoint], Fault | None]:
     def hook(point: FaultPoint) -> Fault | None:
-        hit = (point.verb, point.plural, point.subresource) == (verb, plural, subresource)
-        if hit and point.name == only and point.user == CONTROLLER_USER:
-            return Fault(status=403, reason="Forbidden", message="no")
-        return None
+        hit = (point.verb, point.plural, point.subresource, point.name, point.user)
+        wanted = ("patch", "resourceclaims", "status", claim, CONTROLLER_USER)
+        return refusal if hit == wanted else None
 
     return hook
 
