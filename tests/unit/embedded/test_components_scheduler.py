@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.requests import Fault, FaultPoint
 
 from .worlds import HOLD, NATIVE, PODGROUP, WORKLOAD, World, play, timed
 
@@ -91,6 +92,42 @@ def test_a_late_view_is_caught_up_with_and_does_not_schedule_a_pod_twice() -> No
         assert len(bindings) == 5
 
     play(timed(HOLD, scheduler_cache_lag=1.0), story)
+
+
+def test_whether_a_pod_needs_a_write_is_decided_when_it_is_planned() -> None:
+    """A list that is emptied between plan and binding is not noticed: upstream's window."""
+
+    async def story(w: World) -> None:
+        w.claim(reservedFor=WORKLOAD)
+        w.pod("p1", "shared")
+        await w.passes(1)
+
+        def fence(point: FaultPoint) -> Fault | None:
+            if (point.plural, point.subresource, point.verb) == ("pods", "status", "patch"):
+                w.cluster.fault_components(None)
+                w.reserve()
+            return None
+
+        w.pod("p2", "shared")
+        w.cluster.fault_components(fence)
+        await w.passes(1)
+        assert w.listed() == []
+        assert w.get("pods", "p2")["status"]["phase"] == "Running"
+
+    play(NATIVE, story)
+
+
+def test_a_list_that_was_expanded_to_pods_goes_on_listing_pods() -> None:
+    async def story(w: World) -> None:
+        w.claim(reservedFor=WORKLOAD)
+        pod = w.pod("p1", "shared")
+        await w.passes(1)
+        w.reserve({"resource": "pods", "name": "p1", "uid": pod["metadata"]["uid"]})
+        w.pod("p2", "shared")
+        await w.passes(1)
+        assert w.listed() == ["p1", "p2"]
+
+    play(NATIVE, story)
 
 
 def test_a_write_on_a_late_view_is_refused_and_tried_again_on_a_fresh_claim() -> None:
