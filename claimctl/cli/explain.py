@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from claimctl.cli.options import (
     AsOption,
+    ClaimArgument,
     ContextOption,
     Data,
     DataOption,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="The claim to explain.")],
+    claim: ClaimArgument,
     namespace: NamespaceOption = None,
     output: DataOption = None,
     kubeconfig: KubeconfigOption = None,

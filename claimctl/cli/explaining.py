@@ -106,10 +106,10 @@ def _plain_advice(explanation: Explanation) -> str:
     view = explanation.view
     if view.claim.status.allocation is None:
         return "Nothing: the claim holds no device."
-    if explanation.releasable:
-        return f"`claimctl release {view.name} -n {view.namespace}` frees its devices now."
     if explanation.release is not None:
         return "Nothing: its release is under way."
+    if explanation.releasable:
+        return f"`claimctl release {view.name} -n {view.namespace}` frees its devices now."
     if view.workloads:
         return "No ClaimReservation names it: whoever wrote the workload's reference releases it."
     if view.listed_pods:

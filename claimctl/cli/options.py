@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -29,6 +30,31 @@ class Data(StrEnum):
     YAML = "yaml"
 
 
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def object_name(value: str) -> str:
+    """A name as the API server takes it (RFC 1123 subdomain, at most 253 characters)."""
+    if len(value) > 253 or not _SUBDOMAIN.fullmatch(value):
+        raise typer.BadParameter(
+            f"{value!r} is not a DNS name: lower-case letters, digits, '-' and '.' are expected"
+        )
+    return value
+
+
+def namespace_name(value: str | None) -> str | None:
+    """A namespace as the API server takes it (RFC 1123 label, at most 63 characters)."""
+    if value is not None and (len(value) > 63 or not _LABEL.fullmatch(value)):
+        raise typer.BadParameter(
+            f"{value!r} is not a DNS label: lower-case letters, digits and '-' are expected"
+        )
+    return value
+
+
+ClaimArgument = Annotated[
+    str, typer.Argument(metavar="CLAIM", help="The claim's name.", callback=object_name)
+]
 KubeconfigOption = Annotated[
     str | None,
     typer.Option(
@@ -45,7 +71,13 @@ AsOption = Annotated[
 ]
 NamespaceOption = Annotated[
     str | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="The namespace; else the context's."),
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="The namespace; else the context's.",
+        callback=namespace_name,
+    ),
 ]
 AllNamespacesOption = Annotated[
     bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")

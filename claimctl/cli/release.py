@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from claimctl.cli.options import (
     AsOption,
+    ClaimArgument,
     ContextOption,
     DryRunOption,
     KubeconfigOption,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="The claim to release.")],
+    claim: ClaimArgument,
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
     kubeconfig: KubeconfigOption = None,

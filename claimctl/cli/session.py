@@ -44,7 +44,9 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     from claimctl.kube.clock import LoopClock
     from claimctl.kube.connection import load_connection
     from claimctl.kube.transport import HttpTransport
+    from claimctl.telemetry.logs import Level, configure
 
+    configure(level=Level.WARNING)
     connection = load_connection(access.kubeconfig, access.context, access.as_user)
     clock = LoopClock()
     async with HttpTransport(connection) as transport:
