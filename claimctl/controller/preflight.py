@@ -69,7 +69,7 @@ def _require(resource: Resource[Any], served: frozenset[str]) -> None:
         return
     if resource.group == CLAIMRESERVATIONS.group:
         name = f"{resource.plural}.{resource.group}"
-        raise NotReady(f"the CustomResourceDefinition {name} is missing: kubectl apply -f crds/")
+        raise NotReady(f"the CustomResourceDefinition {name} is missing: kubectl apply -k crds")
     raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
 
 
