@@ -1,0 +1,115 @@
+"""What is asked of the API server, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
+from claimctl.controller.keys import WorkloadKey
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
+from claimctl.reservation.snapshot import Memory, Snapshot
+from claimctl.wire.claims import Reference
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref
+from tests.support.virtual import run
+from tests.unit.controller.servers import Server, pod_body, server
+
+
+def snapshot(memory: Memory | None = None) -> Snapshot:
+    return Snapshot(
+        now=NOW, namespace=NAMESPACE, name=CLAIM, claim=claim(), memory=memory or Memory()
+    )
+
+
+def on_server(scenario: Callable[[Server, Investigator], Awaitable[None]]) -> None:
+    async def main() -> None:
+        made = server()
+        await scenario(made, Investigator(made.client))
+
+    run(main())
+
+
+def reference(name: str, uid: str) -> Reference:
+    return Reference(resource="pods", name=name, uid=uid)
+
+
+def test_a_listed_pod_is_gone_when_it_is_not_found_or_has_another_uid() -> None:
+    async def scenario(made: Server, investigator: Investigator) -> None:
+        uid = made.create("pods", pod_body("here"))["metadata"]["uid"]
+        made.create("pods", pod_body("again"))
+        asked = (reference("here", uid), reference("again", "old"), reference("lost", "lost"))
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        evidence = investigator.evidence(asked, findings)
+        assert evidence.gone_pods == {"old", "lost"}
+        assert evidence.present_pods == {uid}
+        assert len(made.requests) == 3
+        later = investigator.evidence(asked, Findings())
+        assert later.gone_pods == {"old", "lost"}
+        assert not later.present_pods
+
+    on_server(scenario)
+
+
+def test_many_pods_are_asked_for_by_one_list() -> None:
+    async def scenario(made: Server, investigator: Investigator) -> None:
+        uid = made.create("pods", pod_body("here"))["metadata"]["uid"]
+        asked = (
+            reference("here", uid),
+            *(reference(f"p{number}", f"u{number}") for number in range(MANY_PODS)),
+        )
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        evidence = investigator.evidence(asked, findings)
+        assert evidence.present_pods == {uid}
+        assert len(evidence.gone_pods) == MANY_PODS
+        assert made.requests == [f"GET /api/v1/namespaces/{NAMESPACE}/pods"]
+
+    on_server(scenario)
+
+
+def test_a_workload_is_asked_for_by_its_name() -> None:
+    async def scenario(made: Server, investigator: Investigator) -> None:
+        need = ConfirmWorkload(replace_uid(deployment_ref(), ""))
+        findings = await investigator.answer(snapshot(), [need], Findings())
+        key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+        assert findings.workloads == {key: None}
+
+    on_server(scenario)
+
+
+def replace_uid(reference: Reference, uid: str) -> Reference:
+    return Reference(
+        api_group=reference.api_group,
+        resource=reference.resource,
+        name=reference.name,
+        uid=uid,
+    )
+
+
+def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> None:
+    async def scenario(made: Server, investigator: Investigator) -> None:
+        ours = made.create("pods", pod_body("ours"))["metadata"]["uid"]
+        other = made.create("pods", pod_body("other", claim="elsewhere"))["metadata"]["uid"]
+        need = ListLivePods("10")
+        found = (await investigator.answer(snapshot(), [need], Findings())).live
+        assert found is not None
+        assert found.claim_version == "10"
+        assert [pod.metadata.name for pod in found.pods] == ["ours"]
+        assert found.uids == {ours, other}
+        assert not found.settled
+
+    on_server(scenario)
+
+
+def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
+    async def scenario(_: Server, investigator: Investigator) -> None:
+        need = ListLivePods("10", settled=True)
+        old = snapshot(Memory(version_age=5.0))
+        young = snapshot(Memory(version_age=4.9, deleting_age=9.0))
+        going = replace(young, claim=claim(deleting=True))
+        settled = [
+            (await investigator.answer(each, [need], Findings())).live
+            for each in (old, young, going)
+        ]
+        assert [each.settled for each in settled if each] == [True, False, True]
+
+    on_server(scenario)

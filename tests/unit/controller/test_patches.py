@@ -1,0 +1,143 @@
+"""What is sent: merge patches and new objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from claimctl.controller.patches import (
+    claim_body,
+    finalizers_patch,
+    list_patch,
+    merge_diff,
+    status_patch,
+)
+from claimctl.wire.claims import ResourceClaimTemplate, ResourceClaimTemplateSpec
+from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.reservations import (
+    ClaimReservationStatus,
+    ReferenceCounts,
+    ReleaseProgress,
+)
+from tests.support.builders import NAMESPACE, NOW, deployment_ref, pod_ref, reservation
+
+LEAVES = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.dictionaries(st.sampled_from("abc"), inner), max_leaves=8
+)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), JSON)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """RFC 7386, written down as it stands there."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_diff_turns_the_old_into_the_new_and_nothing_into_itself(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert merged(old, merge_diff(old, new)) == new
+    assert merge_diff(new, new) == {}
+
+
+def test_what_a_status_no_longer_has_is_removed() -> None:
+    old = ClaimReservationStatus(
+        consumers=3,
+        references=ReferenceCounts(pods=3, workloads=1),
+        release=ReleaseProgress(step="Fenced", claim_uid="u", resource_version="7"),
+    )
+    new = replace(old, consumers=0, references=ReferenceCounts(workloads=1), release=None)
+    assert status_patch(old, new) == {
+        "status": {"consumers": 0, "references": {"pods": 0}, "release": None}
+    }
+
+
+def test_conditions_are_sent_whole_with_the_fields_the_schema_requires() -> None:
+    condition = Condition(type="Ready", status="True", reason="Ready", last_transition_time=NOW)
+    patch = status_patch(ClaimReservationStatus(), ClaimReservationStatus(conditions=(condition,)))
+    assert patch["status"]["conditions"] == [
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Ready",
+            "message": "",
+            "lastTransitionTime": "2026-03-01T12:00:00Z",
+        }
+    ]
+
+
+def test_a_list_is_written_whole_and_an_empty_one_removed() -> None:
+    assert list_patch((deployment_ref(), pod_ref("a")), deallocate=False) == {
+        "status": {
+            "reservedFor": [
+                {
+                    "apiGroup": "apps",
+                    "resource": "deployments",
+                    "name": "train",
+                    "uid": "uid-train",
+                },
+                {"resource": "pods", "name": "a", "uid": "uid-a"},
+            ]
+        }
+    }
+    assert list_patch((), deallocate=True) == {"status": {"allocation": None, "reservedFor": None}}
+
+
+def test_finalizers_of_others_stay() -> None:
+    assert finalizers_patch(("theirs",), add="ours") == {
+        "metadata": {"finalizers": ["theirs", "ours"]}
+    }
+    assert finalizers_patch(("theirs", "ours"), remove="ours") == {
+        "metadata": {"finalizers": ["theirs"]}
+    }
+
+
+def test_a_claim_is_made_as_its_template_says_and_belongs_to_the_reservation() -> None:
+    template = ResourceClaimTemplate(
+        metadata=ObjectMeta(name="template", labels={"not": "copied"}),
+        spec=ResourceClaimTemplateSpec(
+            metadata=ObjectMeta(labels={"team": "ml"}, annotations={"note": "x"}),
+            spec=msgspec.Raw(b'{"devices":{"requests":[{"name":"gpu"}]}}'),
+        ),
+    )
+    assert claim_body(reservation(), template, deployment_ref()) == {
+        "metadata": {
+            "name": "slice",
+            "namespace": NAMESPACE,
+            "labels": {"team": "ml", "app.kubernetes.io/managed-by": "claimctl"},
+            "annotations": {"note": "x"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "claimctl.io/v1alpha1",
+                    "kind": "ClaimReservation",
+                    "name": "train-slice",
+                    "uid": "uid-train-slice",
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": {
+            "devices": {"requests": [{"name": "gpu"}]},
+            "reservedFor": {
+                "apiGroup": "apps",
+                "resource": "deployments",
+                "name": "train",
+                "uid": "uid-train",
+            },
+        },
+    }
+    assert "reservedFor" not in claim_body(reservation(), template, None)["spec"]
