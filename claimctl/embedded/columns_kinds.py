@@ -23,6 +23,12 @@ from claimctl.embedded.columns_pods import CLAIMS, PODS
 
 _TEMPLATE = ("spec", "template", "spec", "containers")
 _SELECTOR = wide("Selector", selector, ".spec.selector")
+_DEPLOYMENT_SELECTOR = wide(
+    "Selector",
+    selector,
+    "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the "
+    "ones affected by this deployment. It must match the pod template's labels.",
+)
 
 
 def _of(part: tuple[str, ...], whole: tuple[str, ...]) -> Column:
@@ -40,7 +46,7 @@ _DEPLOYMENTS = [
     Column("Available", number("status", "availableReplicas"), ".status.availableReplicas"),
     AGE,
     *containers(*_TEMPLATE),
-    _SELECTOR,
+    _DEPLOYMENT_SELECTOR,
 ]
 _REPLICA_SETS = [
     NAME,
@@ -214,7 +220,13 @@ def _group_status(row: Row) -> str:
 
 _POD_GROUPS = [
     NAME,
-    Column("Policy", _policy, ".spec.schedulingPolicy"),
+    Column(
+        "Policy",
+        _policy,
+        "SchedulingPolicy defines the scheduling policy for this instance of the PodGroup. "
+        "Controllers are expected to fill this field by copying it from a PodGroupTemplate. This "
+        "field is immutable.",
+    ),
     Column(
         "Workload",
         field("spec", "podGroupTemplateRef", "workload", "workloadName"),

@@ -19,6 +19,9 @@ _PATCH_TYPES = (
     _STRATEGIC,
 )
 _JSON = "application/json"
+_OTHERS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
+_HEAD = {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "unversioned"}}
+_EMPTY = msgspec.json.encode({**_HEAD, "paths": {}})
 
 
 class OpenApi:
@@ -31,13 +34,18 @@ class OpenApi:
 
     def index(self) -> dict[str, Any]:
         """Paths of the documents with a hash that changes when the document does."""
-        paths = {}
+        found = {name: self._hash(name, "") for name in self._without_kinds()}
         for group in self._kinds.groups():
             for version in self._kinds.versions(group):
                 name = f"apis/{group}/{version}" if group else f"api/{version}"
-                url = f"/openapi/v3/{name}?hash={self._hash(group, version)}"
-                paths[name] = {"serverRelativeURL": url}
-        return {"paths": paths}
+                found[name] = self._hash(group, version)
+        urls = {name: f"/openapi/v3/{name}?hash={value}" for name, value in found.items()}
+        return {"paths": {name: {"serverRelativeURL": url} for name, url in urls.items()}}
+
+    def _without_kinds(self) -> list[str]:
+        """Documents about paths that have no objects; those of custom groups have none."""
+        groups = {kind.group for kind in self._kinds if kind.group and not kind.custom}
+        return [*_OTHERS, *(f"apis/{group}" for group in sorted(groups))]
 
     def _hash(self, group: str, version: str) -> str:
         """Of what the document is made from: making every document for it would be slow."""
@@ -50,6 +58,8 @@ class OpenApi:
 
     def document(self, name: str) -> bytes | None:
         """The document ``api/v1`` or ``apis/<group>/<version>``, or None."""
+        if name in self._without_kinds():
+            return _EMPTY
         parts = name.strip("/").split("/")
         if parts[0] == "api" and len(parts) == 2:
             group, version = "", parts[1]
@@ -71,12 +81,7 @@ class OpenApi:
         for kind in kinds:
             reference = components.add_kind(kind)
             paths |= _paths(kind, version, reference)
-        return {
-            "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": "unversioned"},
-            "paths": paths,
-            "components": {"schemas": components.schemas()},
-        }
+        return {**_HEAD, "paths": paths, "components": {"schemas": components.schemas()}}
 
 
 def _paths(kind: Kind, version: str, reference: str) -> dict[str, Any]:

@@ -30,14 +30,13 @@ _KEYS = {
     "conditions": "type",
     "ownerReferences": "uid",
     "reservedFor": "uid",
-    "taints": "key",
     "addresses": "type",
     "podIPs": "ip",
     "hostIPs": "ip",
     "podGroupTemplates": "name",
 }
 """Merge key by field name; where one name has several meanings see ``merge_key``."""
-_SETS = ("finalizers", "podCIDRs", "volumesInUse")
+_SETS = ("finalizers", "podCIDRs")
 
 
 def merge_key(path: Path) -> str | None:

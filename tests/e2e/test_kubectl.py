@@ -271,6 +271,15 @@ def test_a_drained_node_gives_its_pods_up(kubectl: Kubectl) -> None:
 
 
 @needs_kubectl
+def test_taints_come_and_go_one_by_one(kubectl: Kubectl) -> None:
+    kubectl("taint", "node", "node-1", "a=b:PreferNoSchedule", "c=d:PreferNoSchedule")
+    kubectl("taint", "node", "node-1", "a-")
+    taints = kubectl.object("node", "node-1")["spec"]["taints"]
+    assert [taint["key"] for taint in taints] == ["c"]
+    kubectl("taint", "node", "node-1", "c-")
+
+
+@needs_kubectl
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl for TLS")
 def test_under_rbac_tokens_and_impersonation_decide(tmp_path: Path) -> None:
     with serving(tmp_path / "kubeconfig", "--authorization", "rbac", "--nodes", "1"):
