@@ -48,12 +48,8 @@ class Census:
         self._telemetry.gauge(Metric.DANGLING_REFERENCES, self._dangling)
 
     def count(self, key: ClaimKey, snapshot: Snapshot, decision: Decision) -> None:
-        self._replace(key, _entry(snapshot, decision))
-
-    def forget(self, key: ClaimKey) -> None:
-        self._replace(key, None)
-
-    def _replace(self, key: ClaimKey, entry: _Entry | None) -> None:
+        """Count the claim where it is now; one that nobody reserves is not counted."""
+        entry = _entry(snapshot, decision)
         old = self._entries.pop(key, None)
         if entry is not None:
             self._entries[key] = entry

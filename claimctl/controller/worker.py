@@ -85,10 +85,11 @@ def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
 
 
 def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
-    """Again after a pause that grows, or after the one the server asked for if that is longer."""
+    """Again after the pause the server asks for, else after one that grows."""
     asked = error.retry_after if isinstance(error, ApiError) else None
-    seconds = queue.retry(key)
-    if asked is not None and asked > seconds:
-        queue.add(key, asked)
+    if asked is None:
+        seconds = queue.retry(key)
+    else:
         seconds = asked
+        queue.add(key, asked)
     log.warning("will try again", key=str(key), error=str(error), seconds=round(seconds, 3))

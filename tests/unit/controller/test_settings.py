@@ -1,0 +1,35 @@
+"""Settings are checked before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.controller.settings import BadSettings, Settings
+from claimctl.reservation.snapshot import Rules
+
+
+def test_rules_follow_from_settings_and_what_was_found_out() -> None:
+    settings = Settings.checked(identity="one", settle_seconds=2, dead_reference_seconds=3)
+    assert settings.rules("native", kcm_cleans_mixed_lists=False) == Rules(
+        dialect="native",
+        settle_seconds=2,
+        kcm_cleans_mixed_lists=False,
+        dead_reference_seconds=3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"identity": ""}, "--identity: string should have at least 1 character"),
+        ({"workers": 0}, "--workers: input should be greater than or equal to 1"),
+        ({"settle_seconds": float("nan")}, "--settle-seconds: "),
+        ({"batch_seconds": float("inf")}, "--batch-seconds: "),
+        ({"dialect": "podgroup"}, "--dialect: input should be 'auto', 'native' or 'hold'"),
+        ({"colour": "red"}, "--colour: extra inputs are not permitted"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(values: dict[str, object], text: str) -> None:
+    with pytest.raises(BadSettings) as raised:
+        Settings.checked(**{"identity": "one", **values})
+    assert str(raised.value).startswith(text)
