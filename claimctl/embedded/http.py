@@ -42,6 +42,15 @@ class _Adapter:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request; a connection that the transport breaks is broken for the client too."""
+        try:
+            return await self._answer(request)
+        except ConnectionResetError:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=500)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read() if request.can_read_body else None
         answer = await self.transport.send(
             request.method, request.path, list(request.query.items()), _lower(request.headers), body
@@ -79,11 +88,12 @@ class _Adapter:
 
 
 async def _copy(answer: Response, response: web.StreamResponse) -> None:
-    try:
-        async for part in answer.body:
+    async for part in answer.body:
+        try:
             await response.write(part)
-    except (ConnectionError, TimeoutError):
-        log.debug("client went away during a stream")
+        except (ConnectionError, TimeoutError):
+            log.debug("client went away during a stream")
+            return
 
 
 async def _whole(answer: Response) -> web.Response:

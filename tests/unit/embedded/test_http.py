@@ -121,6 +121,35 @@ def test_a_client_that_leaves_an_idle_stream_is_noticed() -> None:
     asyncio.run(main())
 
 
+class Breaking(Echo):
+    """Breaks the connection: at once under /drop, in the middle of a stream elsewhere."""
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if path == "/drop":
+            raise ConnectionResetError("injected fault")
+        return Response(200, {}, _broken(), self._close)
+
+
+async def _broken() -> AsyncIterator[bytes]:
+    yield b"one\n"
+    raise ConnectionResetError("injected fault")
+
+
+@pytest.mark.parametrize("path", ["/drop", "/stream"])
+def test_a_connection_that_the_transport_breaks_is_broken_for_the_client(path: str) -> None:
+    async def main() -> None:
+        server = await serve(Breaking())
+        async with asyncio.timeout(20), aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.ClientError):
+                async with session.get(f"{server.url}{path}") as answer:
+                    await answer.read()
+        await server.close()
+
+    asyncio.run(main())
+
+
 def test_a_kubeconfig_is_written_whole_and_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("old")
