@@ -73,13 +73,18 @@ def command(
 async def preview(session: Session, scope: tuple[str, ...]) -> Result:
     """What would be done; nothing is written."""
     from claimctl.downgrade import plans, prepare
-    from claimctl.wire.reservations import DowngradePlan, DowngradePlanSpec
+    from claimctl.wire.reservations import (
+        DowngradePlan,
+        DowngradePlanSpec,
+        DowngradePlanStatus,
+    )
 
-    known = await plans.find(session.client)
-    earlier = next((plan.status for plan in known), None)
-    plan = DowngradePlan(spec=DowngradePlanSpec(namespaces=scope))
-    if earlier is not None:
-        plan = DowngradePlan(spec=plan.spec, status=earlier)
+    try:
+        known = await plans.find(session.client)
+    except plans.PlanRefused:
+        known = ()  # no CRDs: nothing is recorded yet, and a preview records nothing
+    earlier = next((plan.status for plan in known), DowngradePlanStatus())
+    plan = DowngradePlan(spec=DowngradePlanSpec(namespaces=scope), status=earlier)
     return Result(await prepare.preview(session.client, plan))
 
 

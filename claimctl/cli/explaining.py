@@ -17,6 +17,7 @@ from claimctl.kube.errors import NotFound
 from claimctl.reservation.case import Case
 from claimctl.reservation.consumers import claim_names, unschedulable_since
 from claimctl.reservation.decision import Blocker
+from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import LIMIT
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
@@ -160,7 +161,8 @@ async def _reservations(client: Client, namespace: str, name: str) -> tuple[Clai
 
 def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
     """As the controller found it out; without one nothing depends on it."""
-    return next((one.status.dialect for one in reservations if one.status.dialect), "hold")
+    found = (one.status.dialect for one in reservations)
+    return next((dialect for dialect in found if dialect in DIALECTS), "hold")
 
 
 def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:

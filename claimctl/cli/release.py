@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from claimctl.cli.explaining import Explanation
     from claimctl.cli.session import Session
     from claimctl.kube.client import Client
+    from claimctl.wire.reservations import ClaimReservation
+
+ATTEMPTS = 5
 
 
 def command(
@@ -68,20 +71,34 @@ def _check(explanation: Explanation) -> None:
 
 async def ask(client: Client, explanation: Explanation) -> None:
     """Put the request on every reservation of the claim; asking twice changes nothing."""
+    for one in explanation.view.reservations:
+        await _annotate(client, one, explanation.view.claim.metadata.uid)
+
+
+async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: str) -> None:
+    """Under the reservation's version, which its controller may move on at any time."""
+    from claimctl.kube.errors import Conflict
     from claimctl.wire.reservations import RELEASE_ANNOTATION
     from claimctl.wire.resources import CLAIMRESERVATIONS
 
-    view = explanation.view
-    for one in view.reservations:
-        if one.metadata.annotation(RELEASE_ANNOTATION) == view.claim.metadata.uid:
-            continue
-        await client.merge_patch(
-            CLAIMRESERVATIONS,
-            one.metadata.name,
-            {"metadata": {"annotations": {RELEASE_ANNOTATION: view.claim.metadata.uid}}},
-            view.namespace,
-            resource_version=one.metadata.resource_version,
-        )
+    meta = reservation.metadata
+    patch = {"metadata": {"annotations": {RELEASE_ANNOTATION: claim_uid}}}
+    for attempt in range(ATTEMPTS):
+        if meta.annotation(RELEASE_ANNOTATION) == claim_uid:
+            return
+        try:
+            await client.merge_patch(
+                CLAIMRESERVATIONS,
+                meta.name,
+                patch,
+                meta.namespace,
+                resource_version=meta.resource_version,
+            )
+            return
+        except Conflict:
+            if attempt == ATTEMPTS - 1:
+                raise
+            meta = (await client.get(CLAIMRESERVATIONS, meta.name, meta.namespace)).metadata
 
 
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.wire.resources import DOWNGRADEPLANS
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import Cluster, cluster, command_line
 
 NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
 HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
@@ -96,6 +97,29 @@ def test_without_a_controller_the_administrators_rights_are_used(tmp_path: Path)
             answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
             acts.expect_exactly_its_pods(TRAIN)
         assert (answer.code, answer.document["carriedOutBy"]) == (0, "command")
+
+    asyncio.run(scenario())
+
+
+def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(NATIVE, tmp_path) as served:
+            acts = await furnished(served, native=True)
+            await served.stage.dismiss_controller()
+            arguments = ("downgrade-prepare", "--kubeconfig", str(served.kubeconfig))
+            process = await asyncio.create_subprocess_exec(*command_line(*arguments))
+            # it settles for some seconds between writing the list and looking at it again
+            await served.stage.until(
+                lambda: len(acts.references(TRAIN)) == TRAIN.pods, "the list is written", 60
+            )
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 130
+            (plan,) = (await served.stage.client.list(DOWNGRADEPLANS)).items
+            assert plan.status.phase == "Expanding"
+            again = await served.claimctl("downgrade-prepare", "-o", "json")
+        document = again.document
+        assert (again.code, document["phase"]) == (0, "Prepared")
+        assert document["claims"][0]["workloadReferences"][0]["name"] == "train"
 
     asyncio.run(scenario())
 

@@ -1,0 +1,102 @@
+"""Asking for a release: once per reservation, whoever writes them meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.cli import release
+from claimctl.cli.explaining import Explanation, explain
+from claimctl.embedded.requests import Fault
+from claimctl.kube.errors import Conflict
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+from tests.support.virtual import run
+from tests.unit.downgrade.server import NAMESPACE, Server
+
+
+def reserved(server: Server, name: str = "one") -> None:
+    ref = {"apiGroup": "apps", "kind": "Deployment", "name": "train"}
+    server.admin.create(
+        "claimreservations",
+        {
+            "apiVersion": "claimctl.io/v1alpha1",
+            "kind": "ClaimReservation",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"resourceClaimName": "slice", "workloadRef": ref},
+        },
+    )
+
+
+def marks(server: Server, name: str = "one") -> dict[str, Any]:
+    found: dict[str, Any] = server.admin.get("claimreservations", NAMESPACE, name)["metadata"]
+    return found.get("annotations") or {}
+
+
+async def explained(server: Server) -> Explanation:
+    return await explain(server.client, NAMESPACE, "slice", server.clock.now())
+
+
+def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim()
+        reserved(server, "one")
+        reserved(server, "two")
+        explanation = await explained(server)
+        await release.ask(server.client, explanation)
+        wanted = {RELEASE_ANNOTATION: explanation.view.claim.metadata.uid}
+        assert (marks(server, "one"), marks(server, "two")) == (wanted, wanted)
+
+    run(scenario())
+
+
+def test_asking_twice_writes_once() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim()
+        reserved(server)
+        await release.ask(server.client, await explained(server))
+        before = server.handler.api.store.revision
+        await release.ask(server.client, await explained(server))
+        assert server.handler.api.store.revision == before
+
+    run(scenario())
+
+
+def touched(server: Server, times: int) -> None:
+    """Let the reservation be written by somebody else before each of the first requests."""
+
+    def touch(number: int) -> Fault | None:
+        if number <= times:
+            label = {"metadata": {"labels": {"n": str(number)}}}
+            server.admin.patch("claimreservations", NAMESPACE, "one", label)
+        return None
+
+    server.upon("patch", "claimreservations", touch)
+
+
+def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim()
+        reserved(server)
+        explanation = await explained(server)
+        touched(server, 2)
+        await release.ask(server.client, explanation)
+        assert RELEASE_ANNOTATION in marks(server)
+
+    run(scenario())
+
+
+def test_a_reservation_that_never_holds_still_is_given_up() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim()
+        reserved(server)
+        explanation = await explained(server)
+        touched(server, release.ATTEMPTS)
+        with pytest.raises(Conflict):
+            await release.ask(server.client, explanation)
+
+    run(scenario())
