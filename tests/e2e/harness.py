@@ -54,6 +54,9 @@ DEVICE_CLASS = "gpu.example.com"
 Body = Mapping[str, Any]
 
 
+Scenario = Callable[["Stage"], Awaitable[None]]
+
+
 @dataclass
 class Stage:
     """What a scenario has at hand."""
@@ -101,16 +104,22 @@ class Stage:
 
     async def kill(self, identity: str = "one") -> None:
         """SIGKILL, for a controller whose connection is dead already: nothing is tidied up."""
-        self.stops.pop(identity)
+        self.stops.pop(identity, None)
         task = self.managers.pop(identity)
         task.cancel()
         await asyncio.wait({task})
         if not task.cancelled():
             task.exception()
 
-    async def close(self) -> None:
-        for identity in list(self.managers):
-            await self.stop(identity)
+    async def play(self, scenario: Scenario) -> None:
+        """A scenario, and at its end the end of all controllers, which has to be a good one."""
+        try:
+            await scenario(self)
+            for identity in list(self.managers):
+                await self.stop(identity)
+        finally:
+            for identity in list(self.managers):
+                await self.kill(identity)
 
     # -- people
 
@@ -229,9 +238,6 @@ class Stage:
         return "".join(lines)
 
 
-Scenario = Callable[[Stage], Awaitable[None]]
-
-
 def play(scenario: Scenario, options: ClusterOptions, *, limit: float = 7200.0) -> None:
     """Run a scenario; on the embedded cluster, let a witness judge its history afterwards.
 
@@ -253,10 +259,7 @@ async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> N
             connect=lambda: cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS),
             cluster=cluster,
         )
-        try:
-            await scenario(stage)
-        finally:
-            await stage.close()
+        await stage.play(scenario)
         judge(cluster)
 
 
@@ -312,10 +315,7 @@ async def _on_real_cluster(scenario: Scenario, kubeconfig: str) -> None:
             connect=lambda: transport,
             cluster=None,
         )
-        try:
-            await scenario(stage)
-        finally:
-            await stage.close()
+        await stage.play(scenario)
 
 
 async def _tried(holds: Callable[[], Awaitable[bool]]) -> bool:
