@@ -158,7 +158,7 @@ def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Path) -> 
         assert answer.code == 1
         assert answer.err.splitlines()[-1] == (
             "error: the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-            "kubectl apply -f crds/"
+            "kubectl apply -k crds"
         )
 
     in_real_time(scenario)

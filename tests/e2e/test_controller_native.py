@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
+    DOWNGRADEPLANS,
     JOBS,
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
@@ -116,5 +118,47 @@ def test_deleting_the_reservation_takes_the_claim_it_made_with_it_once_unused() 
             lambda: stage.gone(CLAIMRESERVATIONS, "train-slice"), "the reservation is gone"
         )
         await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
+
+    play(scenario, NATIVE)
+
+
+def test_a_pod_that_comes_between_fence_and_settling_gets_its_holder_back() -> None:
+    """The scheduler sees everything three seconds late and binds on what it saw."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved_deployment(stage, replicas=1, idleTimeoutSeconds=1)
+        stage.embedded.set_lag(3.0)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+
+        async def fenced() -> bool:
+            return await stage.allocated() and not await stage.references()
+
+        await stage.until(fenced, "the claim is fenced")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_running(1)
+        await stage.until_listed("deployments/train")
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, NATIVE)
+
+
+def test_a_downgrade_plan_lists_the_pods_and_its_deletion_folds_them_again() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved_deployment(stage, replicas=20)
+        await stage.client.create(DOWNGRADEPLANS, {"metadata": {"name": DOWNGRADE_PLAN_NAME}})
+
+        async def prepared() -> bool:
+            plan = await stage.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
+            return plan.status.phase == "Prepared"
+
+        await stage.until(prepared, "the downgrade is prepared")
+        pods = sorted(f"pods/{pod.metadata.name}" for pod in await stage.running())
+        assert sorted(await stage.references()) == pods
+        await stage.clock.sleep(60)
+        assert sorted(await stage.references()) == pods
+        await stage.client.delete(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
+        await stage.until_listed("deployments/train")
 
     play(scenario, NATIVE)

@@ -151,7 +151,7 @@ def test_missing_definitions_are_named() -> None:
             await cluster.stop()
         assert str(raised.value) == (
             "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-            "kubectl apply -f crds/"
+            "kubectl apply -k crds"
         )
 
     run(main())

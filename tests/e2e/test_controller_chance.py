@@ -1,0 +1,117 @@
+"""Things happen at random, by a seed: nothing forbidden is ever true, and nothing leaks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.kube.errors import NotFound
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    PODS,
+    RESOURCECLAIMTEMPLATES,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage, play
+from tests.e2e.mortal import MortalTransport
+
+STEPS = 25
+GRACE = 20
+
+
+@dataclass
+class Chance:
+    """People, nodes and controllers, each doing something now and then."""
+
+    stage: Stage
+    rng: random.Random
+    generation: int = 0
+    transport: MortalTransport | None = None
+
+    def start_controller(self) -> None:
+        self.generation += 1
+        dies_at = self.rng.randint(1, 40)
+        delivered = self.rng.random() < 0.5
+        self.transport = MortalTransport(self.stage.connect(), dies_at, delivered=delivered)
+        self.transport.arm()
+        self.stage.manager(f"c{self.generation}", self.transport)
+
+    async def replace_dead_controller(self) -> None:
+        if self.transport is not None and self.transport.dead.is_set():
+            await self.stage.kill(f"c{self.generation}")
+            self.start_controller()
+
+    async def scale(self) -> None:
+        await self.stage.patch(
+            DEPLOYMENTS, "train", {"spec": {"replicas": self.rng.choice([0, 0, 1, 2, 5])}}
+        )
+
+    async def force_delete(self) -> None:
+        if running := await self.stage.running():
+            pod = self.rng.choice(running)
+            self.stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
+
+    async def delete_pod(self) -> None:
+        if running := await self.stage.running():
+            await self.stage.delete(PODS, self.rng.choice(running).metadata.name)
+
+    async def recreate(self) -> None:
+        await self.stage.delete(DEPLOYMENTS, "train")
+        await self.stage.clock.sleep(self.rng.choice([0.0, 0.5, 3.0]))
+        await self.stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+
+    async def cordon(self) -> None:
+        node = f"node-{self.rng.randrange(3)}"
+        self.stage.embedded.cordon(node, unschedulable=self.rng.random() < 0.5)
+
+    async def lag(self) -> None:
+        self.stage.embedded.set_lag(self.rng.choice([0.0, 0.5, 2.0]))
+
+    async def step(self) -> None:
+        deeds: list[Callable[[], Awaitable[None]]] = [
+            *[self.scale] * 5,
+            *[self.delete_pod] * 2,
+            self.force_delete,
+            self.recreate,
+            self.cordon,
+            self.lag,
+        ]
+        try:
+            await self.rng.choice(deeds)()
+        except NotFound:
+            return
+        await self.stage.clock.sleep(self.rng.choice([0.01, 0.1, 0.3, 1.0, 4.0, 12.0]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "hold-1.34", "hold-1.36"]
+)
+def test_whatever_happens(options: ClusterOptions, seed: int) -> None:
+    async def scenario(stage: Stage) -> None:
+        chance = Chance(stage, random.Random(seed))
+        chance.start_controller()
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+        body = manifests.reservation(
+            resourceClaimTemplateName="template",
+            idleTimeoutSeconds=1,
+            forceDeletedPodGraceSeconds=GRACE,
+            reallocateTimeoutSeconds=5,
+        )
+        await stage.create(CLAIMRESERVATIONS, body)
+        for _ in range(STEPS):
+            await chance.step()
+            await chance.replace_dead_controller()
+        stage.embedded.set_lag(0.0)
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.kill(f"c{chance.generation}")
+        await stage.started("last")
+        await stage.until_released(within=200)
+
+    play(scenario, replace(options, seed=seed))
