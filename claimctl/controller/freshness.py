@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cachetools import LRUCache
+
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
@@ -15,12 +17,15 @@ from claimctl.wire.seams import Clock
 PATIENCE_SECONDS = 10.0
 """After this the cache is believed: the write may have left no trace (a delete, a no-op)."""
 
+REMEMBERED = 10_000
+"""Objects; of one that was deleted since, nobody asks again."""
+
 
 class Freshness:
     def __init__(self, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
         self._clock = clock
         self._patience = patience
-        self._written: dict[tuple[str, str, str], tuple[str, float]] = {}
+        self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(REMEMBERED)
 
     def wrote(self, resource: Resource[Any], meta: ObjectMeta) -> None:
         """Note what a write came back with."""

@@ -105,6 +105,8 @@ class Triggers:
         self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
+        if change.old is not None and change.new is None:
+            self._forget_unless_needed(reserved_key(change.old))
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
@@ -112,6 +114,13 @@ class Triggers:
             key = workload_key(reservation)
             if change.old is None or change.new is None:
                 self._enqueue_workload(key, self._caches.workload(key))
+
+    def _forget_unless_needed(self, key: ClaimKey) -> None:
+        """A claim that never was is remembered only for the reservations that name it."""
+        if self._caches.claims.get(key.name, key.namespace) is None and not (
+            self._caches.reservations_of(key)
+        ):
+            self._witnesses.memories.forget(key)
 
     def _workload(self, kind: tuple[str, str], change: Change[Workload]) -> None:
         if _essence(change.old) == _essence(change.new):

@@ -1,0 +1,212 @@
+"""The reconciler of claims against a server: conflicts, and what comes of a write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from claimctl.controller.caches import Caches
+from claimctl.controller.claims import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
+from claimctl.controller.evidence import Investigator
+from claimctl.controller.freshness import Freshness
+from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.memory import Memories
+from claimctl.controller.nodes import BootIds
+from claimctl.controller.outcome import DONE, After, Outcome
+from claimctl.controller.snapshots import Knowledge
+from claimctl.controller.triggers import Queues, Triggers, Witnesses
+from claimctl.embedded.options import Dialect
+from claimctl.embedded.requests import FaultPoint
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.snapshot import Rules
+from claimctl.telemetry.face import Metric
+from claimctl.wire.reservations import FINALIZER
+from tests.e2e.harness import CRDS
+from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.virtual import run
+from tests.unit.controller.recording import Recording
+from tests.unit.controller.servers import Server, pod_body, server
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+@dataclass
+class Bench:
+    """A reconciler with filled caches, on a server where a Deployment's pod uses a claim."""
+
+    server: Server
+    reconciler: ClaimReconciler
+    telemetry: Recording
+    queued: set[ClaimKey] = field(default_factory=set)
+
+    async def reconcile(self) -> Outcome:
+        with self.telemetry.span("reconcile") as span:
+            return await self.reconciler.reconcile(KEY, span)
+
+    async def settled(self) -> Outcome:
+        """Reconcile until nothing is left to write."""
+        for _ in range(30):
+            outcome = await self.reconcile()
+            if not self.telemetry.attributes["claimctl__claim__write"]:
+                return outcome
+            await asyncio.sleep(1.5)
+        raise AssertionError("never settles")
+
+    def references(self) -> list[str]:
+        claim = self.server.admin.get("resourceclaims", NAMESPACE, CLAIM)
+        return [each["resource"] for each in claim["status"].get("reservedFor", [])]
+
+
+def on_bench(scenario: Callable[[Bench], Awaitable[None]]) -> None:
+    async def main() -> None:
+        made = server(Dialect.HOLD)
+        _furnish(made)
+        bench, caches = _bench(made)
+        informers = [asyncio.create_task(each.run()) for each in caches.informers()]
+        for each in caches.informers():
+            await each.wait_synced()
+        await scenario(bench)
+        for task in informers:
+            task.cancel()
+        await asyncio.gather(*informers, return_exceptions=True)
+
+    run(main())
+
+
+def _bench(made: Server) -> tuple[Bench, Caches]:
+    clock, telemetry = LoopClock(NOW), Recording()
+    caches, boots, memories = Caches(made.client, clock, Random(0)), BootIds(), Memories(clock)
+    ghosts = GhostLedger(clock, boots.of)
+    knowledge = Knowledge(
+        caches=caches,
+        ghosts=ghosts,
+        memories=memories,
+        freshness=Freshness(clock),
+        investigator=Investigator(made.client),
+        clock=clock,
+        rules=Rules(dialect="hold"),
+    )
+    events = EventRecorder(made.client, clock, "test", "test")
+    reconciler = ClaimReconciler(made.client, knowledge, events, telemetry)
+    bench = Bench(made, reconciler, telemetry)
+    queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
+    Triggers(caches, Witnesses(memories, ghosts, boots), queues)
+    return bench, caches
+
+
+def _furnish(made: Server) -> None:
+    import yaml
+
+    for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
+        made.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
+    made.create("resourceclaims", _meta(CLAIM) | {"spec": {"devices": {}}})
+    pod = made.create("pods", pod_body("train-1", node="node-0"))
+    claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
+    claim["status"] = {
+        "allocation": {"devices": {}},
+        "reservedFor": [
+            {"resource": "pods", "name": "train-1", "uid": pod["metadata"]["uid"]},
+        ],
+    }
+    made.admin.update("resourceclaims", claim, "status")
+    made.create("deployments", _meta("train") | {"spec": _deployment()})
+    reservation = _meta("train-slice") | {
+        "apiVersion": "claimctl.io/v1alpha1",
+        "kind": "ClaimReservation",
+        "spec": {
+            "resourceClaimName": CLAIM,
+            "workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": "train"},
+        },
+    }
+    reservation["metadata"]["finalizers"] = [FINALIZER]
+    made.create("claimreservations", reservation)
+
+
+def _meta(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}}
+
+
+def _deployment() -> dict[str, Any]:
+    labels = {"app": "train"}
+    spec = pod_body("template")["spec"]
+    return {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": spec},
+    }
+
+
+def busy_writer(bench: Bench, times: int) -> None:
+    """Somebody who writes to the claim just before the controller does, so many times."""
+    left = times
+
+    def hook(point: FaultPoint) -> None:
+        nonlocal left
+        if left and (point.verb, point.plural, point.subresource) == (
+            "patch",
+            "resourceclaims",
+            "status",
+        ):
+            left -= 1
+            labels = {"metadata": {"labels": {"busy": str(left)}}}
+            bench.server.admin.patch("resourceclaims", NAMESPACE, CLAIM, labels)
+
+    bench.server.handler.fault = hook
+
+
+def test_a_hold_is_written_told_and_measured_once() -> None:
+    async def scenario(bench: Bench) -> None:
+        assert await bench.reconcile() == After(WATCHDOG)
+        assert bench.references() == ["pods", "deployments"]
+        held = bench.telemetry.observed[Metric.ALLOCATION_TO_HOLD_SECONDS.value, ()]
+        assert len(held) == 1
+        await asyncio.sleep(1)
+        assert await bench.settled() == DONE
+        assert bench.telemetry.nonzero(Metric.CLAIMS) == {"reserved": 1}
+        before = len(bench.server.requests)
+        assert await bench.reconcile() == DONE
+        assert len(bench.server.requests) == before
+
+    on_bench(scenario)
+
+
+def test_nothing_is_decided_on_less_than_we_wrote() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.reconcile()
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert bench.server.requests == []
+
+    on_bench(scenario)
+
+
+def test_beside_a_busy_writer_it_reads_decides_and_writes_in_one_go() -> None:
+    async def scenario(bench: Bench) -> None:
+        busy_writer(bench, 3)
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(WATCHDOG)
+        claim = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims/{CLAIM}"
+        write, read = f"PATCH {claim}/status", f"GET {claim}"
+        assert bench.server.requests == [write, read, write, read, write, read, write]
+        assert bench.references() == ["pods", "deployments"]
+        conflicts = bench.telemetry.counts[
+            Metric.WRITE_CONFLICTS.value, (("resource", "resourceclaims"),)
+        ]
+        assert conflicts == 3
+
+    on_bench(scenario)
+
+
+def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
+    async def scenario(bench: Bench) -> None:
+        busy_writer(bench, 100)
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert len(bench.server.requests) == 1 + 2 * LIVE_ATTEMPTS
+        assert bench.references() == ["pods"]
+
+    on_bench(scenario)
