@@ -149,6 +149,8 @@ class ClaimReservationStatus(Model):
     """The UID of the claim that the status speaks of."""
     reserved_for: Reference | None = None
     """The workload reference as written into the claim."""
+    pod_group_name: Annotated[str, Field(max_length=253)] = ""
+    """The PodGroup through which the workload's pods share the claim."""
     references: ReferenceCounts | None = None
     """How full the claim's status.reservedFor is."""
     consumers: Count = 0

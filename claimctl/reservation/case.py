@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.ownership import uids_written_by
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod, is_workload, same_name
+from claimctl.reservation.references import is_pod, is_pod_group, is_workload, same_name
+from claimctl.reservation.sharing import own_groups
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Stand, Standing, standing
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -23,7 +24,7 @@ class Case:
     consumers: Consumers
     stands: tuple[Standing, ...]
     own: frozenset[str]
-    """UIDs of the workload references in the list that are claimctl's."""
+    """UIDs of the references in the list that are claimctl's, or of its workloads' groups."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, claim: ResourceClaim) -> Case:
@@ -31,7 +32,8 @@ class Case:
         stands = tuple(standing(snapshot, held, consumers) for held in snapshot.reservations)
         if any(stand.stand is Stand.HOLD for stand in stands):
             stands = tuple(_stays(stand) for stand in stands)
-        return cls(snapshot, claim, consumers, stands, _own(claim, stands))
+        own = _own(claim, stands) | own_groups(snapshot)
+        return cls(snapshot, claim, consumers, stands, own)
 
     @property
     def release_reason(self) -> Reason | None:
@@ -78,4 +80,6 @@ def _own(claim: ResourceClaim, stands: Iterable[Standing]) -> frozenset[str]:
         if made_for and stand.reference and same_name(made_for, stand.reference):
             uids.add(made_for.uid)
     listed = claim.status.reserved_for
-    return frozenset(ref.uid for ref in listed if is_workload(ref) and ref.uid in uids)
+    return frozenset(
+        ref.uid for ref in listed if is_workload(ref) and not is_pod_group(ref) and ref.uid in uids
+    )

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.outlook import Outlook
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.references import LIMIT, NEAR_LIMIT
+from claimctl.reservation.sharing import any_group_listed, why_one_by_one
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.verdict import describe
@@ -75,7 +77,7 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """All four conditions; a time changes only when a condition's status does."""
     reserved = _reserved(snapshot, stand, outlook, listed)
-    consistent = _consistent(snapshot, outlook)
+    consistent = _consistent(snapshot, stand, outlook)
     released = _released(snapshot, stand, outlook, listed)
     old = stand.held.reservation.status.conditions
     generation = stand.held.reservation.metadata.generation
@@ -116,8 +118,19 @@ def _reserved(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: boo
     if reason is None:
         assert stand.reference is not None
         message = f"held for {describe(stand.reference)}"
-        return Finding(ConditionType.RESERVED, True, Reason.RESERVED, message)
+        reason, advice = _sharing(snapshot, stand)
+        return Finding(ConditionType.RESERVED, True, reason, message + advice)
     return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
+
+
+def _sharing(snapshot: Snapshot, stand: Standing) -> tuple[Reason, str]:
+    """How the pods share the claim, where the cluster knows PodGroups."""
+    found = None
+    if DIALECTS[snapshot.rules.dialect].groups and stand.stand is Stand.HOLD:
+        found = why_one_by_one(snapshot, stand.held)
+    if found is None:
+        return Reason.RESERVED, ""
+    return found[0], f"; {found[1]}"
 
 
 def _why_not_reserved(
@@ -146,13 +159,18 @@ def _why_not_listed(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Re
     return Reason.FULL if outlook.plan and outlook.plan.full else Reason.PENDING
 
 
-def _consistent(snapshot: Snapshot, outlook: Outlook) -> Finding:
+def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Finding:
     reason, message = _inconsistency(snapshot, outlook)
     if reason is not None:
         return Finding(ConditionType.CONSISTENT, False, reason, message)
     if len(snapshot.references) >= NEAR_LIMIT:
-        advice = _ADVICE[Reason.NEARLY_FULL]
+        advice = f"{_ADVICE[Reason.NEARLY_FULL]}; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
+    if wants_more_than_places(snapshot, stand):
+        ref, wants = stand.held.reservation.spec.workload_ref, stand.held.workload.wants
+        text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"
+        message = f"{text} beside the hold; {_ways_out(snapshot)}"
+        return Finding(ConditionType.CONSISTENT, True, Reason.MORE_PODS_THAN_PLACES, message)
     return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
 
 
@@ -168,8 +186,35 @@ def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None,
         names = ", ".join(describe(reference) for reference in outlook.plan.unknown[:3])
         return Reason.UNKNOWN_REFERENCES, f"left as they are: {names}"
     if _pods_wait_for_a_place(snapshot, outlook):
-        return Reason.FULL, _ADVICE[Reason.FULL] + " and pods wait for one"
+        text = f"{_ADVICE[Reason.FULL]} and pods wait for one; {_ways_out(snapshot)}"
+        return Reason.FULL, text
     return None, ""
+
+
+def wants_more_than_places(snapshot: Snapshot, stand: Standing) -> bool:
+    """Whether a held workload asks for more pods than can be listed one by one."""
+    return (
+        stand.stand is Stand.HOLD
+        and not snapshot.shared
+        and not any_group_listed(snapshot)
+        and stand.held.workload.wants > LIMIT - 1
+        and not _in_a_group(snapshot, stand)
+    )
+
+
+def _in_a_group(snapshot: Snapshot, stand: Standing) -> bool:
+    groups = DIALECTS[snapshot.rules.dialect].groups
+    return groups and why_one_by_one(snapshot, stand.held) is None
+
+
+def _ways_out(snapshot: Snapshot) -> str:
+    """Which dialect would serve any number of pods."""
+    if DIALECTS[snapshot.rules.dialect].groups:
+        return "pods that name a PodGroup in spec.schedulingGroup share one place"
+    return (
+        "any number of pods share one place in dialect podgroup (Kubernetes 1.36 with the feature "
+        "gates GenericWorkload and DRAWorkloadResourceClaims) and in native (KEP-5194)"
+    )
 
 
 def _pods_wait_for_a_place(snapshot: Snapshot, outlook: Outlook) -> bool:

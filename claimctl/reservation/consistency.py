@@ -13,12 +13,12 @@ from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.references import (
     LIMIT,
     is_pod,
-    is_pod_group,
     is_tombstone,
     is_workload,
     pod_reference,
     tombstone,
 )
+from claimctl.reservation.sharing import gone_groups, spoken_for
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 
@@ -43,7 +43,7 @@ class ListPlan:
     confirm: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
     dangling: tuple[Reference, ...] = ()
-    """Listed pods that are gone or done and whose entry waits to be removed."""
+    """Listed pods that are gone or done, or groups that are gone: their entries are to go."""
     full: bool = False
     """Something that should be listed finds no place."""
     look_again: float | None = None
@@ -60,6 +60,7 @@ class _Draft:
         self.dangling: list[Reference] = []
         self.waits: list[float] = []
         self.held = self._has_holder()
+        self.gone_groups = gone_groups(snapshot)
 
     def _has_holder(self) -> bool:
         """Whether a workload reference stands in the list or can be put there in this write."""
@@ -78,10 +79,11 @@ class _Draft:
             self._take(self._tombstone(reference))
         elif reference.uid in self.wishes.drop:
             return
+        elif reference in self.gone_groups and self.held:
+            self._take(self._absent(reference))
         else:
             self._take(reference)
-            known = reference.uid in self.wishes.keep or reference.uid in self.wishes.own
-            if not known and not is_pod_group(reference):
+            if reference.uid not in self.wishes.keep and reference.uid not in self.wishes.own:
                 self.unknown.append(reference)
 
     def _take(self, reference: Reference | None) -> None:
@@ -96,16 +98,20 @@ class _Draft:
         if not self.held:
             return reference
         if uid in pods.finished:
-            return None if self._folds() else tombstone(reference)
+            return None if self._folds() else self._buried(reference)
         if uid in pods.dropped:
             return None if self._overdue(reference) else reference
-        return self._absent_pod(reference)
+        return self._absent(reference)
+
+    def _buried(self, reference: Reference) -> Reference:
+        """A tombstone counts as a new entry although its UID is listed already."""
+        return tombstone(reference) if _may_add(self.snapshot) else reference
 
     def _folds(self) -> bool:
         """KEP-5194: with reservedForAnyPod the workload reference stands for all its pods."""
         return self.snapshot.shared and self.held and not self.snapshot.frozen
 
-    def _absent_pod(self, reference: Reference) -> Reference | None:
+    def _absent(self, reference: Reference) -> Reference | None:
         return self._unless_gone(reference) if self._overdue(reference) else reference
 
     def _overdue(self, reference: Reference) -> bool:
@@ -144,7 +150,9 @@ class _Draft:
             if self.snapshot.frozen and not any(map(is_workload, self.entries.values())):
                 yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
         elif self.held:
-            yield from (tombstone(pod.metadata) for pod in self.pods.finished.values())
+            for pod in self.pods.finished.values():
+                if not spoken_for(self.snapshot, pod):
+                    yield tombstone(pod.metadata)
 
 
 def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: Wishes) -> ListPlan:

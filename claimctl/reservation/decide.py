@@ -108,7 +108,7 @@ def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
 
 def _release(case: Case, reason: Reason) -> Decision:
     """Nothing seen in the caches stands against it: put it on record, then step by step."""
-    is_fenced = case.snapshot.shared and fenced(case.snapshot, case.own)
+    is_fenced = fenced(case.snapshot, case.own) and not any(map(is_pod, case.snapshot.references))
     name = ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
     if not case.on_record:
         return _finish(case, Outlook(case.consumers, None, reason, name), Decision())

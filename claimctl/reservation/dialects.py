@@ -13,6 +13,12 @@ class Dialect(Protocol):
     """How a cluster lets a workload hold a claim."""
 
     name: str
+    groups: bool
+    """Whether pods can share a claim through PodGroups.
+
+    Then a scheduler that still sees a group in the list starts pods without writing to the claim,
+    although the group may have been taken out: every release has to wait for that to be over.
+    """
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         """Why the claim cannot be reserved for this incarnation of the workload, or None."""
@@ -31,6 +37,7 @@ class Native:
     """
 
     name = "native"
+    groups = False
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         made_for = claim.spec.reserved_for
@@ -53,6 +60,7 @@ class Hold:
     """Today's clusters: the workload's reference stands beside those of the pods."""
 
     name = "hold"
+    groups = False
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         return None
@@ -61,4 +69,14 @@ class Hold:
         return None
 
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Native(), Hold())}
+class Group(Hold):
+    """KEP-5729: pods share through their PodGroup's reference, and the workload's beside it holds.
+
+    Pods whose template names no group are listed one by one, as in ``hold``.
+    """
+
+    name = "podgroup"
+    groups = True
+
+
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Native(), Group(), Hold())}

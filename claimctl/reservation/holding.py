@@ -8,7 +8,8 @@ from claimctl.reservation.decision import ConfirmPods, Decision, WriteList
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.references import LIMIT, same_name
-from claimctl.reservation.release import fenced
+from claimctl.reservation.release import begins_with_fence
+from claimctl.reservation.sharing import own_groups
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.wire.claims import Reference
 
@@ -64,7 +65,7 @@ def waiting_wishes(case: Case) -> Wishes:
     """
     drop: set[str] = set()
     keep: dict[str, Reference] = {}
-    handed_over = not case.snapshot.shared and bool(case.live_pod_entries())
+    handed_over = not begins_with_fence(case.snapshot) and bool(case.live_pod_entries())
     for stand in case.stands:
         if stand.reference is None or stand.stand is not Stand.LET_GO:
             continue
@@ -77,10 +78,11 @@ def waiting_wishes(case: Case) -> Wishes:
 
 def _to_put_back(case: Case, stand: Standing) -> bool:
     progress = stand.held.reservation.status.release
+    shares = DIALECTS[case.snapshot.rules.dialect].groups or begins_with_fence(case.snapshot)
     return (
-        case.snapshot.shared
+        shares
         and bool(case.consumers.bound)
-        and fenced(case.snapshot, case.own)
+        and not case.own - own_groups(case.snapshot)
         and progress is not None
         and progress.claim_uid == case.claim.metadata.uid
         and progress.step in (ReleaseStep.INTENT, ReleaseStep.FENCED)

@@ -53,6 +53,13 @@ class Reason(StrEnum):
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     HOLD_YIELDED = "HoldYielded"
     FROZEN = "FrozenForDowngrade"
+    # why its pods are listed one by one although the cluster knows PodGroups
+    NO_SCHEDULING_GROUP = "PodTemplateWithoutSchedulingGroup"
+    POD_TEMPLATE_IMMUTABLE = "PodTemplateImmutable"
+    TEMPLATE_INJECTION_OFF = "TemplateInjectionNotAllowed"
+    CLAIM_NOT_IN_POD_GROUP = "ClaimNotInPodGroup"
+    TOO_MANY_CLAIMS_FOR_POD_GROUP = "TooManyClaimsForPodGroup"
+    POD_GROUP_PENDING = "PodGroupPending"
     # why a release waits
     WORKLOAD_WANTS_PODS = "WorkloadWantsPods"
     IDLE_TIMEOUT = "IdleTimeoutNotReached"
@@ -66,6 +73,7 @@ class Reason(StrEnum):
     RELEASING = "Releasing"
     FINISHED_PODS_LEFT = "FinishedPodsLeft"
     # what is wrong with the list, or with the cluster
+    MORE_PODS_THAN_PLACES = "MorePodsThanPlaces"
     NEARLY_FULL = "ReservedForNearlyFull"
     FULL = "ReservedForFull"
     STRANDED_POD = "StrandedPod"

@@ -20,14 +20,26 @@ from claimctl.reservation.decision import (
     Write,
     WriteList,
 )
+from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod, is_pod_group, is_tombstone
+from claimctl.reservation.references import (
+    LIMIT,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    tombstone,
+)
+from claimctl.reservation.sharing import any_group_listed, to_bury
 from claimctl.reservation.snapshot import LiveList, Snapshot
-from claimctl.reservation.verdict import describe, users
+from claimctl.reservation.verdict import describe, no_room_for_finished, users
 from claimctl.wire.claims import Reference
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """Put on a claim by the scheduler before it allocates; who deallocates removes it."""
+
+
+FIGHT_PAUSE = 30.0
+"""Seconds to stand back from a writer that undoes a fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +59,24 @@ def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
     )
 
 
+def begins_with_fence(snapshot: Snapshot) -> bool:
+    """Whether pods may be started on the claim without a write to it."""
+    return snapshot.shared or any_group_listed(snapshot)
+
+
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     """The next step for an allocated claim that nothing seen in the caches stands against."""
     assert snapshot.claim is not None
     if snapshot.claim.metadata.deleting:
         return _settle(snapshot, reason, own, snapshot.memory.deleting_age)
-    if _listed_one_by_one(snapshot):
-        return _checked(snapshot, reason, own, settled=False)
     if not fenced(snapshot, own):
-        return _fence(snapshot, reason, own)
+        if begins_with_fence(snapshot):
+            return _fence(snapshot, reason, own)
+        if not DIALECTS[snapshot.rules.dialect].groups:
+            return _checked(snapshot, reason, own, settled=False)
+    # Fenced; or held and no group listed where there are groups: PostFilter may just have taken
+    # one out, and a scheduler that still sees it starts pods without writing to the claim.
     return _settle(snapshot, reason, own, snapshot.memory.version_age)
-
-
-def _listed_one_by_one(snapshot: Snapshot) -> bool:
-    """Whether the scheduler writes every single pod into the claim before it binds it."""
-    return not snapshot.shared and not any(map(is_pod_group, snapshot.references))
 
 
 def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
@@ -74,10 +89,34 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
         return Step(blockers=found)
     if undead := _undead(snapshot, live, own):
         return Step(blockers=undead)
-    # A dead pod's entry goes with the holders: KCM would take it out as the last one and
-    # deallocate by itself, without waiting for schedulers. A tombstone it leaves alone.
-    left = tuple(filter(is_tombstone, snapshot.references))
+    left = _left_at_fence(snapshot, live)
+    if (against := _against_fence(snapshot, left)) is not None:
+        return Step(blockers=(against,), after=against.after)
     return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
+
+
+def _left_at_fence(snapshot: Snapshot, live: LiveList) -> tuple[Reference, ...]:
+    """Tombstones, and nothing else.
+
+    A dead pod's entry goes with the holders: KCM would take it out as the last one and deallocate
+    by itself, without waiting for schedulers. A tombstone it leaves alone. A finished pod without
+    one would have KCM list the pod's group, or the pod, again; where the allocation serves any
+    pod it lists nobody.
+    """
+    left = {each.uid: each for each in snapshot.references if is_tombstone(each)}
+    if not snapshot.shared:
+        for pod in to_bury(snapshot, Consumers.of(live.pods)):
+            left.setdefault(pod.metadata.uid, tombstone(pod.metadata))
+    return tuple(left.values())
+
+
+def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker | None:
+    if len(left) > LIMIT:
+        return no_room_for_finished()
+    if snapshot.memory.repeated_writes >= snapshot.rules.fight_limit:
+        text = "somebody else undoes the release again and again"
+        return Blocker(Reason.FIGHTING_WRITER, text, FIGHT_PAUSE)
+    return None
 
 
 def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> Step:
@@ -120,7 +159,7 @@ def _undead(snapshot: Snapshot, live: LiveList, own: frozenset[str]) -> tuple[Bl
 def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:
     if is_pod(reference):
         return gone
-    return is_tombstone(reference) or is_pod_group(reference) or reference.uid in own
+    return is_tombstone(reference) or reference.uid in own
 
 
 def finalizer_step(snapshot: Snapshot, ours: bool) -> Step:

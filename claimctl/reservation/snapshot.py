@@ -10,6 +10,7 @@ from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 
@@ -50,7 +51,9 @@ class Evidence:
 
     gone_pods: frozenset[str] = frozenset()
     present_pods: frozenset[str] = frozenset()
-    """UIDs of listed pods that were asked for and do exist, although the cache lacks them."""
+    """UIDs of listed pods that were asked for and do exist, although the cache lacks them.
+
+    Both also hold listed PodGroups, which are asked for in the same way."""
     gone_workloads: frozenset[str] = frozenset()
     live: LiveList | None = None
 
@@ -103,6 +106,8 @@ class Snapshot:
     """Pods that vanished while they may have been running, as far as is known."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
     slices: tuple[ResourceSlice, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
+    """The PodGroups that the claim lists, that its workloads name or that share it."""
     frozen: bool = False
     """A DowngradePlan asks to add no workload references here."""
     template_missing: bool = False

@@ -34,6 +34,7 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         dialect=snapshot.rules.dialect,
         claim_uid=claim.metadata.uid if claim else "",
         reserved_for=_reserved_for(snapshot, stand, listed),
+        pod_group_name=stand.held.workload.pod_group or old.pod_group_name,
         references=_counts(snapshot) if claim else None,
         consumers=outlook.consumers.count,
         nodes=outlook.consumers.nodes(),

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod, is_tombstone
+from claimctl.reservation.references import LIMIT, is_pod, is_tombstone
+from claimctl.reservation.sharing import any_group_listed, too_many_finished
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
@@ -27,6 +28,7 @@ def blockers(
         *_ghosts(snapshot),
         *_unseen_history(snapshot),
         *_unknown(snapshot, own),
+        *_finished(snapshot),
     )
 
 
@@ -101,6 +103,18 @@ def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:
         yield Blocker(
             Reason.UNKNOWN_REFERENCES, f"the list names what claimctl does not own: {names}"
         )
+
+
+def _finished(snapshot: Snapshot) -> Iterator[Blocker]:
+    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    if any_group_listed(snapshot) and not deleting and too_many_finished(snapshot):
+        yield no_room_for_finished()
+
+
+def no_room_for_finished() -> Blocker:
+    text = f"more than {LIMIT} pods of the PodGroup have finished and are still there"
+    advice = "the group has to go before the claim can; or delete finished pods"
+    return Blocker(Reason.FINISHED_PODS_LEFT, f"{text}: {advice}")
 
 
 def describe(reference: Reference) -> str:

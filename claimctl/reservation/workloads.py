@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.reservation.consumers import claim_names
-from claimctl.wire.pods import Pod, PodTemplateSpec
+from claimctl.wire.pods import Pod, PodSpec, PodTemplateSpec
+from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.workloads import Job, ReplicaSet, Workload
+
+INJECT = "inject"
+"""The value of the annotation that allows claimctl to change the workload's pod template."""
 
 
 class Life(StrEnum):
@@ -38,6 +42,10 @@ class WorkloadState:
     """Names of ReplicaSets that may go on making pods after the workload's own end."""
     names_claim: bool = True
     """Whether its pod template names the claim by resourceClaimName."""
+    pod_group: str = ""
+    """The PodGroup that its pod template names, or ''."""
+    injects: bool = False
+    """Whether it asks for the template to be given a PodGroup."""
 
     @property
     def exists(self) -> bool:
@@ -57,7 +65,15 @@ def observe(workload: Workload, claim_name: str) -> WorkloadState:
         uid=workload.metadata.uid,
         wants=wants,
         names_claim=template_names(workload.spec.template, claim_name),
+        pod_group=group_of(workload.spec.template.spec),
+        injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
     )
+
+
+def group_of(spec: PodSpec) -> str:
+    """The PodGroup that a pod, or a pod template, names; '' without one."""
+    group = spec.scheduling_group
+    return (group.pod_group_name or "") if group is not None else ""
 
 
 def wanted_pods(workload: Workload | ReplicaSet) -> int:

@@ -18,6 +18,8 @@ RESERVE_ANNOTATION = "claimctl.io/reserve"
 RELEASE_ANNOTATION = "claimctl.io/release"
 """On a ClaimReservation: the UID of the claim that ``claimctl release`` was asked to release."""
 FINALIZER = "claimctl.io/release"
+POD_GROUP_ANNOTATION = "claimctl.io/pod-group"
+"""On a workload: ``inject`` lets claimctl put its pods into a PodGroup, where that is allowed."""
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 TOMBSTONE_GROUP = "claimctl.io"
 TOMBSTONE_RESOURCE = "finishedpods"
@@ -73,6 +75,8 @@ class ClaimReservationStatus(Wire, frozen=True, kw_only=True):
     dialect: str = ""
     claim_uid: str = msgspec.field(name="claimUID", default="")
     reserved_for: Reference | None = None
+    pod_group_name: str = ""
+    """The PodGroup through which the workload's pods share the claim."""
     references: ReferenceCounts | None = None
     consumers: int = 0
     nodes: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from claimctl.wire.claims import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from claimctl.wire.coordination import Event, Lease
 from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.workloads import Deployment, Job, ReplicaSet, StatefulSet
@@ -56,6 +57,7 @@ RESOURCECLAIMTEMPLATES = Resource(
 RESOURCESLICES = Resource(
     "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False
 )
+PODGROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", PodGroup)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event", Event)
 CLAIMRESERVATIONS = Resource(

@@ -18,19 +18,22 @@ from claimctl.wire.claims import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta
+from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta, OwnerReference
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus, NodeSystemInfo
+from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim, PodGroupSpec
 from claimctl.wire.pods import (
     ContainerRunning,
     ContainerState,
     ContainerStatus,
     Pod,
     PodResourceClaim,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
 )
 from claimctl.wire.reservations import (
     FINALIZER,
+    MANAGED_LABEL,
     ClaimReservation,
     ClaimReservationSpec,
     ClaimReservationStatus,
@@ -46,7 +49,7 @@ def after(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def pod(
+def pod(  # noqa: PLR0913 - each says one thing about a pod
     name: str,
     *,
     node: str = "",
@@ -55,6 +58,7 @@ def pod(
     deleting: bool = False,
     unschedulable_at: datetime | None = None,
     claim: str = CLAIM,
+    group: str = "",
 ) -> Pod:
     conditions: tuple[Condition, ...] = ()
     if unschedulable_at is not None:
@@ -76,6 +80,7 @@ def pod(
         ),
         spec=PodSpec(
             node_name=node,
+            scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
             resource_claims=(PodResourceClaim(name="c", resource_claim_name=claim),),
         ),
         status=PodStatus(
@@ -86,16 +91,16 @@ def pod(
     )
 
 
-def running(name: str, node: str = "node-0", *, deleting: bool = False) -> Pod:
-    return pod(name, node=node, running=True, deleting=deleting)
+def running(name: str, node: str = "node-0", *, deleting: bool = False, group: str = "") -> Pod:
+    return pod(name, node=node, running=True, deleting=deleting, group=group)
 
 
-def pending(name: str, *, unschedulable_at: datetime | None = None) -> Pod:
-    return pod(name, unschedulable_at=unschedulable_at)
+def pending(name: str, *, unschedulable_at: datetime | None = None, group: str = "") -> Pod:
+    return pod(name, unschedulable_at=unschedulable_at, group=group)
 
 
-def finished(name: str, node: str = "node-0") -> Pod:
-    return pod(name, node=node, phase="Succeeded")
+def finished(name: str, node: str = "node-0", *, group: str = "") -> Pod:
+    return pod(name, node=node, phase="Succeeded", group=group)
 
 
 def pod_ref(name: str) -> Reference:
@@ -108,6 +113,40 @@ def tomb(name: str) -> Reference:
 
 def deployment_ref(name: str = "train", uid: str = "uid-train") -> Reference:
     return Reference(api_group="apps", resource="deployments", name=name, uid=uid)
+
+
+def group_ref(name: str = "train", uid: str = "uid-group") -> Reference:
+    return Reference(api_group="scheduling.k8s.io", resource="podgroups", name=name, uid=uid)
+
+
+def pod_group(
+    name: str = "train",
+    *claims: str,
+    uid: str = "uid-group",
+    owner: OwnerReference | None = None,
+    made_by_claimctl: bool = False,
+    finalizers: tuple[str, ...] = (),
+    deleting: bool = False,
+) -> PodGroup:
+    """A PodGroup that shares the claims, by default ``CLAIM``."""
+    return PodGroup(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=uid,
+            resource_version="7",
+            labels={MANAGED_LABEL: "claimctl"} if made_by_claimctl else None,
+            owner_references=(owner,) if owner else (),
+            finalizers=finalizers,
+            deletion_timestamp=NOW if deleting else None,
+        ),
+        spec=PodGroupSpec(
+            resource_claims=tuple(
+                PodGroupResourceClaim(name="c", resource_claim_name=claim)
+                for claim in claims or (CLAIM,)
+            )
+        ),
+    )
 
 
 def allocation(*, shared: bool = False, node: str = "node-0") -> AllocationResult:

@@ -31,6 +31,7 @@ from claimctl.reservation.snapshot import Evidence, Held, LiveList, Memory, Rule
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, ForceDeletedPod
 from tests.support.builders import CLAIM, NAMESPACE, NOW
@@ -47,6 +48,7 @@ class Stage:
     ghosts: dict[str, tuple[ForceDeletedPod, float]] = field(default_factory=dict)
     """With the monotonic time of their first sight."""
     rules: Rules = field(default_factory=Rules)
+    groups: dict[str, PodGroup] = field(default_factory=dict)
     frozen: bool = False
     template_missing: bool = False
     watched_since_before_allocation: bool = True
@@ -68,6 +70,7 @@ class Stage:
             pods=tuple(self.pods.values()),
             ghosts=tuple(ghost for ghost, _ in self.ghosts.values()),
             nodes=self.nodes,
+            groups=tuple(self.groups.values()),
             frozen=self.frozen,
             template_missing=self.template_missing,
             rules=self.rules,
@@ -111,6 +114,7 @@ class Stage:
         self, evidence: Evidence, need: ConfirmPods | ConfirmWorkload | ListLivePods
     ) -> Evidence:
         everything = self.pods | self.unseen_pods
+        groups = {group.metadata.uid for group in self.groups.values()}
         if isinstance(need, ListLivePods):
             live = LiveList(
                 need.claim_version,
@@ -121,7 +125,7 @@ class Stage:
             return Evidence(evidence.gone_pods, evidence.present_pods, live=live)
         assert isinstance(need, ConfirmPods)
         asked = frozenset(reference.uid for reference in need.references)
-        present = asked & everything.keys()
+        present = asked & (everything.keys() | groups)
         return Evidence(
             evidence.gone_pods | (asked - present),
             evidence.present_pods | present,

@@ -1,0 +1,25 @@
+"""scheduling.k8s.io: PodGroups, as far as they share claims (KEP-5729)."""
+
+from __future__ import annotations
+
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectMeta
+
+
+class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
+    """A claim of the group; pods share it whose entry has the same name and source."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupSpec(Wire, frozen=True, kw_only=True):
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+
+
+class PodGroup(Wire, frozen=True, kw_only=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
