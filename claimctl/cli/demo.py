@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.errors import ExitCode, one_line
+from claimctl.cli.errors import CommandFailed, ExitCode, one_line
 
 if TYPE_CHECKING:
     from claimctl.demo.report import Report
@@ -55,13 +55,17 @@ def command(
     """
     import asyncio
 
+    from claimctl.demo.stage import StoryFailed
     from claimctl.telemetry import logs
 
     logs.configure(level=logs.Level.ERROR)
     version = kubernetes_version.value if kubernetes_version else None
-    if files:
-        return asyncio.run(_manifests(files, dialect, version or Versions.V1_36.value, json))
-    return asyncio.run(_story(dialect, version, json))
+    try:
+        if files:
+            return asyncio.run(_manifests(files, dialect, version or Versions.V1_36.value, json))
+        return asyncio.run(_story(dialect, version, json))
+    except StoryFailed as failed:
+        raise CommandFailed(str(failed)) from failed
 
 
 async def _story(dialect: str, version: str | None, json: bool) -> int:

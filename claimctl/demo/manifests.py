@@ -38,7 +38,8 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        return str(self.body["metadata"].get("name", ""))
+        metadata = self.body["metadata"]
+        return str(metadata.get("name") or metadata["generateName"])
 
     @property
     def namespace(self) -> str:

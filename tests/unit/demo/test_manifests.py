@@ -38,6 +38,11 @@ def test_the_items_of_a_list_are_objects_of_their_own(tmp_path: Path) -> None:
     assert problems == [f"{file}, document 1, item 2: not an object but int"]
 
 
+def test_an_object_whose_name_the_server_makes_goes_by_its_prefix(tmp_path: Path) -> None:
+    file = written(tmp_path, POD.replace("name: one", "generateName: one-"))
+    assert load([file])[0][0].where == f"{file}, document 1 (Pod one-)"
+
+
 def test_dates_and_numeric_keys_are_strings_as_in_json(tmp_path: Path) -> None:
     text = POD + "data: {day: 2026-01-01, 7: one, true: yes}\n"
     manifests, _ = load([written(tmp_path, text)])
