@@ -146,6 +146,15 @@ class Stage:
     async def allocated(self, name: str = "slice") -> bool:
         return (await self.claim(name)).status.allocation is not None
 
+    async def released(self, name: str = "slice") -> bool:
+        """Deallocated, nobody listed, and the scheduler's finalizer gone."""
+        found = await self.claim(name)
+        return (
+            found.status.allocation is None
+            and not found.status.reserved_for
+            and "resource.kubernetes.io/delete-protection" not in found.metadata.finalizers
+        )
+
     async def reservations(self) -> tuple[ClaimReservation, ...]:
         return (await self.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
 
@@ -199,17 +208,7 @@ class Stage:
         await self.until(holds, f"{type_} is {status}, {reason}", within)
 
     async def until_released(self, claim: str = "slice", within: float = 60.0) -> None:
-        """Deallocated, nobody listed, and the scheduler's finalizer gone."""
-
-        async def holds() -> bool:
-            found = await self.claim(claim)
-            return (
-                found.status.allocation is None
-                and not found.status.reserved_for
-                and "resource.kubernetes.io/delete-protection" not in found.metadata.finalizers
-            )
-
-        await self.until(holds, f"{claim} is released", within)
+        await self.until(lambda: self.released(claim), f"{claim} is released", within)
 
     async def until_running(self, count: int) -> None:
         async def holds() -> bool:
