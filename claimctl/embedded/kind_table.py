@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.options import Features
 
@@ -416,6 +418,13 @@ _RUNTIME = (
 )
 
 
+def _dra_versions(release: tuple[int, int]) -> tuple[str, ...]:
+    """What DRA is served as by default: v1 from 1.34 on, before that the betas (switched on)."""
+    if release >= (1, 34):
+        return ("v1",)
+    return ("v1beta2", "v1beta1") if release >= (1, 33) else ("v1beta1",)
+
+
 def _dra(plural: str, kind: str, namespaced: bool, generation: bool, sub: tuple[str, ...]) -> Kind:
     singular = plural.removesuffix("es") if plural == "deviceclasses" else plural.removesuffix("s")
     return Kind(
@@ -428,6 +437,7 @@ def _dra(plural: str, kind: str, namespaced: bool, generation: bool, sub: tuple[
         subresources=sub,
         generation=generation,
         deletes_to="object",
+        stored_as="v1",
     )
 
 
@@ -451,4 +461,5 @@ def builtin_kinds(features: Features) -> tuple[Kind, ...]:
         groups = _pod_groups("v1beta1" if features.version >= (1, 37) else "v1alpha2")
     first = (*_CORE, *_APISERVICES, *_APPS, *_EVENTS, *_REVIEWS, *_AUTOSCALING, *_BATCH)
     second = (*_CERTIFICATES, *_NETWORK, *_POLICY, *_RBAC, *_VOLUMES, *_WEBHOOKS, *_CRDS)
-    return (*first, *second, *_PRIORITIES, *groups, *_LEASES, *_RUNTIME, *_DRA, *_FLOWS)
+    dra = tuple(replace(kind, versions=_dra_versions(features.version)) for kind in _DRA)
+    return (*first, *second, *_PRIORITIES, *groups, *_LEASES, *_RUNTIME, *dra, *_FLOWS)

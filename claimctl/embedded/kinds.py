@@ -18,6 +18,7 @@ class Kind:
     metadata.generation. ``deletes_to`` says what DELETE answers when the object goes at once.
     ``unconditional_update`` allows a PUT without resourceVersion, ``create_on_update`` a PUT of
     an object that is not there. ``stored_in`` names another kind's storage (group, plural).
+    ``stored_as`` is the version of the stored form where that is not the preferred one.
     ``custom`` is set for kinds that come from a CustomResourceDefinition.
     """
 
@@ -38,11 +39,12 @@ class Kind:
     stored_in: tuple[str, str] | None = None
     custom: bool = False
     list_kind: str = ""
+    stored_as: str = ""
 
     @property
     def version(self) -> str:
-        """The preferred version, under which objects are stored."""
-        return self.versions[0]
+        """The version under which objects are stored: the preferred one unless said otherwise."""
+        return self.stored_as or self.versions[0]
 
     @property
     def storage(self) -> tuple[str, str]:

@@ -29,7 +29,9 @@ class Features:
     scheduler_reserved_for: bool = False
     kubelet_reserved_for: bool = False
     api_pod_groups: bool = False
-    """KEP-5729 in the API server: scheduling.k8s.io and PodGroup.spec.resourceClaims are served."""
+    """GenericWorkload in the API server: PodGroups and the pods' schedulingGroup are served."""
+    api_group_claims: bool = True
+    """KEP-5729 (DRAWorkloadResourceClaims) beside it: PodGroup.spec.resourceClaims is kept."""
     scheduler_pod_groups: bool = False
     kcm_pod_groups: bool = False
     kubelet_pod_groups: bool = False

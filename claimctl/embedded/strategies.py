@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claimctl.embedded.strategy import Strategies, Strategy
 from claimctl.embedded.validation import workloads
+from claimctl.embedded.validation.betas import SliceStrategy
 from claimctl.embedded.validation.claims import ClaimStrategy, TemplateStrategy
 from claimctl.embedded.validation.coordination import LeaseStrategy
 from claimctl.embedded.validation.core import (
@@ -39,6 +40,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("policy", "poddisruptionbudgets"): BudgetStrategy(),
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
+    ("resource.k8s.io", "resourceslices"): SliceStrategy(),
     (NEW_GROUP, "events"): EventStrategy(),
     (_RBAC, "clusterrolebindings"): SegmentNameStrategy(),
     (_RBAC, "clusterroles"): SegmentNameStrategy(),

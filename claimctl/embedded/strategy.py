@@ -131,6 +131,9 @@ class Strategy:
         """What a deletion without a propagation policy is warned of."""
         return ""
 
+    stored_plain = False
+    """Whether ``outward``, though its own, leaves objects in the stored version as they are."""
+
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
         """From the version of a request to the stored form (may reuse ``obj``)."""
         return obj

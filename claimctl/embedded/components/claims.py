@@ -247,7 +247,8 @@ class ClaimController(Component[Task]):
     def _unlisted(self, pod: Object, used: PodClaim) -> Object | None:
         """The claim, if it is allocated and neither the pod nor its group is in the list.
 
-        A UID in the list counts, whatever the kind of its entry.
+        A UID in the list counts, whatever the kind of its entry; a group counts by its name,
+        since pods do not know its UID. For pods of a group that is not there nothing is written.
         """
         claim = self.views["resourceclaims"].get(namespace(pod), used.claim or "")
         if claim is None or deleting(claim):
@@ -255,9 +256,15 @@ class ClaimController(Component[Task]):
         allocation = allocation_of(claim)
         if allocation is None or allocation.get("reservedForAnyPod"):
             return None
-        group = self._group(pod) if used.group else None
-        wanted = uid(pod) if group is None else uid(group)
-        return None if any(each["uid"] == wanted for each in reserved_for(claim)) else claim
+        if any(each["uid"] == uid(pod) for each in reserved_for(claim)):
+            return None
+        return None if self._group_stands_for(pod, claim) else claim
+
+    def _group_stands_for(self, pod: Object, claim: Object) -> bool:
+        if not group_name(pod) or not self.context.features.kcm_pod_groups:
+            return False
+        listed = [each["name"] for each in reserved_for(claim) if is_group(each)]
+        return group_name(pod) in listed or self._group(pod) is None
 
     def _sync_pod(self, space: str, plain: str) -> None:
         pod = self.views["pods"].get(space, plain)
@@ -268,7 +275,7 @@ class ClaimController(Component[Task]):
             pod = self._generator.for_pod(pod, group)
         if not node_name(pod):
             return
-        for each in pod_claims(pod, group):
+        for each in tuple(pod_claims(pod, group)):
             claim = self._unlisted(pod, each)
             if claim is not None:
                 shared = group if each.group else None

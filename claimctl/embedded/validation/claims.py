@@ -11,7 +11,8 @@ from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.go_text import ALLOCATION, CLAIM_SPEC, go_text
 from claimctl.embedded.hooks import Attributes
 from claimctl.embedded.options import Features
-from claimctl.embedded.strategy import Context, Strategy
+from claimctl.embedded.strategy import Context
+from claimctl.embedded.validation.betas import Converted
 
 Object = dict[str, Any]
 REQUESTS_LIMIT = 32
@@ -24,7 +25,7 @@ _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
 _GROUP, _VERSION = "resource.k8s.io", "v1"
 
 
-class ClaimStrategy(Strategy):
+class ClaimStrategy(Converted):
     """spec is immutable; the status obeys the rules of reservations."""
 
     def default(self, obj: Object, features: Features) -> None:
@@ -59,8 +60,10 @@ class ClaimStrategy(Strategy):
         ]
 
 
-class TemplateStrategy(Strategy):
+class TemplateStrategy(Converted):
     """A template's spec is a claim's metadata and spec, and immutable."""
+
+    path = ("spec", "spec", "devices", "requests")
 
     def default(self, obj: Object, features: Features) -> None:
         spec = obj.setdefault("spec", {})

@@ -15,7 +15,7 @@ PROTECTION = "scheduling.k8s.io/podgroup-protection"
 _GROUP = "scheduling.k8s.io"
 _CLAIMS_LIMIT = 4
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
-_IMMUTABLE = ("schedulingPolicy", "resourceClaims", "podGroupTemplateRef")
+_IMMUTABLE = ("schedulingPolicy", "resourceClaims", "podGroupTemplateRef", "workloadRef")
 
 
 def _one_of(value: Object, keys: tuple[str, ...], path: str) -> list[FieldError]:
@@ -72,8 +72,11 @@ class PodGroupStrategy(Strategy):
 
     def default(self, obj: Object, features: Features) -> None:
         spec = obj.setdefault("spec", {})
-        spec.setdefault("podGroupTemplateRef", None)
-        spec["disruptionMode"] = "Pod"
+        if features.version >= (1, 37):
+            spec.setdefault("disruptionMode", {"single": {}})
+        else:
+            spec.setdefault("podGroupTemplateRef", None)
+            spec["disruptionMode"] = "Pod"
         for key in ("priorityClassName", "priority"):
             spec.pop(key, None)
         if not spec.get("resourceClaims"):
@@ -82,6 +85,8 @@ class PodGroupStrategy(Strategy):
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         obj["status"] = {}
+        if not context.features.api_group_claims:
+            obj["spec"].pop("resourceClaims", None)
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if PROTECTION not in finalizers:
             finalizers.append(PROTECTION)
