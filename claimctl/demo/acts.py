@@ -14,12 +14,12 @@ from claimctl.demo.report import Figures
 from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed
 from claimctl.demo.world import is_bound_consumer
 from claimctl.downgrade import plans
+from claimctl.reservation.references import LIMIT
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlanStatus
 from claimctl.wire.resources import DOWNGRADEPLANS
 
-LIMIT = 256
 TEMPLATE = "gpu"
 START_SECONDS = 40.0
 

@@ -13,7 +13,8 @@ from itertools import groupby
 from claimctl.downgrade.expander import Expander, consumers_of
 from claimctl.downgrade.records import Phase, State, failed, final_phase, status, survey, told
 from claimctl.kube.client import Client
-from claimctl.reservation.expansion import Unchanged, expand, workload_references
+from claimctl.reservation.expansion import Unchanged, expand
+from claimctl.reservation.references import is_pod_group
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
@@ -164,9 +165,8 @@ class _Run:
 def _was_shared(claim: ResourceClaim) -> bool:
     """Whether pods used the claim without being listed."""
     allocation = claim.status.allocation
-    return (allocation is not None and allocation.reserved_for_any_pod) or any(
-        reference.resource == "podgroups" for reference in workload_references(claim)
-    )
+    any_pod = allocation is not None and allocation.reserved_for_any_pod
+    return any_pod or any(map(is_pod_group, claim.status.reserved_for))
 
 
 def _wants_writing(claim: ResourceClaim, pods: Sequence[Pod]) -> bool:
