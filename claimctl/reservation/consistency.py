@@ -131,7 +131,7 @@ class _Draft:
         if uid in self.pods.finished:
             return reference
         if (pod := self.pods.bound.get(uid)) is not None:
-            return pod_reference(pod.metadata)
+            return self._pod(pod_reference(pod.metadata))
         return self._unless_gone(reference)
 
     def _unless_gone(self, reference: Reference) -> Reference | None:
