@@ -18,7 +18,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: another-python help venv demo test check fix bench conformance generate lock
+.PHONY: another-python help venv demo test check fix bench conformance fuzz generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -63,6 +63,9 @@ bench: $(STAMP) ## measure memory and time
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+fuzz: $(STAMP) ## at least 20,000 random requests to the embedded API server
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import category
 
 import yaml
 
@@ -46,8 +47,9 @@ def whole(status: int, content_type: str, data: bytes, headers: Mapping[str, str
 def respond(answer: Answer, media: str = JSON) -> Response:
     """Several warnings share one header line, as HTTP lets them."""
     headers = dict(answer.headers)
-    if answer.warnings:
-        headers["warning"] = ", ".join(_warning(text) for text in answer.warnings)
+    warnings = [_warning(text) for text in answer.warnings if _can_be_sent(text)]
+    if warnings:
+        headers["warning"] = ", ".join(warnings)
     if media == YAML:
         text = yaml.dump(answer.body, Dumper=_Dumper, sort_keys=True, default_flow_style=False)
         return whole(answer.status, YAML, text.encode(), headers)
@@ -70,6 +72,11 @@ def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _string)
+
+
+def _can_be_sent(text: str) -> bool:
+    """A warning with control characters is left out, as real servers do."""
+    return not any(category(letter) == "Cc" for letter in text)
 
 
 def _warning(text: str) -> str:

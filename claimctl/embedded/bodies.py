@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import yaml
 
+from claimctl.embedded import json_text
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.protobuf import MEDIA_TYPE, ProtobufError, decode_body
 
@@ -60,13 +62,13 @@ def _from_protobuf(body: bytes) -> Object:
 
 def _from_yaml(body: bytes, expected: str) -> Object:
     try:
-        value = yaml.load(body, Loader=_Loader)
-    except yaml.YAMLError as error:
+        value = json_text.parse(json.dumps(yaml.load(body, Loader=_Loader)).encode())
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         why = f"couldn't get version/kind; yaml parse error: {error}"
         raise _unrecognized(expected, why) from None
     if not isinstance(value, dict):
         raise _unrecognized(expected, "couldn't get version/kind")
-    return value
+    return _typed(value, expected)
 
 
 class _Loader(yaml.SafeLoader):
@@ -97,6 +99,16 @@ def _from_json(body: bytes, expected: str, repeated: list[str]) -> Object:
         text = f"json: cannot unmarshal {go} into Go value of type {_GO_HEADER}"
         why = f"couldn't get version/kind; json parse error: {text} ({body.hex()})"
         raise _unrecognized(expected, why)
+    return _typed(value, expected)
+
+
+def _typed(value: Object, expected: str) -> Object:
+    """An object whose kind and version, where it has any, are texts. Raises StatusError 400."""
+    for key in ("apiVersion", "kind"):
+        if not isinstance(value.get(key), (str, NoneType)):
+            go = _GO_TYPES.get(type(value[key]), "object")
+            text = f"json: cannot unmarshal {go} into Go struct field .{key} of type string"
+            raise _unrecognized(expected, f"couldn't get version/kind; json parse error: {text}")
     return value
 
 
@@ -142,7 +154,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> Object:
 
 
 def _decode(body: bytes, repeated: list[str]) -> Any:
-    value = json.loads(body, object_pairs_hook=_pairs)
+    value = json_text.parse(body, _pairs)
     _find_repeated(value, "", repeated)
     return value
 
@@ -169,7 +181,7 @@ def parse_patch(body: bytes | None, patch_type: str) -> Any:
         StatusError: 400.
     """
     try:
-        value = json.loads(body or b"")
+        value = json_text.parse(body or b"")
     except ValueError as error:
         raise bad_request(f"error decoding patch: {_go_text(error)}") from None
     wanted, go_type = _PATCH_TYPES.get(patch_type, _OBJECT)

@@ -66,7 +66,7 @@ class Api:
         """Change the gates at run time: kinds come and go, fields are kept or dropped."""
         wanted = Kinds.builtin(features)
         for kind in Kinds.builtin(self._features):
-            if wanted.by_plural(kind.group, kind.plural) is None:
+            if wanted.by_plural(kind.group, kind.plural) != kind:
                 self.kinds.remove(kind)
         for kind in wanted:
             if self.kinds.by_plural(kind.group, kind.plural) is None:
@@ -79,7 +79,8 @@ class Api:
 
     def stored_as(self, kind: Kind, version: str) -> bool:
         """Whether objects of a kind are stored in the form of that version."""
-        plain = type(self.strategies.of(kind)).outward is Strategy.outward
+        strategy = self.strategies.of(kind)
+        plain = strategy.stored_plain or type(strategy).outward is Strategy.outward
         return plain and version in ("", kind.version)
 
     def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
@@ -124,6 +125,9 @@ class Api:
         write = self._write(actor, Target(kind, ns), "create", options)
         virtual = self.virtual.get((kind.group, kind.plural))
         if virtual is not None:
+            self.hooks.schemas.check(
+                kind.group, write.target.version or kind.version, kind.kind, obj
+            )
             return virtual(write, obj)
         return self._answer(write, writing.create(write, obj))
 

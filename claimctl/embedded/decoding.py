@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
@@ -33,16 +34,31 @@ class Decoder:
         checked = obj if not kind.custom else {"metadata": obj.get("metadata")}
         problem = _type_problem(schema, checked, _Place(kind.kind, ""))
         if problem:
-            raise _cannot_handle(kind, version, f"json: cannot unmarshal {problem}")
+            raise _cannot_handle(kind.kind, version, f"json: cannot unmarshal {problem}")
+        if not kind.custom:
+            drop_nulls(schema, obj)
         paths = prune(schema, obj)
         if kind.custom:
             # Metadata is decoded before the rest, and the rest is reported in order of paths.
             paths.sort(key=lambda path: (not path.startswith("metadata."), path))
         return [f'unknown field "{path}"' for path in paths]
 
+    def check(self, group: str, version: str, name: str, body: Object) -> None:
+        """Check a body that is not stored (a Binding, a Scale), whose Kind is ``name``.
 
-def _cannot_handle(kind: Kind, version: str, why: str) -> StatusError:
-    name = kind.kind
+        Raises:
+            StatusError: 400, a field has the wrong JSON type.
+        """
+        schema = self._schemas.find(group, version, name)
+        if schema is None:
+            return
+        problem = _type_problem(schema, body, _Place(name, ""))
+        if problem:
+            raise _cannot_handle(name, version, f"json: cannot unmarshal {problem}")
+        drop_nulls(schema, body)
+
+
+def _cannot_handle(name: str, version: str, why: str) -> StatusError:
     return bad_request(f'{name} in version "{version}" cannot be handled as a {name}: {why}')
 
 
@@ -69,7 +85,7 @@ def _type_problem(schema: Schema, value: Json, place: _Place) -> str:
         if not isinstance(value, list):
             return _mismatch(schema, value, place)
         return _inside_list(schema, value, place)
-    return "" if _fits(kind, value) else _mismatch(schema, value, place)
+    return "" if _fits(schema, value) else _mismatch(schema, value, place)
 
 
 def _inside_object(schema: Schema, value: dict[str, Json], place: _Place) -> str:
@@ -93,13 +109,16 @@ def _inside_list(schema: Schema, value: list[Json], place: _Place) -> str:
     return ""
 
 
-def _fits(kind: str, value: Json) -> bool:
+def _fits(schema: Schema, value: Json) -> bool:
+    kind = schema.type
     if kind == "string":
         return isinstance(value, str)
     if kind == "boolean":
         return isinstance(value, bool)
     if kind == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
+        limit = 2**31 if schema.format == "int32" else 2**63
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return whole and -limit <= value < limit
     if kind == "number":
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return True
@@ -113,10 +132,42 @@ def _mismatch(schema: Schema, value: Json, place: _Place) -> str:
 def _json_name(schema: Schema, value: Json) -> str:
     if isinstance(value, bool):
         return "bool"
-    if isinstance(value, float) and schema.type == "integer":
+    if schema.type == "integer" and isinstance(value, (int, float)):
         return f"number {value}"
     names = {str: "string", int: "number", float: "number", list: "array", dict: "object"}
     return names[type(value)]
+
+
+_ZEROES: dict[str, Callable[[], Json]] = {
+    "object": dict,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": int,
+}
+
+
+def drop_nulls(schema: Schema, value: Json) -> None:
+    """Let a null in ``value`` be what Go makes of it: nothing, or in a list or map the zero."""
+    if isinstance(value, dict) and schema.type == "object":
+        for key in [key for key, item in value.items() if item is None]:
+            if schema.field(key) is not None:
+                del value[key]
+        for key, item in value.items():
+            below = schema.field(key)
+            if below is not None:
+                drop_nulls(below, item)
+    elif schema.items is not None and isinstance(value, (dict, list)):
+        _zeroes_for_nulls(schema.items, value)
+
+
+def _zeroes_for_nulls(items: Schema, value: Json) -> None:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in list(pairs):
+        if item is None and items.type in _ZEROES:
+            value[key] = _ZEROES[items.type]()
+        else:
+            drop_nulls(items, item)
 
 
 def go_type(schema: Schema) -> str:

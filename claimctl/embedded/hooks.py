@@ -25,6 +25,14 @@ class Schemas(Protocol):
         """
         ...
 
+    def check(self, group: str, version: str, name: str, body: Object) -> None:
+        """Check a body that is not stored (a Binding, a Scale), whose Kind is ``name``.
+
+        Raises:
+            StatusError: 400, a field has the wrong type.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FieldWrite:
@@ -93,6 +101,9 @@ class AnyField:
 
     def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
         return []
+
+    def check(self, group: str, version: str, name: str, body: Object) -> None:
+        return None
 
 
 class NoManagedFields:

@@ -76,6 +76,8 @@ def inward(write: Write, body: Object) -> Object:
 def _check_type(api: Api, obj: Object, target: Target) -> None:
     wanted = target.kind.api_version(target.version)
     given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
+    if not all(isinstance(each, str) for each in given):
+        raise errors.bad_request("couldn't get version/kind; apiVersion and kind must be strings")
     if given[1] != target.kind.kind or given[0] != wanted:
         raise errors.bad_request(_wrong_type(api, given, target, wanted))
     obj["apiVersion"], obj["kind"] = given

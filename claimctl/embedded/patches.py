@@ -33,7 +33,7 @@ def merge(target: Any, patch: Any) -> Any:
     return merged
 
 
-def json_patch(target: Object, operations: list[Object]) -> Object:
+def json_patch(target: Object, operations: list[Any]) -> Object:
     """RFC 6902; the target is not changed.
 
     Raises:
@@ -47,7 +47,9 @@ def json_patch(target: Object, operations: list[Object]) -> Object:
     return document
 
 
-def _operate(document: Any, operation: Object) -> Any:
+def _operate(document: Any, operation: Any) -> Any:
+    if not isinstance(operation, dict):
+        raise PatchError("the operation is no object")
     kind = operation.get("op")
     path = _tokens(operation.get("path"))
     if kind in ("add", "replace", "test"):
@@ -85,7 +87,7 @@ def _tokens(pointer: Any) -> list[str]:
 
 
 def _index(container: list[Any], token: str, limit: int) -> int:
-    if not token.isdigit() or int(token) > limit:
+    if not (token.isascii() and token.isdigit()) or int(token) > limit:
         raise PatchError(f"no index {token}")
     return int(token)
 

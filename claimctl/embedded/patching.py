@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from claimctl.embedded import custom_scale, subresources, writing
+from claimctl.embedded import custom_scale, json_text, subresources, writing
 from claimctl.embedded.errors import Subject, bad_request, forbidden_field, invalid
 from claimctl.embedded.patches import PatchError, json_patch, merge, refused
 from claimctl.embedded.strategic import strategic_merge
@@ -28,12 +28,20 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
         raise invalid(Subject("meta.k8s.io", "PatchOptions"), [forbidden_field("force", text)])
     change = _change(patch_type, body)
     if target.subresource == "scale":
-        if target.kind.custom:
-            scale = custom_scale.get_scale(write.api, target)
-            return custom_scale.put_scale(write, change(scale))
-        scale = subresources.get_scale(write.api, target)
-        return subresources.put_scale(write, change(scale))
+        return _patch_scale(write, change)
     return write.api.outward(target.kind, target.version, writing.patch(write, change))
+
+
+def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
+    custom = write.target.kind.custom
+    get, put = (
+        (custom_scale.get_scale, custom_scale.put_scale)
+        if custom
+        else (subresources.get_scale, subresources.put_scale)
+    )
+    scale = change(get(write.api, write.target))
+    write.api.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
+    return put(write, scale)
 
 
 def _change(patch_type: str, body: Any) -> Callable[[Object], Object]:
@@ -50,9 +58,11 @@ def _json(obj: Object, operations: Any) -> Object:
     if not isinstance(operations, list):
         raise bad_request("the patch is not a list of operations")
     try:
-        return json_patch(obj, operations)
-    except PatchError:
+        patched = json_patch(obj, operations)
+        json_text.check_depth(patched)
+    except (PatchError, ValueError):
         raise refused() from None
+    return patched
 
 
 def _strategic(obj: Object, body: Object) -> Object:

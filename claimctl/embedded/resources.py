@@ -175,11 +175,27 @@ def _create(handler: Handler, exchange: Exchange) -> Answer:
     write = options.write_options(exchange, "CreateOptions")
     if target.subresource:
         body = _body(exchange, _posted_kind(target.subresource), write)
+        _check(handler, target.subresource, body)
         answer = handler.api.post(exchange.actor, target, body, write)
         return Answer(answer.get("code", 201) if answer.get("kind") == "Status" else 201, answer)
     body = _body(exchange, target.kind.kind, write)
     created = handler.api.create(exchange.actor, target.kind, target.namespace, body, write)
     return Answer(201, created)
+
+
+_SHAPES = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+    "scale": ("autoscaling", "v1", "Scale"),
+    "delete": ("", "v1", "DeleteOptions"),
+}
+
+
+def _check(handler: Handler, what: str, body: Object) -> None:
+    """Refuse a body of a subresource (or of a deletion) with values of the wrong type (400)."""
+    if what in _SHAPES:
+        handler.api.hooks.schemas.check(*_SHAPES[what], body)
 
 
 _POSTED = {"binding": "Binding", "eviction": "Eviction", "token": "TokenRequest"}
@@ -201,6 +217,8 @@ def _update(handler: Handler, exchange: Exchange) -> Answer:
     write = options.write_options(exchange, "UpdateOptions")
     expected = "Scale" if target.subresource == "scale" else target.kind.kind
     body = _body(exchange, expected, write)
+    if target.subresource == "scale":
+        _check(handler, "scale", body)
     updated = handler.api.update(
         exchange.actor,
         target.kind,
@@ -253,22 +271,24 @@ def _patch_type(exchange: Exchange, kind: Kind) -> str:
 
 def _delete(handler: Handler, exchange: Exchange) -> Answer:
     target = exchange.target
-    chosen = options.delete_options(exchange, _delete_body(exchange))
+    chosen = options.delete_options(exchange, _delete_body(handler, exchange))
     deleted = handler.api.delete(exchange.actor, target.kind, target.namespace, target.name, chosen)
     return Answer(200, deleted)
 
 
-def _delete_body(exchange: Exchange) -> Object:
+def _delete_body(handler: Handler, exchange: Exchange) -> Object:
     if not exchange.body:
         return {}
-    return parse_object(exchange.body, exchange.headers, "DeleteOptions", [])
+    body = parse_object(exchange.body, exchange.headers, "DeleteOptions", [])
+    _check(handler, "delete", body)
+    return body
 
 
 def _delete_collection(handler: Handler, exchange: Exchange) -> Answer:
     target = exchange.target
     if target.kind.namespaced and not target.namespace:
         raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
-    chosen = options.delete_options(exchange, _delete_body(exchange))
+    chosen = options.delete_options(exchange, _delete_body(handler, exchange))
     body = handler.api.delete_collection(
         exchange.actor,
         target.kind,

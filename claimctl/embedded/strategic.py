@@ -131,6 +131,8 @@ def _merge_keyed(
             continue
         if key not in each:
             raise PatchError(f"map: {each} does not contain declared merge key: {key}")
+        if not isinstance(each[key], (str, int)):
+            raise PatchError(f"map: {each} has no usable merge key: {key}")
         index = by_key.get(each[key])
         if index is None:
             fresh.append(strategic_merge({}, each, path))

@@ -295,6 +295,17 @@ def _unreadable(error: errors.StatusError, shown: str) -> errors.StatusError:
     return errors.invalid(errors.Subject("", ""), [field])
 
 
+def _check_metadata(target: Target, body: Object) -> None:
+    """Metadata of the wrong shape is found before anything is looked up."""
+    meta = body.get("metadata") or {}
+    if isinstance(meta, dict) and isinstance(meta.get("name", ""), str):
+        return
+    version = target.kind.api_version(target.version)
+    what = f"/; {version}, Kind={target.kind.kind}"
+    text = f"failed to create typed patch object ({what}): .metadata: expected map, got {meta!r}"
+    raise errors.StatusError(500, "", text)
+
+
 def apply(write: Write, body: Object) -> Object:
     """Server-side apply; an object that is not there is created.
 
@@ -302,6 +313,7 @@ def apply(write: Write, body: Object) -> Object:
         StatusError: 400, 404 (of a subresource), 409, 422.
     """
     target = write.target
+    _check_metadata(target, body)
     named = (body.get("metadata") or {}).get("name") or target.name
     if named != target.name:
         raise _other_name(named, target)

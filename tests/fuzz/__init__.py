@@ -1,0 +1,1 @@
+"""Requests that nobody would write, at random, against the embedded API server."""
