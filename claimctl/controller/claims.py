@@ -117,7 +117,7 @@ class ClaimReconciler:
         except Conflict:
             self._count_conflict(write)
             if isinstance(write, WriteList) and judged.findings.live is None:
-                return await self._on_live_claim(key)
+                return await self._on_live_claim(key, judged.findings)
             return After(SOON)
         except (NotFound, AlreadyExists):
             return After(SOON)
@@ -135,7 +135,7 @@ class ClaimReconciler:
         if isinstance(write, WriteStatus):
             self._announce(judged.snapshot, write)
 
-    async def _on_live_claim(self, key: ClaimKey) -> Outcome:
+    async def _on_live_claim(self, key: ClaimKey, findings: Findings) -> Outcome:
         """Beside a busy writer the cache is always late: read, decide and write in one go.
 
         No LIST comes between the GET and the write; a decision that asks for one waits for the
@@ -147,12 +147,12 @@ class ClaimReconciler:
             except NotFound:
                 return After(SOON)
             self._know.memories.see(claim)
-            snapshot = self._snapshots.build(key, Findings(), claim)
+            snapshot = self._snapshots.build(key, findings, claim)
             decision = decide(snapshot)
             if decision.needs or not isinstance(decision.write, WriteList):
                 return After(SOON)
             try:
-                await self._apply(Judged(snapshot, decision, Findings()), decision.write)
+                await self._apply(Judged(snapshot, decision, findings), decision.write)
             except Conflict:
                 self._count_conflict(decision.write)
                 continue

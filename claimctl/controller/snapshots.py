@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, workload_key
 from claimctl.controller.evidence import Findings, Investigator
@@ -87,12 +87,13 @@ class Snapshots:
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
-        workload = self._know.caches.workload(key)
-        if workload is None and key in findings.workloads:
-            workload = findings.workloads[key]
-            if workload is None:
-                return WorkloadState(Life.ABSENT, heirs=self._heirs(reservation))
-        return observe(workload, claim) if workload is not None else WorkloadState(Life.UNSEEN)
+        confirmed = key in findings.workloads
+        workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
+        if workload is not None:
+            return replace(observe(workload, claim), confirmed=confirmed)
+        if confirmed:
+            return WorkloadState(Life.ABSENT, heirs=self._heirs(reservation))
+        return WorkloadState(Life.UNSEEN)
 
     def _heirs(self, reservation: ClaimReservation) -> tuple[str, ...]:
         """ReplicaSets left by the incarnation for which the claim was reserved."""

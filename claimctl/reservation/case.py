@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.ownership import uids_written_by
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod, is_pod_group, is_workload, same_name
+from claimctl.reservation.references import (
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+    same_name,
+)
 from claimctl.reservation.sharing import own_groups
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Stand, Standing, standing
@@ -58,6 +64,10 @@ class Case:
     def listed(self, reference: Reference) -> bool:
         return any(listed.uid == reference.uid for listed in self.snapshot.references)
 
+    def is_ours(self, reference: Reference) -> bool:
+        """Whether nobody but claimctl takes the reference out of the list."""
+        return is_tombstone(reference) or reference.uid in self.own
+
     def live_pod_entries(self) -> list[Reference]:
         """Listed pods that use the claim, or are about to."""
         alive = self.consumers.bound.keys() | self.consumers.pending.keys()
@@ -66,6 +76,8 @@ class Case:
 
 def _stays(stand: Standing) -> Standing:
     """While another reservation holds the claim, its devices are not given up for this one."""
+    if stand.reason is Reason.REALLOCATED and stand.held.workload.ended:
+        return replace(stand, reason=Reason.WORKLOAD_ENDED)
     if stand.reason is Reason.REALLOCATED:
         return replace(stand, stand=Stand.HOLD, reason=Reason.HELD)
     return stand

@@ -27,9 +27,14 @@ from claimctl.reservation.holding import (
 )
 from claimctl.reservation.outlook import Outlook
 from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.references import WORKLOAD_RESOURCES, is_pod, workload_reference
+from claimctl.reservation.references import (
+    WORKLOAD_RESOURCES,
+    is_pod,
+    same_name,
+    workload_reference,
+)
 from claimctl.reservation.release import fenced, finalizer_step, next_step
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.standing import Stand
 from claimctl.reservation.telling import sooner, tell
 from claimctl.reservation.verdict import blockers
@@ -56,8 +61,23 @@ def decide(snapshot: Snapshot) -> Decision:
 def _unseen(snapshot: Snapshot) -> Iterable[Need]:
     for held in snapshot.reservations:
         ref = held.reservation.spec.workload_ref
-        if held.workload.life is Life.UNSEEN and (ref.api_group, ref.kind) in WORKLOAD_RESOURCES:
+        if (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES:
+            continue
+        if held.workload.life is Life.UNSEEN or _may_be_outdated(snapshot, held):
             yield ConfirmWorkload(workload_reference(ref, ""))
+
+
+def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
+    """Whether the claim knows another incarnation of the workload than its cache shows.
+
+    That may be an earlier one, or one that the cache has yet to show.
+    """
+    if snapshot.claim is None or not held.workload.exists or held.workload.confirmed:
+        return False
+    seen = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
+    made_for = snapshot.claim.spec.reserved_for
+    known = (*snapshot.references, *((made_for,) if made_for else ()))
+    return any(same_name(each, seen) and each.uid != seen.uid for each in known)
 
 
 def _decide(case: Case) -> Decision:
@@ -66,9 +86,8 @@ def _decide(case: Case) -> Decision:
     reason = case.release_reason
     if reason is None:
         return _hold(case)
-    if (left := _left_to_kcm(case)) is not None:
-        outlook = Outlook(case.consumers)
-        return _finish(case, outlook, Decision(after=left))
+    if (decision := _left_to_kcm(case)) is not None:
+        return _finish(case, Outlook(case.consumers), decision)
     found = blockers(case.snapshot, reason, case.consumers, case.own)
     return _wait(case, reason, found) if found else _release(case, reason)
 
@@ -83,26 +102,30 @@ def _hold(case: Case) -> Decision:
     return _finish(case, outlook, decision)
 
 
-def _left_to_kcm(case: Case) -> float | None:
-    """Seconds to leave KCM alone with a list of nothing but pods: its last removal deallocates.
+def _left_to_kcm(case: Case) -> Decision | None:
+    """Leave KCM alone with a list of nothing but pods: its last removal deallocates.
 
-    None where it is not KCM's, or where KCM should have been done by now.
+    None where it is not KCM's, or where KCM should have been done by now. Of pods that live the
+    watch will tell.
     """
     references = case.snapshot.references
     if not references or not all(map(is_pod, references)):
         return None
+    if case.live_pod_entries():
+        return Decision()
     limit = case.snapshot.rules.dead_reference_seconds
     ages = case.snapshot.memory.dead_age
     left = limit - min(ages.get(reference.uid, 0.0) for reference in references)
-    return max(left, 1.0) if case.live_pod_entries() or left > 0 else None
+    return Decision(after=max(left, 1.0)) if left > 0 else None
 
 
 def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
     plan = plan_list(case, waiting_wishes(case))
     outlook = Outlook(case.consumers, plan, reason, None, found, fighting=case.fights)
     decision = write_list(case, plan)
-    for blocker in found:
-        decision = replace(decision, after=sooner(decision.after, blocker.after))
+    for blocker in (*found, *(stand.blocker for stand in case.stands)):
+        after = blocker.after if blocker else None
+        decision = replace(decision, after=sooner(decision.after, after))
     return _finish(case, outlook, decision)
 
 
@@ -116,7 +139,7 @@ def _release(case: Case, reason: Reason) -> Decision:
     outlook = Outlook(case.consumers, None, reason, name, step.blockers)
     after = step.after
     if step.blockers and after is None:
-        after = CACHE_CATCHES_UP
+        after = step.blockers[0].after or CACHE_CATCHES_UP
     return _finish(case, outlook, Decision(needs=step.needs, write=step.write, after=after))
 
 

@@ -6,12 +6,16 @@ from claimctl.reservation.case import Case
 from claimctl.reservation.consistency import ListPlan, Wishes, consistent_list
 from claimctl.reservation.decision import ConfirmPods, Decision, WriteList
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import LIMIT, same_name
 from claimctl.reservation.release import begins_with_fence
 from claimctl.reservation.sharing import own_groups
-from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.standing import Stand, Standing, recorded
+from claimctl.reservation.telling import sooner
 from claimctl.wire.claims import Reference
+
+FIGHT_REST = 300.0
+"""Seconds after which a writer that undid what claimctl wrote is given another chance."""
 
 
 def holding_wishes(case: Case) -> Wishes:
@@ -61,7 +65,8 @@ def waiting_wishes(case: Case) -> Wishes:
     a consumer came gets its holder back.
 
     Where pods are listed one by one, a withdrawn hold goes at once: the pods keep their
-    references, and KCM deallocates when it removes the last of them.
+    references, and KCM deallocates when it removes the last of them. One that only went with its
+    workload waits for the pods, as any other that has ended: KCM knows no ghosts.
     """
     drop: set[str] = set()
     keep: dict[str, Reference] = {}
@@ -69,23 +74,32 @@ def waiting_wishes(case: Case) -> Wishes:
     for stand in case.stands:
         if stand.reference is None or stand.stand is not Stand.LET_GO:
             continue
-        if handed_over and stand.reason is Reason.WITHDRAWN:
+        if handed_over and stand.reason is Reason.WITHDRAWN and not _went_with_workload(stand):
             drop.add(stand.reference.uid)
         elif case.listed(stand.reference) or _to_put_back(case, stand):
             keep[stand.reference.uid] = stand.reference
     return Wishes(keep, frozenset(drop & case.own - keep.keys()), case.own)
 
 
+def _went_with_workload(stand: Standing) -> bool:
+    """Whether garbage collection deleted the reservation, after the workload that owned it."""
+    return (
+        not stand.held.workload.exists and stand.held.reservation.metadata.controller() is not None
+    )
+
+
 def _to_put_back(case: Case, stand: Standing) -> bool:
-    progress = stand.held.reservation.status.release
+    """Whether a pod runs on a claim of which no holder is listed any more.
+
+    An unschedulable pod may have such a claim deallocated (PostFilter). What is on record of the
+    release proves nothing: it is gone since the pod was first seen, not bound yet.
+    """
     shares = DIALECTS[case.snapshot.rules.dialect].groups or begins_with_fence(case.snapshot)
     return (
         shares
         and bool(case.consumers.bound)
         and not case.own - own_groups(case.snapshot)
-        and progress is not None
-        and progress.claim_uid == case.claim.metadata.uid
-        and progress.step in (ReleaseStep.INTENT, ReleaseStep.FENCED)
+        and recorded(case.snapshot, stand.held) is not None
     )
 
 
@@ -100,7 +114,9 @@ def write_list(case: Case, plan: ListPlan) -> Decision:
     """
     if plan.confirm:
         return Decision(needs=(ConfirmPods(plan.confirm),), after=plan.look_again)
-    if not plan.reserved_for or plan.reserved_for == case.snapshot.references or case.fights:
+    if not plan.reserved_for or plan.reserved_for == case.snapshot.references:
         return Decision(after=plan.look_again)
+    if case.fights:
+        return Decision(after=sooner(plan.look_again, FIGHT_REST))
     write = WriteList(case.claim.metadata.resource_version, plan.reserved_for)
     return Decision(write=write, after=plan.look_again)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from claimctl.reservation.case import Case
 from claimctl.reservation.decision import Decision, SetFinalizer
-from claimctl.reservation.references import is_pod
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.wire.reservations import FINALIZER
 
@@ -26,10 +25,15 @@ def _nothing_left(case: Case, stand: Standing) -> bool:
     """No reference of its own, and somebody else is there to deallocate the claim."""
     if not case.snapshot.allocated:
         return True
-    recorded = stand.held.reservation.status.reserved_for
-    if any(case.listed(reference) for reference in (stand.reference, recorded) if reference):
+    holders = [other for other in case.stands if other.stand is Stand.HOLD]
+    listed = {reference.uid for reference in case.snapshot.references}
+    if listed & _alone_in_need_of(stand, holders):
         return False
-    if any(other.stand is Stand.HOLD for other in case.stands):
-        return True
-    references = case.snapshot.references
-    return bool(references) and all(map(is_pod, references))
+    return bool(holders) or (bool(listed) and not any(map(case.is_ours, case.snapshot.references)))
+
+
+def _alone_in_need_of(stand: Standing, holders: list[Standing]) -> set[str]:
+    """UIDs of the reservation's references that no other reservation goes on holding."""
+    recorded = stand.held.reservation.status.reserved_for
+    own = {reference.uid for reference in (stand.reference, recorded) if reference}
+    return own - {holder.reference.uid for holder in holders if holder.reference}

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from claimctl.reservation.consumers import Consumers, unschedulable_since
+from claimctl.reservation.references import LIMIT
+from claimctl.reservation.sharing import any_group_listed
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import (
     AllocationResult,
@@ -41,6 +43,23 @@ def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
     if not unschedulable or reachable(allocation, snapshot):
         return None
     return max([min(unschedulable), *_last_used(snapshot)])
+
+
+def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:
+    """Whether finished pods fill the list, so that the next pod finds no place in it.
+
+    Their tombstones cannot be taken out alone: KCM would put the pods back. A claim that is not
+    allocated lists nobody.
+    """
+    listed = {reference.uid for reference in snapshot.references}
+    return (
+        len(listed) >= LIMIT
+        and not snapshot.shared
+        and not any_group_listed(snapshot)
+        and not consumers.bound
+        and bool(consumers.pending)
+        and not listed & consumers.pending.keys()
+    )
 
 
 def _last_used(snapshot: Snapshot) -> list[datetime]:

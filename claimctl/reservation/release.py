@@ -153,7 +153,8 @@ def _undead(snapshot: Snapshot, live: LiveList, own: frozenset[str]) -> tuple[Bl
     ]
     if not names:
         return ()
-    return (Blocker(Reason.CONSUMERS_LEFT, f"listed and there: {', '.join(names[:3])}"),)
+    text = f"listed and there: {', '.join(names[:3])}"
+    return (Blocker(Reason.CONSUMERS_LEFT, text, snapshot.rules.dead_reference_seconds),)
 
 
 def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:

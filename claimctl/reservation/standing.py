@@ -10,7 +10,7 @@ from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.ownership import uids_written_by
-from claimctl.reservation.reallocation import stuck_since
+from claimctl.reservation.reallocation import crowded, stuck_since
 from claimctl.reservation.reasons import Reason, Retention
 from claimctl.reservation.references import WORKLOAD_RESOURCES, same_name, workload_reference
 from claimctl.reservation.snapshot import Held, Snapshot
@@ -115,11 +115,12 @@ def _by_life(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Sta
     assert snapshot.claim is not None
     assert reference is not None
     policy = Retention(held.reservation.spec.retention_policy)
+    trapped = _trapped(snapshot, present, consumers)
     if held.workload.ended:
-        return _ended(present, policy)
+        return _ended(present, policy, trapped)
     if _other_incarnation(snapshot, reference):
         return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_RECREATED)
-    if (trapped := _reallocate(snapshot, present, consumers)) is not None:
+    if trapped is not None:
         return trapped
     if held.workload.life is not Life.IDLE and held.workload.names_claim:
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, _wants(held))
@@ -133,12 +134,15 @@ def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
     return made_for is not None and made_for.uid != reference.uid
 
 
-def _ended(present: Standing, policy: Retention) -> Standing:
+def _ended(present: Standing, policy: Retention, trapped: Standing | None) -> Standing:
+    if trapped is not None and (trapped.stand is Stand.LET_GO or policy is Retention.MANUAL):
+        return trapped
     if policy is Retention.MANUAL:
         return _holds(
             present, Reason.RETENTION, "retentionPolicy Manual: `claimctl release` frees it"
         )
-    return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_ENDED)
+    blocker = trapped.blocker if trapped else None
+    return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_ENDED, blocker=blocker)
 
 
 def _idle(
@@ -156,7 +160,10 @@ def _idle(
     return replace(present, stand=Stand.LET_GO, reason=Reason.IDLE)
 
 
-def _reallocate(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing | None:
+def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing | None:
+    """The hold that pods wait for, in vain until it is given up; None when it is no trap."""
+    if crowded(snapshot, consumers):
+        return replace(present, stand=Stand.LET_GO, reason=Reason.HOLD_YIELDED)
     timeout = present.held.reservation.spec.reallocate_timeout_seconds
     since = stuck_since(snapshot, consumers)
     if timeout is None or since is None:

@@ -28,7 +28,7 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
     same = claim is not None and old.claim_uid in ("", claim.metadata.uid)
     listed = _listed(snapshot, stand)
     idle = stand.held.workload.life is Life.IDLE or not stand.held.workload.names_claim
-    unused = not outlook.consumers.count
+    unused, last_used = not outlook.consumers.count, old.last_consumer_time
     return ClaimReservationStatus(
         observed_generation=reservation.metadata.generation,
         dialect=snapshot.rules.dialect,
@@ -39,8 +39,8 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         consumers=outlook.consumers.count,
         nodes=outlook.consumers.nodes(),
         allocation_time=_allocation_time(snapshot, old if same else None, now),
-        last_consumer_time=now if old.consumers and unused else old.last_consumer_time,
-        idle_since=(old.idle_since or now) if idle and unused else None,
+        last_consumer_time=_not_ahead(now if old.consumers and unused else last_used, now),
+        idle_since=_not_ahead(old.idle_since or now, now) if idle and unused else None,
         force_deleted_pods=_told_ghosts(snapshot),
         release=_progress(snapshot, old.release, outlook, now),
         conditions=conditions(snapshot, stand, outlook, listed=listed),
@@ -58,6 +58,11 @@ def _told_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
         for ghost in present_ghosts(snapshot)
         if ghost.node_name or ages.get(ghost.uid, 0.0) >= UNSEEN_POD_SECONDS
     )
+
+
+def _not_ahead(moment: datetime | None, now: datetime) -> datetime | None:
+    """A time of the future, told by a clock that was wrong, would be waited for."""
+    return min(moment, now) if moment is not None else None
 
 
 def _seconds(moment: datetime) -> datetime:

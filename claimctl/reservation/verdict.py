@@ -15,7 +15,13 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 
 _PENDING_PODS_DO_NOT_MATTER = frozenset(
-    {Reason.REALLOCATED, Reason.WITHDRAWN, Reason.CLAIM_DELETED, Reason.WORKLOAD_RECREATED}
+    {
+        Reason.REALLOCATED,
+        Reason.HOLD_YIELDED,
+        Reason.WITHDRAWN,
+        Reason.CLAIM_DELETED,
+        Reason.WORKLOAD_RECREATED,
+    }
 )
 
 

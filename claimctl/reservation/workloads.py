@@ -46,6 +46,8 @@ class WorkloadState:
     """The PodGroup that its pod template names, or ''."""
     injects: bool = False
     """Whether it asks for the template to be given a PodGroup."""
+    confirmed: bool = False
+    """Whether it was read live, and not from a cache that may be late."""
 
     @property
     def exists(self) -> bool:

@@ -7,6 +7,7 @@ so that a test reads as: this is there, that happens, these writes follow.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_state
 from datetime import timedelta
 
 from msgspec.structs import replace
@@ -47,6 +48,8 @@ class Stage:
     nodes: dict[str, Node] = field(default_factory=dict)
     ghosts: dict[str, tuple[ForceDeletedPod, float]] = field(default_factory=dict)
     """With the monotonic time of their first sight."""
+    live_workloads: dict[str, WorkloadState] = field(default_factory=dict)
+    """By name, where they are not as the caches show them."""
     rules: Rules = field(default_factory=Rules)
     groups: dict[str, PodGroup] = field(default_factory=dict)
     frozen: bool = False
@@ -55,6 +58,7 @@ class Stage:
     repeated_writes: int = 0
     time: float = 0.0
     writes: list[Write] = field(default_factory=list)
+    _confirmed: dict[str, WorkloadState] = field(default_factory=dict)
     _version_seen: tuple[str, float] = ("", 0.0)
     _deleting_seen: float | None = None
     _dead_seen: dict[str, float] = field(default_factory=dict)
@@ -66,7 +70,10 @@ class Stage:
             namespace=NAMESPACE,
             name=CLAIM,
             claim=self.claim,
-            reservations=tuple(Held(r, w) for r, w in self.reservations.values()),
+            reservations=tuple(
+                Held(made, self._confirmed.get(name, workload))
+                for name, (made, workload) in self.reservations.items()
+            ),
             pods=tuple(self.pods.values()),
             ghosts=tuple(ghost for ghost, _ in self.ghosts.values()),
             nodes=self.nodes,
@@ -102,6 +109,7 @@ class Stage:
     def decide(self) -> Decision:
         """Decide with all evidence that the decision asks for."""
         evidence = Evidence()
+        self._confirmed.clear()
         for _ in range(5):
             decision = decide(self.snapshot(evidence))
             if not decision.needs:
@@ -115,6 +123,9 @@ class Stage:
     ) -> Evidence:
         everything = self.pods | self.unseen_pods
         groups = {group.metadata.uid for group in self.groups.values()}
+        if isinstance(need, ConfirmWorkload):
+            self._confirm(need.reference.name)
+            return evidence
         if isinstance(need, ListLivePods):
             live = LiveList(
                 need.claim_version,
@@ -131,6 +142,12 @@ class Stage:
             evidence.present_pods | present,
             live=evidence.live,
         )
+
+    def _confirm(self, workload: str) -> None:
+        for name, (made, cached) in self.reservations.items():
+            if made.spec.workload_ref.name == workload:
+                live = self.live_workloads.get(workload, cached)
+                self._confirmed[name] = replace_state(live, confirmed=True)
 
     def settle(self, *, seconds: float = 0.0, limit: int = 30) -> list[Write]:
         """Decide and write until nothing is left to do within ``seconds``; the claim's writes."""

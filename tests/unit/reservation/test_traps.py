@@ -1,0 +1,151 @@
+"""Ways in which a claim, or a reservation of it, could be caught for good; and that it is not."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import SetFinalizer, WriteStatus
+from claimctl.reservation.snapshot import Evidence, LiveList, Rules
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.claims import Reference
+from claimctl.wire.meta import OwnerReference
+from claimctl.wire.reservations import ReleaseProgress
+from tests.support.builders import (
+    after,
+    claim,
+    deployment_ref,
+    finished,
+    node,
+    pending,
+    pod_ref,
+    reservation,
+    running,
+    tomb,
+)
+from tests.unit.reservation.test_protocol import (
+    ACTIVE,
+    GONE,
+    HOLD,
+    IDLE,
+    NATIVE,
+    WORKLOAD,
+    held_status,
+    lists,
+    stage,
+)
+
+FOREIGN = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+
+
+def test_a_reservation_that_another_one_of_the_workload_replaces_may_go() -> None:
+    on = stage(claim(pod_ref("a"), WORKLOAD), ACTIVE)
+    on.put(running("a"))
+    second = reservation("owned", status=held_status(), deleting=True)
+    on.reservations["owned"] = (second, ACTIVE)
+    assert [type(w) for w in on.settle(seconds=5)] == [SetFinalizer]
+    assert list(on.reservations) == ["train-slice"]
+
+
+def test_a_withdrawn_reservation_does_not_wait_for_holders_that_are_not_its_own() -> None:
+    on = stage(claim(FOREIGN), ACTIVE, reserved=reservation(status=held_status(), deleting=True))
+    on.settle(seconds=5)
+    assert on.reservations == {}
+    assert on.claim is not None
+    assert on.claim.status.reserved_for == (FOREIGN,)
+
+
+def test_a_withdrawn_reservation_of_a_kind_that_cannot_hold_goes_at_once() -> None:
+    odd = reservation(kind="CronJob", deleting=True)
+    on = stage(claim(FOREIGN), WorkloadState(Life.UNSEEN), reserved=odd)
+    on.settle(seconds=5)
+    assert on.reservations == {}
+
+
+def test_a_consumer_that_is_first_seen_waiting_at_a_fenced_claim_gets_its_holder_back() -> None:
+    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on.settle(seconds=1)
+    on.put(pending("late"))
+    assert on.settle(seconds=1) == []
+    on.put(running("late"))
+    assert lists(on.settle(seconds=60)) == [((WORKLOAD,), False)]
+
+
+def test_tombstones_that_fill_the_list_do_not_keep_the_next_pod_out() -> None:
+    names = [f"p{i}" for i in range(255)]
+    on = stage(claim(*map(tomb, names), WORKLOAD), ACTIVE)
+    on.put(*map(finished, names), pending("next"))
+    assert lists(on.settle(seconds=5)) == [((), True)]
+
+
+def test_pods_that_cannot_reach_the_devices_of_an_ended_workload_get_others() -> None:
+    for rules, shared in ((NATIVE, True), (HOLD, False)):
+        made_for = WORKLOAD if shared else None
+        on = stage(claim(WORKLOAD, shared=shared, made_for=made_for), GONE, rules)
+        on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+        on.put(pending("a", unschedulable_at=after(0)))
+        assert on.settle(seconds=59) == []
+        assert lists(on.settle(seconds=8))[-1] == ((), True)
+
+
+def test_a_fight_is_not_given_up_for_good() -> None:
+    on = stage(claim(pod_ref("a")), ACTIVE)
+    on.put(running("a"))
+    on.repeated_writes = 3
+    on.settle(seconds=5)
+    assert on.decide().after is not None
+    on.repeated_writes = 0
+    assert lists(on.settle(seconds=600)) == [((pod_ref("a"), WORKLOAD), False)]
+
+
+def test_a_listed_pod_that_never_named_the_claim_is_asked_for_at_leisure() -> None:
+    intent = ReleaseProgress(step="Intent", reason="WorkloadEnded", claim_uid="uid-slice")
+    begun = held_status(release=intent)
+    on = stage(claim(pod_ref("odd"), WORKLOAD), GONE, reserved=reservation(status=begun))
+    live = LiveList("10", (), frozenset({"uid-odd"}), settled=True)
+    evidence = Evidence(live=live)
+    told = decide(on.snapshot(evidence)).write
+    assert isinstance(told, WriteStatus)
+    on.apply(told)
+    decision = decide(on.snapshot(evidence))
+    assert (decision.write, decision.after) == (None, HOLD.dead_reference_seconds)
+
+
+def test_nobody_looks_again_at_a_list_that_living_pods_keep() -> None:
+    on = stage(claim(pod_ref("a")), GONE)
+    on.put(running("a"))
+    assert on.settle(seconds=2) == []
+    assert on.decide().after is None
+
+
+def test_a_hold_withdrawn_because_its_workload_is_gone_waits_for_the_pods() -> None:
+    owner = OwnerReference(
+        api_version="apps/v1", kind="Deployment", name="train", uid="uid-train", controller=True
+    )
+    made = reservation(status=held_status(), deleting=True)
+    made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
+    for left in (GONE, WorkloadState(Life.ABSENT, heirs=("train-abc",))):
+        on = stage(claim(pod_ref("a"), WORKLOAD), left, reserved=made)
+        on.put(running("a"))
+        assert on.settle(seconds=60) == []
+
+
+def test_an_idle_time_of_the_future_is_not_waited_for() -> None:
+    ahead = held_status(idle_since=after(365 * 24 * 3600), consumers=0)
+    on = stage(claim(WORKLOAD), IDLE, reserved=reservation(status=ahead))
+    assert lists(on.settle(seconds=120)) == [((), True)]
+
+
+@pytest.mark.parametrize("rules", [NATIVE, HOLD], ids=["native", "hold"])
+def test_an_older_view_of_the_workload_does_not_undo_what_a_newer_one_did(rules: Rules) -> None:
+    new = deployment_ref(uid="uid-2")
+    shared = rules is NATIVE
+    on = stage(
+        claim(new, shared=shared, made_for=new if shared else None),
+        ACTIVE,
+        rules,
+        reserved=reservation(status=held_status(reserved_for=new)),
+    )
+    on.live_workloads = {"train": WorkloadState(Life.ACTIVE, "uid-2", wants=3)}
+    assert on.settle(seconds=60) == []
