@@ -1,0 +1,99 @@
+"""How scheduler, KCM and kubelet treat a claim, by dialect; one small object each.
+
+A dialect with PodGroups needs columns for the groups and an object like these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from claimctl.reservation.snapshot import Rules
+from tests.model.state import Claim, Entry, put
+
+
+class Dialect(Protocol):
+    def __hash__(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rules(self) -> Rules: ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether allocations serve any pod (reservedForAnyPod)."""
+        ...
+
+    @property
+    def kcm_keeps_unknown(self) -> bool:
+        """Whether KCM cleans pods beside entries it does not know (from 1.36)."""
+        ...
+
+    def frees(self, claim: Claim, pod: int) -> bool:
+        """Whether the scheduler that sees the claim so binds the pod without writing to it."""
+        ...
+
+    def reserve(self, claim: Claim, pod: int) -> Claim:
+        """What the scheduler puts into the list before it binds the pod."""
+        ...
+
+    def may_start(self, claim: Claim, pod: int) -> bool:
+        """Whether the kubelet starts the pod."""
+        ...
+
+
+def list_pod(claim: Claim, pod: int) -> Claim:
+    return claim._replace(entries=put(claim.entries, pod, Entry.POD))
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Every pod is listed before it is bound; the workload's reference stands beside them."""
+
+    kcm_keeps_unknown: bool = True
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        return "hold" if self.kcm_keeps_unknown else "hold (KCM 1.34)"
+
+    @property
+    def rules(self) -> Rules:
+        return Rules("hold", kcm_cleans_mixed_lists=self.kcm_keeps_unknown, fight_limit=1_000_000)
+
+    def frees(self, claim: Claim, pod: int) -> bool:
+        return claim.usable and claim.entries[pod] == Entry.POD
+
+    def reserve(self, claim: Claim, pod: int) -> Claim:
+        return list_pod(claim, pod)
+
+    def may_start(self, claim: Claim, pod: int) -> bool:
+        return bool(claim.allocated and claim.entries[pod] == Entry.POD)
+
+
+@dataclass(frozen=True)
+class Native:
+    """KEP-5194: the scheduler copies ``spec.reservedFor`` and lists no pods beside it."""
+
+    name: str = "native"
+    shared: bool = True
+    kcm_keeps_unknown: bool = True
+
+    @property
+    def rules(self) -> Rules:
+        return Rules("native", fight_limit=1_000_000)
+
+    def frees(self, claim: Claim, pod: int) -> bool:
+        listed = claim.entries[pod] == Entry.POD or Entry.TOMBSTONE in claim.entries
+        return claim.usable and bool(claim.holders or listed)
+
+    def reserve(self, claim: Claim, pod: int) -> Claim:
+        """The claim was made for the workload's first incarnation."""
+        if any(claim.entries):
+            return list_pod(claim, pod)
+        return claim._replace(holders=1)
+
+    def may_start(self, claim: Claim, pod: int) -> bool:
+        return bool(claim.allocated)

@@ -1,0 +1,169 @@
+"""What claimctl would do: the real ``decide``, asked once for each thing that it can be shown.
+
+What it asks of the API server is answered from the pods and the workload that are there. Status
+writes that tell only news (counts, messages, conditions) are taken as done at once: nothing in the
+protocol depends on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, Decision, WriteStatus
+from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
+from claimctl.reservation.workloads import Life as RealLife
+from claimctl.reservation.workloads import WorkloadState
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from tests.model import objects
+from tests.model.dialects import Dialect
+from tests.model.state import EXISTS, Life, Process, There, Workload, Write
+from tests.support import builders
+
+ROUNDS = 12
+
+
+class Verdict(NamedTuple):
+    """A write, or what has to pass before there may be one."""
+
+    write: Write | None
+    waits_for: tuple[str, ...] = ()
+
+
+class Restless(Exception):
+    """``decide`` asks, or writes its status, for ever."""
+
+
+class Judge:
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._known: dict[tuple[object, ...], Verdict] = {}
+        self._asks: dict[tuple[object, ...], bool] = {}
+
+    def verdict(self, process: Process, pods: tuple[int, ...], workload: Workload) -> Verdict:
+        """What the process does when a LIST shows ``pods`` and a GET shows ``workload``."""
+        key = _key(process)
+        asks = self._asks.get(key)
+        if asks is None:
+            asks = self._asks[key] = self._decide(process, None)[1]
+        full = (key, pods, workload) if asks else key
+        verdict = self._known.get(full)
+        if verdict is None:
+            verdict = self._known[full] = self._decide(process, (pods, workload))[0]
+        return verdict
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _decide(
+        self, process: Process, live: tuple[tuple[int, ...], Workload] | None
+    ) -> tuple[Verdict, bool]:
+        """The verdict, and whether anything had to be asked (only that, where ``live`` is None)."""
+        scene = _Scene(process, self._dialect)
+        asked = False
+        for _ in range(ROUNDS):
+            decision = decide(scene.snapshot())
+            if decision.needs:
+                asked = True
+                if live is None:
+                    return Verdict(None), True
+                scene.answer(decision, *live)
+            elif not scene.told(decision):
+                return scene.verdict(decision), asked
+        raise Restless(f"{process}: {decision}")
+
+
+def _key(process: Process) -> tuple[object, ...]:
+    return (
+        process.claim,
+        process.reservation,
+        process.workload,
+        process.pods,
+        process.ghosts,
+        process.overdue,
+        process.settled,
+        process.deleting_settled,
+        process.blind,
+    )
+
+
+def _confirmed(workload: Workload) -> WorkloadState:
+    """What a live GET of the workload tells."""
+    if workload.life == Life.ABSENT:
+        return WorkloadState(RealLife.ABSENT)
+    return replace(objects.workload_of(workload), confirmed=True)
+
+
+class _Scene:
+    """One process at one moment, with what it has found out."""
+
+    def __init__(self, process: Process, dialect: Dialect) -> None:
+        self._process = process
+        self._held: ClaimReservation | None = None
+        if process.reservation.there != There.GONE:
+            self._held = objects.reservation_of(process.reservation, dialect)
+        absent = process.workload.life == Life.ABSENT
+        unseen = WorkloadState(RealLife.UNSEEN)
+        self._workload = unseen if absent else objects.workload_of(process.workload)
+        self._evidence = Evidence()
+        self._snapshot = Snapshot(
+            now=builders.NOW,
+            namespace=builders.NAMESPACE,
+            name=builders.CLAIM,
+            claim=objects.claim_of(process.claim, dialect),
+            pods=objects.pods_of(process.pods),
+            ghosts=objects.ghosts_of(process),
+            nodes={"node-0": builders.node()},
+            rules=dialect.rules,
+            memory=objects.memory_of(process),
+        )
+
+    def snapshot(self) -> Snapshot:
+        held = (Held(self._held, self._workload),) if self._held else ()
+        return replace(self._snapshot, reservations=held, evidence=self._evidence)
+
+    def answer(self, decision: Decision, pods: tuple[int, ...], workload: Workload) -> None:
+        there = {f"uid-{objects.name_of(pod)}" for pod, at in enumerate(pods) if at in EXISTS}
+        for need in decision.needs:
+            if isinstance(need, ConfirmWorkload):
+                self._workload = _confirmed(workload)
+            elif isinstance(need, ConfirmPods):
+                asked = frozenset(reference.uid for reference in need.references)
+                old = self._evidence
+                gone, present = old.gone_pods | (asked - there), old.present_pods | (asked & there)
+                self._evidence = replace(old, gone_pods=gone, present_pods=present)
+            else:
+                listed = objects.pods_of(pods)
+                live = LiveList(need.claim_version, listed, frozenset(there), self._settled())
+                self._evidence = replace(self._evidence, live=live)
+
+    def _settled(self) -> bool:
+        process = self._process
+        deleting = process.claim.there == There.DELETING
+        return bool(process.deleting_settled if deleting else process.settled)
+
+    def told(self, decision: Decision) -> bool:
+        """Whether the decision only tells news, which is then taken as told."""
+        write = decision.write
+        if not isinstance(write, WriteStatus):
+            return False
+        wanted = objects.write_of(write, self._process.reservation)
+        if (wanted.values, wanted.columns) != objects.status_values(self._process.reservation):
+            return False
+        self._tell(write.status)
+        return True
+
+    def _tell(self, status: ClaimReservationStatus) -> None:
+        assert self._held is not None
+        if self._held.status == status:
+            raise Restless(f"a status write without effect: {status}")
+        self._held = msgspec.structs.replace(self._held, status=status)
+
+    def verdict(self, decision: Decision) -> Verdict:
+        if decision.write is not None:
+            return Verdict(objects.write_of(decision.write, self._process.reservation))
+        waits = tuple(sorted({blocker.reason for blocker in decision.blockers}))
+        return Verdict(None, waits)

@@ -1,0 +1,149 @@
+"""The protocol broken on purpose, one rule at a time: the search has to find each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+from claimctl.reservation import consistency, decide, parting, release, verdict
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.decision import Blocker, WriteList
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import is_pod, is_tombstone, pod_reference
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import Reference
+from tests.model.dialects import Dialect, Hold, Native
+from tests.model.search import Found, Model, Search
+from tests.model.server import Bounds
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A rule that is left out, and where that shows."""
+
+    name: str
+    dialect: Dialect
+    bounds: Bounds
+    patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within this context only, claimctl's core is broken."""
+        patchers = [mock.patch.object(*patch) for patch in self.patches]
+        for patcher in patchers:
+            patcher.start()
+        try:
+            yield
+        finally:
+            for patcher in patchers:
+                patcher.stop()
+
+    def search(self) -> Found:
+        with self.applied():
+            return Search(Model(self.dialect, self.bounds)).run()
+
+
+def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> release.Step:
+    return release._checked(snapshot, reason, own, settled=False)
+
+
+_checked = release._checked
+
+
+def _in_two_writes(
+    snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled: bool
+) -> release.Step:
+    step = _checked(snapshot, reason, own, settled=settled)
+    write = step.write
+    if isinstance(write, WriteList) and snapshot.references:
+        return replace(step, write=replace(write, deallocate=False))
+    return step
+
+
+def _pod_or_tombstone(reference: Reference) -> bool:
+    return is_pod(reference) or is_tombstone(reference)
+
+
+def _only_bound(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
+    if consumers.bound:
+        yield Blocker(Reason.CONSUMERS_LEFT, "")
+
+
+_finalizer_step = release.finalizer_step
+
+
+def _anybodys_finalizer(snapshot: Snapshot, ours: bool) -> release.Step:
+    return _finalizer_step(snapshot, True)
+
+
+def _nothing(*_: object) -> Iterator[Blocker]:
+    return iter(())
+
+
+def _none(*_: object) -> tuple[Blocker, ...]:
+    return ()
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+SMALL = Bounds(pods=1, crashes=0, actions=1)
+ENDING = replace(SMALL, cache_lag=1, finish=False, kinds=frozenset({"end"}))
+"""Pods run until the workload has ended."""
+
+MUTATIONS = (
+    Mutation("skip the settle wait", Native(), SMALL, ((release, "_settle", _unsettled),)),
+    Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
+    Mutation("list the pods from the cache", Native(), replace(SMALL, live_lists=False)),
+    Mutation("deallocate in two writes", Hold(), SMALL, ((release, "_checked", _in_two_writes),)),
+    Mutation(
+        "leave dead pods in the list beside the fence",
+        Native(),
+        replace(ENDING, pods=2, held=True),
+        ((release, "is_tombstone", _pod_or_tombstone),),
+    ),
+    Mutation(
+        "ignore ghosts",
+        Hold(),
+        replace(SMALL, actions=2, held=True),
+        ((verdict, "_ghosts", _nothing),),
+    ),
+    Mutation(
+        "ignore what happened before the start",
+        Native(),
+        replace(SMALL, crashes=1, actions=2, held=True),
+        ((verdict, "_unseen_history", _nothing),),
+    ),
+    Mutation(
+        "ignore pods that are pending and listed",
+        Hold(),
+        SMALL,
+        (
+            (verdict, "users", _only_bound),
+            (release, "users", _only_bound),
+            (release, "_undead", _none),
+        ),
+    ),
+    Mutation(
+        "take the claim's finalizer without a record",
+        Hold(),
+        SMALL,
+        ((decide, "finalizer_step", _anybodys_finalizer),),
+    ),
+    Mutation(
+        "take the claim's finalizer without its version",
+        Hold(),
+        replace(ENDING, pods=2, held=True, forced=frozenset({"claim-finalizer"})),
+    ),
+    Mutation(
+        "put finished pods back in place of tombstones",
+        Hold(),
+        replace(SMALL, actions=0),
+        ((consistency, "tombstone", pod_reference),),
+    ),
+    Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
+)

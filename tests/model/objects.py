@@ -1,0 +1,217 @@
+"""From what a process holds to the snapshot that ``decide`` gets, and back from its write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
+
+from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, WriteList, WriteStatus
+from claimctl.reservation.decision import Write as RealWrite
+from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.references import is_pod, is_tombstone
+from claimctl.reservation.snapshot import Memory
+from claimctl.reservation.workloads import Life as RealLife
+from claimctl.reservation.workloads import WorkloadState
+from claimctl.wire import pods as wire_pods
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ManagedFieldsEntry
+from claimctl.wire.reservations import (
+    ClaimReservation,
+    ClaimReservationStatus,
+    ForceDeletedPod,
+    ReleaseProgress,
+)
+from tests.model.dialects import Dialect
+from tests.model.state import (
+    EXISTS,
+    Claim,
+    Entry,
+    Ghost,
+    Life,
+    Pod,
+    Process,
+    Reservation,
+    There,
+    Workload,
+    Write,
+)
+from tests.support import builders
+
+LONG = 1_000_000.0
+"""Seconds after which every wait is over."""
+_LONG_AGO = builders.NOW - timedelta(days=2)
+_STEPS = ("", ReleaseStep.INTENT, ReleaseStep.FENCED)
+_INCARNATIONS = (builders.deployment_ref(uid="uid-0"), builders.deployment_ref(uid="uid-1"))
+_LIVES = {Life.ACTIVE: RealLife.ACTIVE, Life.IDLE: RealLife.IDLE, Life.ENDED: RealLife.ENDED}
+
+
+def name_of(pod: int) -> str:
+    return f"p{pod}"
+
+
+_NUMBERS = {f"uid-{name_of(pod)}": pod for pod in range(16)}
+
+
+@lru_cache(None)
+def pods_of(levels: tuple[int, ...]) -> tuple[wire_pods.Pod, ...]:
+    """The pods that are there, by what a cache or a LIST shows."""
+    return tuple(_pod(pod, level) for pod, level in enumerate(levels) if level in EXISTS)
+
+
+def _pod(pod: int, level: int) -> wire_pods.Pod:
+    if level == Pod.PENDING:
+        return builders.pending(name_of(pod))
+    made = builders.running if level == Pod.BOUND else builders.finished
+    return made(name_of(pod))
+
+
+@lru_cache(None)
+def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
+    if claim.there == There.GONE:
+        return None
+    made = builders.claim(
+        *_references(claim),
+        allocated=bool(claim.allocated),
+        shared=dialect.shared,
+        made_for=_INCARNATIONS[0] if dialect.shared else None,
+        deleting=claim.there == There.DELETING,
+        finalizer=bool(claim.finalizer),
+    )
+    if dialect.shared:
+        return made
+    return replace(made, metadata=replace(made.metadata, managed_fields=_managed(claim)))
+
+
+def _references(claim: Claim) -> list[Reference]:
+    makers = {Entry.POD: builders.pod_ref, Entry.TOMBSTONE: builders.tomb}
+    pods = [makers[Entry(entry)](name_of(pod)) for pod, entry in enumerate(claim.entries) if entry]
+    return pods + _holders(claim.holders)
+
+
+def _holders(bits: int) -> list[Reference]:
+    return [ref for number, ref in enumerate(_INCARNATIONS) if bits & 1 << number]
+
+
+def _managed(claim: Claim) -> tuple[ManagedFieldsEntry, ...]:
+    """Where pods are listed one by one, only claimctl writes workload references."""
+    keys: dict[str, dict[str, str]] = {
+        "k:" + json.dumps({"uid": ref.uid}): {} for ref in _holders(claim.holders)
+    }
+    fields = msgspec.Raw(json.dumps({"f:status": {"f:reservedFor": keys}}).encode())
+    return (ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields),)
+
+
+@lru_cache(None)
+def reservation_of(reservation: Reservation, dialect: Dialect) -> ClaimReservation:
+    made = builders.reservation(
+        deleting=reservation.there == There.DELETING, status=_status(reservation, dialect)
+    )
+    if reservation.finalizer:
+        return made
+    return replace(made, metadata=replace(made.metadata, finalizers=()))
+
+
+def _status(reservation: Reservation, dialect: Dialect) -> ClaimReservationStatus:
+    recorded = reservation.recorded
+    return ClaimReservationStatus(
+        dialect=dialect.rules.dialect,
+        claim_uid="uid-slice" if reservation.known else "",
+        reserved_for=_INCARNATIONS[recorded - 1] if recorded else None,
+        idle_since=(None, builders.NOW, _LONG_AGO)[reservation.idle],
+        force_deleted_pods=tuple(
+            _ghost(pod, Ghost.YOUNG) for pod, ghost in enumerate(reservation.ghosts) if ghost
+        ),
+        release=_release(reservation),
+    )
+
+
+def _release(reservation: Reservation) -> ReleaseProgress | None:
+    if not reservation.step:
+        return None
+    return ReleaseProgress(
+        step=_STEPS[reservation.step],
+        reason=Reason.WORKLOAD_ENDED,
+        since=builders.NOW,
+        claim_uid="uid-slice",
+    )
+
+
+def _ghost(pod: int, ghost: int) -> ForceDeletedPod:
+    node = "" if ghost == Ghost.UNSEEN else "node-0"
+    name = name_of(pod)
+    return ForceDeletedPod(uid=f"uid-{name}", name=name, node_name=node, since=builders.NOW)
+
+
+def ghosts_of(process: Process) -> tuple[ForceDeletedPod, ...]:
+    return tuple(
+        _ghost(pod, ghost)
+        for pod, ghost in enumerate(process.ghosts)
+        if ghost in (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN)
+    )
+
+
+def memory_of(process: Process) -> Memory:
+    ghosts = enumerate(process.ghosts)
+    return Memory(
+        version_age=LONG if process.settled else 0.0,
+        deleting_age=LONG if process.deleting_settled else 0.0,
+        blind_age=0.0 if process.blind else None,
+        ghost_age={
+            f"uid-{name_of(pod)}": LONG if ghost == Ghost.OLD else 0.0 for pod, ghost in ghosts
+        },
+        dead_age={
+            f"uid-{name_of(pod)}": LONG if overdue else 0.0
+            for pod, overdue in enumerate(process.overdue)
+        },
+    )
+
+
+def workload_of(workload: Workload) -> WorkloadState:
+    """The workload as its object shows it."""
+    wants = 1 if workload.life == Life.ACTIVE else 0
+    return WorkloadState(_LIVES[Life(workload.life)], f"uid-{workload.incarnation}", wants)
+
+
+def write_of(write: RealWrite, held: Reservation) -> Write:
+    """A write of ``decide`` in the model's terms."""
+    match write:
+        case WriteList():
+            holders, entries = _list(write.reserved_for, len(held.ghosts))
+            return Write("list", (holders, int(write.deallocate)), entries)
+        case RemoveClaimFinalizer():
+            return Write("claim-finalizer", (), ())
+        case SetFinalizer():
+            return Write("finalizer", (int(write.present),), ())
+        case WriteStatus():
+            return _status_write(write.status, len(held.ghosts))
+    raise AssertionError(f"the model has no such write: {write}")
+
+
+def _list(references: Iterable[Reference], pods: int) -> tuple[int, tuple[int, ...]]:
+    holders, entries = 0, [0] * pods
+    for reference in references:
+        if is_pod(reference) or is_tombstone(reference):
+            kind = Entry.POD if is_pod(reference) else Entry.TOMBSTONE
+            entries[_NUMBERS[reference.uid]] = kind
+        else:
+            holders |= 1 << _INCARNATIONS.index(reference)
+    return holders, tuple(entries)
+
+
+def _status_write(status: ClaimReservationStatus, pods: int) -> Write:
+    recorded = 0 if status.reserved_for is None else _INCARNATIONS.index(status.reserved_for) + 1
+    idle = {None: 0, builders.NOW: 1, _LONG_AGO: 2}[status.idle_since]
+    step = _STEPS.index(status.release.step) if status.release else 0
+    vanished = {_NUMBERS[ghost.uid] for ghost in status.force_deleted_pods}
+    ghosts = tuple(int(pod in vanished) for pod in range(pods))
+    return Write("status", (int(bool(status.claim_uid)), recorded, idle, step), ghosts)
+
+
+def status_values(reservation: Reservation) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    values = (reservation.known, reservation.recorded, reservation.idle, reservation.step)
+    return values, reservation.ghosts

@@ -1,0 +1,87 @@
+"""What is searched: small bounds that are searched completely, and what they take for granted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tests.model.dialects import Dialect, Hold, Native
+from tests.model.server import Bounds
+
+HOLD, OLD_HOLD, NATIVE = Hold(), Hold(kcm_keeps_unknown=False), Native()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One complete search."""
+
+    name: str
+    dialect: Dialect
+    bounds: Bounds
+
+
+ONE_POD = Bounds(pods=1, crashes=1, actions=1, lost=1)
+BUSY_USER = Bounds(pods=1, crashes=1, actions=2)
+TWO_PODS = Bounds(pods=2, crashes=0, actions=1, cache_lag=0, lag=2, finish=False)
+TWO_PODS_HOLD = replace(TWO_PODS, lag=1, kinds=frozenset({"end", "force"}))
+TWO_CLAIMCTLS = Bounds(
+    pods=1, processes=2, crashes=0, actions=1, cache_lag=1, finish=False, kinds=frozenset({"end"})
+)
+MIXED = Bounds(pods=2, crashes=0, held=True, mixed_schedulers=True, finish=False, cache_lag=1)
+
+SCENARIOS = (
+    Scenario("a pod, a crash, a lost answer", NATIVE, ONE_POD),
+    Scenario("a pod, a crash, a busy user", NATIVE, BUSY_USER),
+    Scenario("two pods", NATIVE, TWO_PODS),
+    Scenario("two claimctls", NATIVE, TWO_CLAIMCTLS),
+    Scenario("schedulers with and without the feature", NATIVE, MIXED),
+    Scenario("a pod, a crash, a lost answer", HOLD, ONE_POD),
+    Scenario("two pods", HOLD, TWO_PODS_HOLD),
+    Scenario("two claimctls", HOLD, TWO_CLAIMCTLS),
+    Scenario("a pod, a crash, a lost answer", OLD_HOLD, ONE_POD),
+    Scenario("two pods", OLD_HOLD, TWO_PODS_HOLD),
+)
+
+_WITHDRAWN = frozenset({"end", "withdraw"})
+LARGER = (
+    Scenario("a pod, two crashes, a busy user", NATIVE, replace(BUSY_USER, crashes=2)),
+    Scenario("two pods, a crash", NATIVE, replace(TWO_PODS, crashes=1, cache_lag=1, finish=True)),
+    Scenario("three pods", NATIVE, replace(TWO_PODS, pods=3)),
+    Scenario("two claimctls", NATIVE, replace(TWO_CLAIMCTLS, crashes=1, kinds=_WITHDRAWN)),
+    Scenario("a pod, a crash, a busy user", HOLD, BUSY_USER),
+    Scenario("two pods, late caches", HOLD, replace(TWO_PODS, cache_lag=1)),
+    Scenario("two claimctls", HOLD, replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN)),
+    Scenario("a pod, a crash, a busy user", OLD_HOLD, BUSY_USER),
+    Scenario("two claimctls", OLD_HOLD, replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN)),
+)
+
+WINDOW = Scenario("a scheduler slower than the settle time", NATIVE, replace(TWO_PODS, beyond=True))
+"""What happens there is known, counted and not followed."""
+
+GAPS = (
+    Scenario(
+        "a force-deletion that the pod cache shows later than a LIST",
+        NATIVE,
+        Bounds(pods=1, crashes=0, actions=2, ghosts_seen=False),
+    ),
+    Scenario(
+        "a reservation let go on a late view of its claim",
+        HOLD,
+        Bounds(pods=1, crashes=0, actions=1, lost=1, parting_seen=False),
+    ),
+    Scenario(
+        "a reservation let go beside another claimctl",
+        HOLD,
+        replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN, parting_seen=False),
+    ),
+    Scenario(
+        "a start that lists the claim before the pods",
+        NATIVE,
+        Bounds(pods=1, crashes=1, actions=2, two_step_start=True),
+    ),
+    Scenario(
+        "a claim deleted while it is fenced",
+        NATIVE,
+        Bounds(pods=1, crashes=0, actions=2, fence_left_alone=False),
+    ),
+)
+"""What the scenarios take for granted: without it a promise breaks."""

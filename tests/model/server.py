@@ -1,0 +1,103 @@
+"""What a write to the claim or the reservation means for everybody who holds a view of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.model.dialects import Dialect
+from tests.model.state import Claim, Process, Reservation, State, There
+from tests.model.views import see_claim
+
+CLAIM_WRITES = ("list", "claim-finalizer")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much of everything; lags are in versions of the claim."""
+
+    pods: int = 2
+    processes: int = 1
+    crashes: int = 1
+    actions: int = 1
+    lost: int = 0
+    lag: int = 2
+    """Of the scheduler's cache."""
+    cache_lag: int = 2
+    """Of claimctl's cache of the claim; its other caches may always be late."""
+    two_step_start: bool = False
+    """Whether a restarted process lists the claim before it lists the pods."""
+    finish: bool = True
+    """Whether pods finish, and finished ones are deleted, although the workload wants them."""
+    ghosts_seen: bool = True
+    """Whether a force-deletion is in the pod cache before a live LIST that misses the pod."""
+    parting_seen: bool = True
+    """Whether, when a reservation is let go, every claimctl about to write sees it and the claim as
+    they are."""
+    fence_left_alone: bool = True
+    """Whether nobody deletes the claim while it is allocated and its list is empty."""
+    held: bool = False
+    """Whether the start is a held claim with a running pod that is listed."""
+    mixed_schedulers: bool = False
+    """native: whether a scheduler without the feature leads now and then."""
+    beyond: bool = False
+    """Whether the scheduler's cache may lag behind by more than the settle time."""
+    kinds: frozenset[str] = frozenset(
+        {"scale", "end", "delete", "recreate", "force", "delete claim", "withdraw"}
+    )
+    """What the user may do."""
+    forced: frozenset[str] = frozenset()
+    """Kinds of writes that do not carry the resourceVersion they were decided on."""
+    live_lists: bool = True
+    """Whether pods are listed live (or else taken from the cache)."""
+
+    @property
+    def oldest(self) -> int:
+        """Older than anything that claimctl's cache may show."""
+        return max(self.lag, self.cache_lag) + 1
+
+
+def write_claim(state: State, claim: Claim, dialect: Dialect, bounds: Bounds) -> State:
+    """A new version: views grow older, writes decided on the one before come too late."""
+    if not claim.allocated and claim.finalizer == 0 and claim.there == There.DELETING:
+        claim = Claim(There.GONE, 0, 0, 0, (0,) * len(claim.entries))
+    lag = bounds.lag
+    free = tuple(
+        0 if dialect.frees(claim, pod) else _older(age, lag) for pod, age in enumerate(state.free)
+    )
+    return state._replace(
+        claim=claim,
+        free=free,
+        cleared=tuple(age if age < 0 else min(age + 1, bounds.oldest) for age in state.cleared),
+        processes=tuple(_behind(process, claim, bounds) for process in state.processes),
+    )
+
+
+def _older(age: int, lag: int) -> int:
+    return age + 1 if 0 <= age < lag else -1
+
+
+def _behind(process: Process, claim: Claim, bounds: Bounds) -> Process:
+    """A write on its way will be refused now: it is as good as never made."""
+    write = process.write
+    if write is not None and write.kind not in bounds.forced:
+        process = process._replace(write=None)
+    if process.age >= bounds.cache_lag:
+        return see_claim(process, claim)
+    return process._replace(age=process.age + 1)
+
+
+def write_reservation(state: State, reservation: Reservation) -> State:
+    if reservation.there == There.DELETING and not reservation.finalizer:
+        none = (0,) * len(reservation.ghosts)
+        reservation = Reservation(There.GONE, 0, 0, 0, 0, 0, none)
+    return state._replace(
+        reservation=reservation,
+        processes=tuple(process._replace(fresh=0) for process in state.processes),
+    )
+
+
+def drop_views(state: State, age: int) -> State:
+    """The scheduler's cache has moved on: it shows nothing older than ``age`` any more."""
+    if all(free <= age for free in state.free):
+        return state
+    return state._replace(free=tuple(free if free <= age else -1 for free in state.free))

@@ -1,0 +1,85 @@
+"""The protocol keeps its promises in every interleaving within the smaller bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.model.components import components
+from tests.model.mutations import MUTATIONS, Mutation
+from tests.model.scenarios import GAPS, HOLD, NATIVE, OLD_HOLD, TWO_PODS, WINDOW, Scenario
+from tests.model.search import Model, Search
+from tests.model.server import Bounds
+from tests.model.state import Entry, Left, Pod, canonical, held, initial, put
+
+ONE_POD = Bounds(pods=1, crashes=1, actions=1)
+QUICK = (
+    Scenario("one pod and a crash", NATIVE, ONE_POD),
+    Scenario("one pod and a crash", HOLD, ONE_POD),
+    Scenario("one pod and a crash", OLD_HOLD, ONE_POD),
+    Scenario("two pods", NATIVE, TWO_PODS),
+    Scenario("two pods of a held claim", HOLD, replace(TWO_PODS, held=True, lag=1)),
+)
+
+
+def _name(case: Scenario | Mutation) -> str:
+    return f"{case.dialect.name}: {case.name}"
+
+
+@pytest.mark.parametrize("scenario", QUICK, ids=_name)
+def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario) -> None:
+    found = Search(Model(scenario.dialect, scenario.bounds)).run()
+    assert found.violations == []
+    assert found.resting > 0
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=_name)
+def test_a_protocol_broken_on_purpose_is_found_out(mutation: Mutation) -> None:
+    (violation,) = mutation.search().violations
+    assert 1 < len(violation.trace) < 30
+
+
+@pytest.mark.parametrize("gap", GAPS, ids=_name)
+def test_what_is_taken_for_granted_is_needed(gap: Scenario) -> None:
+    (violation,) = Search(Model(gap.dialect, gap.bounds)).run().violations
+    assert violation.what
+
+
+def test_a_scheduler_slower_than_the_settle_time_is_the_known_window_and_nothing_else() -> None:
+    found = Search(Model(WINDOW.dialect, WINDOW.bounds)).run()
+    assert found.violations == []
+    assert set(found.window) == {
+        "a pod is bound on a claim without allocation",
+        "promise 1: deallocated while a pod uses the device",
+    }
+
+
+def test_a_search_repeats_itself() -> None:
+    first, second = (Search(Model(HOLD, Bounds(pods=1, crashes=0))).run() for _ in range(2))
+    assert first == second
+
+
+def test_states_that_differ_by_the_names_of_pods_are_one() -> None:
+    state = held(initial(2, 1, Left(0, 0, 0)))
+    state = state._replace(pods=put(state.pods, 1, Pod.PENDING))
+    entries = state.claim.entries[::-1]
+    (process,) = state.processes
+    turned = state._replace(
+        claim=state.claim._replace(entries=entries),
+        free=state.free[::-1],
+        pods=state.pods[::-1],
+        processes=(
+            process._replace(claim=state.claim._replace(entries=entries), pods=process.pods[::-1]),
+        ),
+    )
+    assert Entry.POD in entries
+    assert turned != state
+    assert canonical(turned) == canonical(state) == canonical(canonical(state))
+
+
+def test_components_are_the_circles_of_a_graph() -> None:
+    targets = {0: [1], 1: [2], 2: [1, 3], 3: [3], 4: []}
+    of = components(5, lambda node: iter(targets[node]))
+    assert of[1] == of[2]
+    assert len(set(of)) == 4

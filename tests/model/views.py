@@ -1,0 +1,133 @@
+"""What a process holds: caches that are shown news, and a memory of what they once showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.model.state import (
+    EXISTS,
+    REMOVED,
+    Claim,
+    Entry,
+    Ghost,
+    Pod,
+    Process,
+    Reservation,
+    State,
+    There,
+)
+
+
+def see_claim(process: Process, claim: Claim) -> Process:
+    """A new version arrives in the cache; ages are measured from now on."""
+    forgets = claim.there == There.GONE
+    none = (0,) * len(process.pods)
+    seen = process._replace(
+        claim=claim,
+        age=0,
+        settled=0,
+        deleting_settled=process.deleting_settled if claim.there == There.DELETING else 0,
+        blind=process.blind if claim.allocated else 0,
+        ghosts=none if forgets else process.ghosts,
+        overdue=none if forgets else process.overdue,
+    )
+    return with_unseen(seen)
+
+
+def _levels(pods: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(min(pod, REMOVED) for pod in pods)
+
+
+def deliveries(state: State, process: Process) -> Iterator[tuple[str, Process]]:
+    if process.age > 0:
+        yield "is shown the claim", see_claim(process, state.claim)
+    if process.pods != _levels(state.pods):
+        yield "is shown the pods", _watch_pods(process, state)
+    if not process.fresh:
+        yield "is shown the reservation", see_reservation(process, state.reservation)
+    if process.workload != state.workload:
+        yield "is shown the workload", process._replace(workload=state.workload)
+
+
+def see_reservation(process: Process, reservation: Reservation) -> Process:
+    ghosts = _recorded(process.ghosts, reservation)
+    return process._replace(reservation=reservation, fresh=1, ghosts=ghosts)
+
+
+def _recorded(ghosts: tuple[int, ...], reservation: Reservation) -> tuple[int, ...]:
+    """Ghosts that a status names are known from now on."""
+    return tuple(
+        Ghost.YOUNG if named and known in (Ghost.NOTHING, Ghost.SEEN_DONE, Ghost.BEFORE) else known
+        for known, named in zip(ghosts, reservation.ghosts, strict=True)
+    )
+
+
+def _watch_pods(process: Process, state: State) -> Process:
+    ghosts = tuple(
+        _end(known, before, there)
+        for known, before, there in zip(process.ghosts, process.pods, state.pods, strict=True)
+    )
+    return with_unseen(process._replace(pods=_levels(state.pods), ghosts=ghosts))
+
+
+def _end(known: int, before: int, there: int) -> int:
+    """A watch shows how a pod went; one that comes was no ghost."""
+    if there in EXISTS:
+        return Ghost.NOTHING
+    if there == Pod.NONE or before == REMOVED:
+        return known
+    return Ghost.SEEN_DONE if there == Pod.QUIET else Ghost.YOUNG
+
+
+def with_unseen(process: Process) -> Process:
+    """Listed pods that the cache never showed; and who is not dead and listed is not overdue."""
+    ghosts = tuple(
+        Ghost.UNSEEN
+        if entry == Entry.POD
+        and level in (Pod.NONE, REMOVED)
+        and known in (Ghost.NOTHING, Ghost.BEFORE)
+        else known
+        for known, entry, level in zip(
+            process.ghosts, process.claim.entries, process.pods, strict=True
+        )
+    )
+    process = process._replace(ghosts=ghosts)
+    if any(process.overdue):
+        kept = zip(process.overdue, dead(process), strict=True)
+        process = process._replace(overdue=tuple(int(was and still) for was, still in kept))
+    return process
+
+
+def dead(process: Process) -> tuple[int, ...]:
+    return tuple(
+        int(entry == Entry.POD and level not in (Pod.PENDING, Pod.BOUND))
+        for entry, level in zip(process.claim.entries, process.pods, strict=True)
+    )
+
+
+def restarted(state: State, *, two_step: bool) -> Process:
+    none = (0,) * len(state.pods)
+    process = Process(
+        claim=state.claim,
+        age=0,
+        reservation=state.reservation,
+        fresh=1,
+        workload=state.workload,
+        pods=none,
+        ghosts=none,
+        overdue=none,
+        settled=0,
+        deleting_settled=0,
+        blind=int(state.claim.allocated),
+        synced=0,
+        write=None,
+    )
+    return process if two_step else list_pods(process, state)
+
+
+def list_pods(process: Process, state: State) -> Process:
+    ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in state.pods)
+    listed = process._replace(
+        pods=_levels(state.pods), ghosts=_recorded(ghosts, process.reservation), synced=1
+    )
+    return with_unseen(listed)
