@@ -57,6 +57,10 @@ class CustomStrategy(Strategy):
     def default(self, obj: Object, features: Features) -> None:
         fill_defaults(self.raw, obj)
 
+    def misnamed(self, obj: Object) -> list[FieldError]:
+        """Rules meet the object without its defaults."""
+        return self.rules.check(obj, None)
+
     def admit(self, obj: Object, context: Context) -> None:
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"

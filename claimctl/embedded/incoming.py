@@ -64,7 +64,7 @@ def inward(write: Write, body: Object) -> Object:
     if obj["metadata"] is None:
         obj["metadata"] = {}
     if not options.internal:
-        _check_type(write.api, obj, target)
+        _check_type(write, obj)
         _check_fields(write, obj)
     obj = write.strategy.inward(obj, target.kind, target.version)
     obj["kind"] = target.kind.kind
@@ -73,14 +73,30 @@ def inward(write: Write, body: Object) -> Object:
     return obj
 
 
-def _check_type(api: Api, obj: Object, target: Target) -> None:
+def _check_type(write: Write, obj: Object) -> None:
+    target = write.target
     wanted = target.kind.api_version(target.version)
     given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
     if not all(isinstance(each, str) for each in given):
         raise errors.bad_request("couldn't get version/kind; apiVersion and kind must be strings")
     if given[1] != target.kind.kind or given[0] != wanted:
-        raise errors.bad_request(_wrong_type(api, given, target, wanted))
+        if target.kind.custom:
+            _other_custom_type(write, obj, given, wanted)
+        raise errors.bad_request(_wrong_type(write.api, given, target, wanted))
     obj["apiVersion"], obj["kind"] = given
+
+
+def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted: str) -> None:
+    """No type stands behind a custom kind: another kind is found out by validation (422), and of
+    another version no field is known."""
+    version, kind = given
+    if version != wanted:
+        unknown = sorted(set(obj) - {"apiVersion", "kind", "metadata"})
+        write.options.warnings.extend(f'unknown field "{name}"' for name in unknown)
+        return
+    found = errors.invalid_value("kind", kind, f"must be {write.target.kind.kind}")
+    subject = errors.Subject(write.target.kind.group, kind, obj["metadata"].get("name", ""))
+    raise errors.invalid(subject, [found, *write.strategy.misnamed(obj)])
 
 
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'

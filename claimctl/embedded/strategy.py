@@ -96,6 +96,10 @@ class Strategy:
         """What is wrong with a change, the metadata aside."""
         return self.validate(new, context)
 
+    def misnamed(self, obj: Object) -> list[FieldError]:
+        """What else is wrong with a body that bears another kind (of custom kinds only)."""
+        return []
+
     def admit(self, obj: Object, context: Context) -> None:
         """Refuse a create by policy, before validation (raises StatusError)."""
 

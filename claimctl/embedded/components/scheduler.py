@@ -128,6 +128,7 @@ class Scheduler(Component[Task]):
             # Parked before PostFilter, so that what it gives up is news to the pod itself.
             self._parking.park(key_of(pod), refusal.topics)
             after = self._post_filter.run(pod, refusal)
+            self._refuse_group(pod)
             self._fail(pod, "Unschedulable", self._no_node(str(refusal), after))
         else:
             self._begin(plan)
@@ -147,17 +148,27 @@ class Scheduler(Component[Task]):
 
     def _mark_group(self, plan: Plan) -> None:
         group = self._planner.gate(plan.pod)
-        if group is None or condition(group, "PodGroupScheduled") is not None:
+        if group is None or (condition(group, "PodGroupScheduled") or {}).get("status") == "True":
             return
-        scheduled = {
+        text = "All required pods have been successfully scheduled"
+        self._tell_group(group, "True", "Scheduled", text)
+
+    def _refuse_group(self, pod: Object) -> None:
+        """A group none of whose pods was ever scheduled is told so."""
+        group = self._planner.gate(pod)
+        if group is not None and condition(group, "PodGroupScheduled") is None:
+            self._tell_group(group, "False", "Unschedulable", "pod group is unschedulable")
+
+    def _tell_group(self, group: Object, status: str, reason: str, message: str) -> None:
+        told = {
             "type": "PodGroupScheduled",
-            "status": "True",
-            "reason": "Scheduled",
-            "message": "All required pods have been successfully scheduled",
+            "status": status,
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": self.context.now(),
         }
         space, plain = key_of(group)
-        patch = {"status": {"conditions": [scheduled]}}
+        patch = {"status": {"conditions": [told]}}
         self.views["podgroups"].assume(
             self.api.patch("podgroups", space, plain, patch, "status", kind="merge")
         )
