@@ -19,7 +19,14 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import CreateClaim, Decision, Write, WriteList, WriteStatus
+from claimctl.reservation.decision import (
+    CreateClaim,
+    Decision,
+    SetFinalizer,
+    Write,
+    WriteList,
+    WriteStatus,
+)
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.telemetry.face import Metric, Span, Telemetry
 from claimctl.wire.claims import ResourceClaim
@@ -113,6 +120,8 @@ class ClaimReconciler:
         write = judged.decision.write
         assert write is not None
         try:
+            if _parts(write) and not await self._still_parts(key, judged):
+                return After(SOON)
             await self._apply(judged, write)
         except Conflict:
             self._count_conflict(write)
@@ -124,6 +133,20 @@ class ClaimReconciler:
         except TemplateMissing:
             return await self._without_template(key, judged)
         return After(min(judged.decision.after or WATCHDOG, WATCHDOG))
+
+    async def _still_parts(self, key: ClaimKey, judged: Judged) -> bool:
+        """Whether the claim as it is now shows nothing of the reservation either.
+
+        Another controller may have held the claim since our cache saw it, and a hold that no
+        reservation names is nobody's to release.
+        """
+        try:
+            claim = await self._client.get(RESOURCECLAIMS, key.name, key.namespace)
+        except NotFound:
+            return True
+        self._know.memories.see(claim)
+        again = await self._judge(key, judged.findings, claim)
+        return again.decision.write == judged.decision.write
 
     async def _apply(self, judged: Judged, write: Write) -> None:
         try:
@@ -201,6 +224,11 @@ class ClaimReconciler:
     def _count_conflict(self, write: Write) -> None:
         resource = "claimreservations" if hasattr(write, "reservation") else RESOURCECLAIMS.plural
         self._telemetry.add(Metric.WRITE_CONFLICTS, {"resource": resource})
+
+
+def _parts(write: Write) -> bool:
+    """Whether the write lets a reservation go for good."""
+    return isinstance(write, SetFinalizer) and not write.present
 
 
 def _at_rest(judged: Judged) -> Outcome:

@@ -11,18 +11,20 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from cachetools import LRUCache
+from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.reservation.consumers import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.references import is_pod
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.seams import Clock
 
 RETENTION_SECONDS = 24 * 3600.0
-"""No ghost is remembered longer, whatever the grace of a reservation that is still to come."""
+"""How long a ghost is remembered that no reservation has on record, for one still to come."""
 
 
 REMEMBERED_UIDS = 50_000
@@ -50,6 +52,7 @@ class GhostLedger:
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+        self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
 
     def observe(self, old: Pod | None, new: Pod | None, *, relist: bool = False) -> None:
         """Take note of one change in the pod cache; ``old`` is the last state that was seen.
@@ -62,10 +65,26 @@ class GhostLedger:
             return
         if vanishes_as_ghost(old) or (relist and not is_done(old)):
             ghost = self._ghost(old)
+            self._vanished_at[ghost.uid] = "" if relist else old.metadata.resource_version
             for name in sorted(claim_names(old)):
                 self._add(ClaimKey(old.metadata.namespace, name), ghost)
         else:
             self._done[old.metadata.uid] = None
+
+    def node_booted(self, node: Node, *, relist: bool) -> None:
+        """Take note of a new boot; a ghost that may have run under it goes on counting.
+
+        The caches of nodes and pods are not in step: a node that was seen late may have booted
+        before the pod came. Only a boot that is younger than the deletion ends a ghost.
+        """
+        boot_id, version = node.status.node_info.boot_id, node.metadata.resource_version
+        for ghosts in self._by_claim.values():
+            for uid, ghost in ghosts.items():
+                vanished_at = self._vanished_at.get(uid, "")
+                if ghost.node_name == node.metadata.name and (
+                    relist or not _younger(version, vanished_at)
+                ):
+                    ghosts[uid] = replace(ghost, boot_id=boot_id)
 
     def observe_list(
         self, key: ClaimKey, references: Iterable[Reference], present: Container[str]
@@ -88,9 +107,10 @@ class GhostLedger:
 
     def of(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
         """The claim's ghosts: those seen by this process and those its reservations recorded."""
-        for ghost in recorded:
+        on_record = {ghost.uid: ghost for ghost in recorded}
+        for ghost in on_record.values():
             self._add(key, ghost)
-        self._drop_ended(key)
+        self._drop_ended(key, on_record)
         ghosts = self._by_claim.get(key, {})
         since, now = self._known_since.get(key, {}), self._clock.monotonic()
         return Ghosts(
@@ -126,7 +146,7 @@ class GhostLedger:
             since[ghost.uid] = self._clock.monotonic()
             known[ghost.uid] = ghost
 
-    def _drop_ended(self, key: ClaimKey) -> None:
+    def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
         """Forget ghosts whose node has booted since: nothing of them can be running.
 
         When each was first known is kept for as long as the claim, so that a ghost that is still
@@ -135,10 +155,20 @@ class GhostLedger:
         ghosts, since = self._by_claim.get(key, {}), self._known_since.get(key, {})
         now = self._clock.monotonic()
         for uid, ghost in list(ghosts.items()):
-            if self._booted(ghost) or now - since[uid] > RETENTION_SECONDS:
+            old = now - since[uid] > RETENTION_SECONDS and uid not in on_record
+            if old or self._booted(ghost):
                 del ghosts[uid]
 
     def _booted(self, ghost: ForceDeletedPod) -> bool:
         """Whether the node runs another boot. That there is no Node object proves nothing."""
         boot_id = self._boot_id(ghost.node_name)
         return bool(ghost.boot_id and boot_id) and boot_id != ghost.boot_id
+
+
+def _younger(version: str, other: str) -> bool:
+    """Whether one version was certainly made after another, maybe of another kind.
+
+    Kinds that share an etcd, as pods and nodes do unless somebody separates them, share its
+    revisions.
+    """
+    return version.isdecimal() and other.isdecimal() and int(version) > int(other)

@@ -81,14 +81,15 @@ class Memories:
     def memory(
         self, claim: ResourceClaim, dead: Iterable[str], ghosts: Mapping[str, float]
     ) -> Memory:
-        """The memory of a claim that was seen.
+        """The memory of a claim; of one that is forgotten by now, as at its first sight.
 
         Args:
             dead: UIDs of the listed pods that are gone or done now.
             ghosts: age of each ghost by UID.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
-        sight = self._sights[key]
+        # one that went while it was being looked at is nobody's memory any more
+        sight = self._sights.get(key) or _first_sight(claim, now)
         sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
         written = self._status_written.get(key, {})
         return Memory(

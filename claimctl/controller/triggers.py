@@ -152,8 +152,8 @@ class Triggers:
         self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
 
     def _node(self, change: Change[Node]) -> None:
-        booted = change.new is not None and self._witnesses.boots.observe(change.new)
-        if booted:
+        if change.new is not None and self._witnesses.boots.observe(change.new):
+            self._witnesses.ghosts.node_booted(change.new, relist=change.relist)
             self._enqueue(sorted(self._witnesses.ghosts.claims_on(change.name)))
         if _node_essence(change.old) != _node_essence(change.new):
             self._enqueue(self._waited_for())

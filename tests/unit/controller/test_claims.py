@@ -42,6 +42,7 @@ class Bench:
     server: Server
     reconciler: ClaimReconciler
     telemetry: Recording
+    memories: Memories
     queued: set[ClaimKey] = field(default_factory=set)
 
     async def reconcile(self) -> Outcome:
@@ -62,7 +63,9 @@ class Bench:
         return [each["resource"] for each in claim["status"].get("reservedFor", [])]
 
 
-def on_bench(scenario: Callable[[Bench], Awaitable[None]]) -> None:
+def on_bench(scenario: Callable[[Bench], Awaitable[None]], *, late: str = "") -> None:
+    """Play a scenario, with the cache of one resource never told more than it listed."""
+
     async def main() -> None:
         made = server(Dialect.HOLD)
         _furnish(made)
@@ -70,6 +73,9 @@ def on_bench(scenario: Callable[[Bench], Awaitable[None]]) -> None:
         informers = [asyncio.create_task(each.run()) for each in caches.informers()]
         for each in caches.informers():
             await each.wait_synced()
+        for each, task in zip(caches.informers(), informers, strict=True):
+            if each.resource.plural == late:
+                task.cancel()
         await scenario(bench)
         for task in informers:
             task.cancel()
@@ -93,7 +99,7 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     )
     events = EventRecorder(made.client, clock, "test", "test")
     reconciler = ClaimReconciler(made.client, knowledge, events, telemetry)
-    bench = Bench(made, reconciler, telemetry)
+    bench = Bench(made, reconciler, telemetry, memories)
     queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
     Triggers(caches, Witnesses(memories, ghosts, boots), queues)
     return bench, caches
@@ -208,5 +214,38 @@ def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
         assert await bench.reconcile() == After(SOON)
         assert len(bench.server.requests) == 1 + 2 * LIVE_ATTEMPTS
         assert bench.references() == ["pods"]
+
+    on_bench(scenario)
+
+
+def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it() -> None:
+    async def scenario(bench: Bench) -> None:
+        admin = bench.server.admin
+        claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+        uid = admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
+        hold = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
+        claim["status"]["reservedFor"].append(hold)
+        admin.update("resourceclaims", claim, "status")
+        admin.delete("claimreservations", NAMESPACE, "train-slice")
+        await asyncio.sleep(1)
+        for _ in range(5):
+            await bench.reconcile()
+            await asyncio.sleep(1)
+        left = admin.get("claimreservations", NAMESPACE, "train-slice")
+        assert left["metadata"]["finalizers"] == [FINALIZER]
+
+    on_bench(scenario, late="resourceclaims")
+
+
+def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
+    async def scenario(bench: Bench) -> None:
+        def hook(point: FaultPoint) -> None:
+            if (point.verb, point.plural) == ("get", "deployments"):
+                bench.memories.forget(KEY)
+
+        bench.server.admin.delete("deployments", NAMESPACE, "train")
+        await asyncio.sleep(1)
+        bench.server.handler.fault = hook
+        assert isinstance(await bench.reconcile(), After)
 
     on_bench(scenario)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
-from claimctl.controller.ghosts import GhostLedger, Ghosts
+from claimctl.controller.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
 from claimctl.controller.keys import ClaimKey
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (
@@ -14,6 +16,7 @@ from tests.support.builders import (
     after,
     deployment_ref,
     finished,
+    node,
     pending,
     pod_ref,
     running,
@@ -102,3 +105,52 @@ def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
     assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-unseen"]
     ghosts.observe(None, running("unseen"))
     assert ghosts.of(KEY) == Ghosts()
+
+
+def test_a_ghost_on_record_is_remembered_for_as_long_as_that() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe(running("a"), None)
+    recorded = ghosts.of(KEY).pods
+    clock.time = RETENTION_SECONDS + 1
+    assert ghosts.of(KEY, recorded).pods == recorded
+    assert ghosts.of(KEY) == Ghosts()
+
+
+def at_version(pod: Pod, version: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, resource_version=version))
+
+
+def booted(ghosts: GhostLedger, version: str, *, relist: bool = False) -> None:
+    meta = ObjectMeta(name="node-0", resource_version=version)
+    ghosts.node_booted(replace(node(boot="boot-2"), metadata=meta), relist=relist)
+
+
+@pytest.mark.parametrize(
+    ("pod_version", "node_version", "relist", "ended"),
+    [
+        ("100", "200", False, True),
+        ("300", "200", False, False),
+        ("100", "200", True, False),
+        ("", "200", False, False),
+        ("b", "c", False, False),
+    ],
+)
+def test_a_boot_that_may_have_been_the_pods_own_does_not_end_its_ghost(
+    pod_version: str, node_version: str, relist: bool, ended: bool
+) -> None:
+    boots = {"node-0": "boot-1"}
+    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    ghosts.observe(at_version(running("a"), pod_version), None)
+    boots["node-0"] = "boot-2"
+    booted(ghosts, node_version, relist=relist)
+    assert [ghost.boot_id for ghost in ghosts.of(KEY).pods] == ([] if ended else ["boot-2"])
+
+
+def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
+    boots = {"node-0": "boot-1"}
+    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    ghosts.observe(at_version(running("a"), "100"), None, relist=True)
+    boots["node-0"] = "boot-2"
+    booted(ghosts, "200")
+    assert [ghost.boot_id for ghost in ghosts.of(KEY).pods] == ["boot-2"]

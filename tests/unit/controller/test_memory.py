@@ -106,3 +106,12 @@ def test_status_writes_age_also_without_a_claim() -> None:
     assert memories.memory_without_claim(KEY) == Memory(status_age={"one": 1.5})
     memories.forget(KEY)
     assert memories.memory_without_claim(KEY) == Memory()
+
+
+def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(allocated=False))
+    memories.see(claim())
+    memories.forget(KEY)
+    assert ages(memories, claim()) == Memory(blind_age=0.0)
+    assert memories.allocated_age(KEY) == 0.0
