@@ -28,7 +28,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         str, typer.Option("--lease-name", metavar="NAME", help="The Lease that replicas share.")
     ] = "claimctl-controller",
     dialect: Annotated[
-        str, typer.Option("--dialect", help="auto, native or hold: the reservation API spoken.")
+        str, typer.Option("--dialect", help="auto, native, podgroup or hold: the API spoken.")
     ] = "auto",
     settle_seconds: Annotated[
         float,
@@ -38,6 +38,12 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         float,
         typer.Option("--dead-reference-seconds", help="How long KCM may take to clean a dead pod."),
     ] = 10.0,
+    allow_template_injection: Annotated[
+        bool,
+        typer.Option(
+            "--allow-template-injection", help="Put pods into PodGroups where a workload asks."
+        ),
+    ] = False,
     workers: Annotated[
         int, typer.Option("--workers", help="Claims that are worked on at the same time.")
     ] = 4,
@@ -81,6 +87,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             dialect=dialect,
             settle_seconds=settle_seconds,
             dead_reference_seconds=dead_reference_seconds,
+            allow_template_injection=allow_template_injection,
             workers=workers,
             batch_seconds=batch_seconds,
             drain_seconds=drain_seconds,

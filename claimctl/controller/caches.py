@@ -9,14 +9,16 @@ from typing import Any
 
 import msgspec
 
-from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.controller.group_cache import GroupCache
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
 from claimctl.kube.slim import owning
 from claimctl.reservation.consumers import claim_names
-from claimctl.reservation.references import is_pod
-from claimctl.reservation.workloads import named_claims
+from claimctl.reservation.references import is_pod, is_pod_group
+from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import (
@@ -25,6 +27,7 @@ from claimctl.wire.resources import (
     DOWNGRADEPLANS,
     JOBS,
     NODES,
+    PODGROUPS,
     PODS,
     REPLICASETS,
     RESOURCECLAIMS,
@@ -53,7 +56,7 @@ _WORKLOADS: dict[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
 }
 
-BY_CLAIM, BY_WORKLOAD, BY_DRIVER = "claim", "workload", "driver"
+BY_CLAIM, BY_WORKLOAD, BY_DRIVER, BY_GROUP = "claim", "workload", "driver", "group"
 
 
 class Caches:
@@ -64,15 +67,21 @@ class Caches:
             return Informer(client, resource, clock, rng=rng, **options)
 
         self.nodes = informer(NODES)
-        self.claims: Informer[ResourceClaim] = informer(RESOURCECLAIMS, keep=owning)
+        self.claims: Informer[ResourceClaim] = informer(
+            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups}
+        )
         self.pods: Informer[Pod] = informer(PODS, keep=slim_pod, indexes={BY_CLAIM: _pod_claims})
         self.reservations: Informer[ClaimReservation] = informer(
             CLAIMRESERVATIONS,
             indexes={BY_CLAIM: _reserved_claim, BY_WORKLOAD: _reserved_workload},
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
-            kind: informer(resource) for kind, resource in _WORKLOADS.items()
+            kind: informer(resource, indexes={BY_GROUP: _template_group})
+            for kind, resource in _WORKLOADS.items()
         }
+        self.groups = GroupCache(
+            lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}), clock
+        )
         self.replica_sets: Informer[ReplicaSet] = informer(
             REPLICASETS, keep=_naming_a_claim, indexes={BY_CLAIM: _template_claims}
         )
@@ -94,6 +103,10 @@ class Caches:
             self.slices,
         )
 
+    def followed(self) -> tuple[Informer[Any], ...]:
+        """All that run now, PodGroups included where they are served."""
+        return (*self.informers(), *self.groups.informers())
+
     def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
         return self.pods.by_index(BY_CLAIM, str(key))
 
@@ -104,6 +117,16 @@ class Caches:
 
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
         return self.reservations.by_index(BY_WORKLOAD, str(key))
+
+    def workloads_in(self, group: GroupKey) -> Iterator[tuple[WorkloadKey, Workload]]:
+        """The workloads whose pod templates name the group, in a stable order."""
+        for kind, informer in self.workloads.items():
+            for workload in informer.by_index(BY_GROUP, index_of(group)):
+                yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
+
+    def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
+        """The claims that list a group of that name, in whatever incarnation."""
+        return self.claims.by_index(BY_GROUP, index_of(group))
 
     def workload(self, key: WorkloadKey) -> Workload | None:
         informer = self.workloads.get((key.api_group, key.kind))
@@ -121,6 +144,10 @@ class Caches:
         keys = {reserved_key(reservation) for reservation in self.reservations.items()}
         keys |= {ClaimKey.of(claim.metadata) for claim in self.claims.items() if _has_holder(claim)}
         yield from sorted(keys)
+
+
+def index_of(key: ClaimKey | GroupKey) -> str:
+    return f"{key.namespace}/{key.name}"
 
 
 def _has_holder(claim: ResourceClaim) -> bool:
@@ -182,6 +209,22 @@ def _reserved_claim(reservation: ClaimReservation) -> Iterable[str]:
 
 def _reserved_workload(reservation: ClaimReservation) -> Iterable[str]:
     yield str(workload_key(reservation))
+
+
+def _listed_groups(claim: ResourceClaim) -> Iterable[str]:
+    listed = {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+    return (f"{claim.metadata.namespace}/{name}" for name in sorted(listed))
+
+
+def _template_group(workload: Workload) -> Iterable[str]:
+    name = group_of(workload.spec.template.spec)
+    if name:
+        yield f"{workload.metadata.namespace}/{name}"
+
+
+def _group_claims(group: PodGroup) -> Iterable[str]:
+    names = {each.resource_claim_name for each in group.spec.resource_claims}
+    return (f"{group.metadata.namespace}/{name}" for name in sorted(filter(None, names)))
 
 
 def _naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:

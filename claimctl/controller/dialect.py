@@ -10,11 +10,13 @@ import json
 import re
 from dataclasses import dataclass
 
+from claimctl.controller.served import Served, look
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, Forbidden, NotFound
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 
 MIXED_LISTS_CLEANED_FROM = (1, 36)
 """From here on KCM cleans pods beside references it does not know."""
@@ -38,6 +40,10 @@ class Detection:
     dialect: str
     version: tuple[int, int]
     reasons: tuple[str, ...]
+    claims_version: str = "v1"
+    """The version of resource.k8s.io that is spoken."""
+    groups_version: str = ""
+    """The version of scheduling.k8s.io that has PodGroups; '' where none is served."""
 
     @property
     def kcm_cleans_mixed_lists(self) -> bool:
@@ -48,7 +54,7 @@ class DialectProbe:
     """Asks the API server; can be asked again at any time.
 
     Args:
-        override: ``native`` or ``hold`` to believe the operator, ``auto`` to look.
+        override: ``native``, ``podgroup`` or ``hold`` to believe the operator, ``auto`` to look.
         namespace: where claims may be created (nothing is, it is a dry run); ``default`` stands
             in for one that does not exist.
     """
@@ -66,17 +72,50 @@ class DialectProbe:
             KubeError: the API server does not answer.
         """
         version = await self._version()
+        served = await look(self._client)
+        dialect, reasons = await self._dialect(served)
         spoken = f"server version {version[0]}.{version[1]}"
-        if self._override != "auto":
-            reason = f"set to {self._override} by the operator"
-            return Detection(self._override, version, (reason, spoken))
-        kept = await self._keeps_reserved_for()
-        reason = (
-            "a dry-run create of a ResourceClaim gives spec.reservedFor back"
-            if kept
-            else "a dry-run create of a ResourceClaim drops spec.reservedFor"
+        return Detection(
+            dialect,
+            version,
+            (*reasons, spoken),
+            claims_version=served.claims[0] if served.claims else "v1",
+            groups_version=served.groups[0] if served.groups else "",
         )
-        return Detection("native" if kept else "hold", version, (reason, spoken))
+
+    async def _dialect(self, served: Served) -> tuple[str, tuple[str, ...]]:
+        if self._override != "auto":
+            return self._override, (f"set to {self._override} by the operator",)
+        if await self._keeps_reserved_for():
+            return "native", ("a dry-run create of a ResourceClaim gives spec.reservedFor back",)
+        dropped = "a dry-run create of a ResourceClaim drops spec.reservedFor"
+        if not served.groups:
+            return "hold", (dropped,)
+        shares, reason = await self._shares_through_groups()
+        return ("podgroup" if shares else "hold"), (dropped, reason)
+
+    async def _shares_through_groups(self) -> tuple[bool, str]:
+        """Whether a PodGroup keeps its claims; where that may not be asked, it counts as no."""
+        try:
+            try:
+                made = await self._dry_run_group(self._namespace)
+            except NotFound:
+                made = await self._dry_run_group("default")
+        except Forbidden:
+            return False, "creating PodGroups is forbidden, so they cannot be used"
+        except ApiError as error:
+            return False, f"PodGroups cannot be created: {error.message or error}"
+        if made.spec.resource_claims:
+            return True, "a dry-run create of a PodGroup gives spec.resourceClaims back"
+        return False, "a dry-run create of a PodGroup drops spec.resourceClaims"
+
+    async def _dry_run_group(self, namespace: str) -> PodGroup:
+        claims = [{"name": "probe", "resourceClaimName": "claimctl-probe"}]
+        body = {
+            "metadata": {"generateName": "claimctl-probe-", "namespace": namespace},
+            "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims},
+        }
+        return await self._client.create(PODGROUPS, body, namespace, dry_run=True)
 
     async def _version(self) -> tuple[int, int]:
         return parse_version(await self._client.get_raw("/version"))

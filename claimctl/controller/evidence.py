@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -14,11 +15,11 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reservation.consumers import claim_names
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods, Need
-from claimctl.reservation.references import WORKLOAD_RESOURCES
+from claimctl.reservation.references import WORKLOAD_RESOURCES, is_pod_group
 from claimctl.reservation.snapshot import Evidence, LiveList, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import PODS
+from claimctl.wire.resources import PODGROUPS, PODS, Resource
 from claimctl.wire.workloads import Workload
 
 MANY_PODS = 8
@@ -70,21 +71,24 @@ class Investigator:
 
     async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
         """UIDs of those that exist; the others are noted as gone."""
-        if len(references) > MANY_PODS:
+        pods = [each for each in references if not is_pod_group(each)]
+        groups = [each for each in references if is_pod_group(each)]
+        gone = [each for each in groups if await self._is_gone(PODGROUPS, namespace, each)]
+        if len(pods) > MANY_PODS:
             uids = {pod.metadata.uid async for pod in self._pods(namespace)}
-            gone = [reference for reference in references if reference.uid not in uids]
+            gone += [reference for reference in pods if reference.uid not in uids]
         else:
-            gone = [each for each in references if await self._is_gone(namespace, each)]
+            gone += [each for each in pods if await self._is_gone(PODS, namespace, each)]
         for reference in gone:
             self._gone[reference.uid] = None
         return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
 
-    async def _is_gone(self, namespace: str, reference: Reference) -> bool:
+    async def _is_gone(self, resource: Resource[Any], namespace: str, reference: Reference) -> bool:
         try:
-            pod = await self._client.get(PODS, reference.name, namespace)
+            found = await self._client.get(resource, reference.name, namespace)
         except NotFound:
             return True
-        return pod.metadata.uid != reference.uid
+        return bool(found.metadata.uid != reference.uid)
 
     async def _confirm_workload(
         self, snapshot: Snapshot, reference: Reference, findings: Findings

@@ -31,6 +31,16 @@ class WorkloadKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
+class GroupKey(NamedTuple):
+    """A PodGroup by its name, whether there is one or not."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"PodGroup {self.namespace}/{self.name}"
+
+
 class PlanKey(NamedTuple):
     name: str
 

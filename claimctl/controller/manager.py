@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -21,11 +22,14 @@ from claimctl.controller.dialect import Detection, DialectProbe
 from claimctl.controller.evidence import Investigator
 from claimctl.controller.freshness import Freshness
 from claimctl.controller.ghosts import GhostLedger
-from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
+from claimctl.controller.injection import Injector
+from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.memory import Memories
 from claimctl.controller.nodes import BootIds
 from claimctl.controller.plans import DowngradePlanReconciler
-from claimctl.controller.preflight import check_rights, check_served
+from claimctl.controller.podgroups import PodGroupReconciler
+from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
+from claimctl.controller.redetection import Redetection
 from claimctl.controller.settings import Settings
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.tasks import Tasks
@@ -36,11 +40,16 @@ from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
+from claimctl.reservation.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
 from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
 
+
+BINDING_FROM = (1, 36)
+"""From here on changing allocation or reservedFor needs resourceclaims/binding."""
+GROUPS_TASK = "informer of podgroups"
 
 COMPONENT = "claimctl.io/controller"
 """The reportingController of events."""
@@ -60,6 +69,8 @@ class _Parts:
     claims: Controller[ClaimKey]
     workloads: Controller[WorkloadKey]
     plans: Controller[PlanKey]
+    groups: Controller[GroupKey]
+    knowledge: Knowledge
 
 
 class Manager:
@@ -92,8 +103,10 @@ class Manager:
     @property
     def ready(self) -> bool:
         """Whether the caches are filled: a standby that is ready can take over at once."""
-        return self._parts is not None and all(
-            informer.synced for informer in self._parts.caches.informers()
+        return (
+            self._parts is not None
+            and self._parts.caches.groups.synced
+            and all(informer.synced for informer in self._parts.caches.informers())
         )
 
     @property
@@ -129,13 +142,42 @@ class Manager:
         )
         self.detection = await probe.detect()
         log.info("dialect", dialect=self.detection.dialect, reasons=self.detection.reasons)
-        await check_rights(self._client, binding=self.detection.kcm_cleans_mixed_lists)
+        await check_rights(
+            self._client,
+            binding=self.detection.version >= BINDING_FROM,
+            groups=DIALECTS[self.detection.dialect].groups,
+        )
         parts = self._parts = self._build(self.detection)
+        again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
+        await self._follow_groups(tasks, self.detection)
         for informer in parts.caches.informers():
             tasks.spawn(f"informer of {informer.resource.plural}", informer.run())
         await self._sync(parts.caches)
         tasks.spawn("events", parts.events.run())
+        tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
+
+    async def _adapt(self, tasks: Tasks, found: Detection) -> None:
+        """Go on by what the cluster has become: nothing that is known of it is forgotten."""
+        assert self._parts is not None
+        self.detection = found
+        self._parts.knowledge.rules = self.settings.rules(
+            found.dialect, kcm_cleans_mixed_lists=found.kcm_cleans_mixed_lists
+        )
+        await self._follow_groups(tasks, found)
+        if self.leading:
+            self._parts.triggers.lead()
+
+    async def _follow_groups(self, tasks: Tasks, found: Detection) -> None:
+        """Follow PodGroups where they are served and may be read."""
+        assert self._parts is not None
+        groups = self._parts.caches.groups
+        wanted = bool(found.groups_version) and await may_follow_groups(self._client)
+        if groups.followed and not wanted:
+            groups.leave()
+            await tasks.stop(GROUPS_TASK, deadline=self.settings.drain_seconds)
+        elif wanted and not groups.followed:
+            tasks.spawn(GROUPS_TASK, groups.follow().run())
 
     def _build(self, detection: Detection) -> _Parts:
         clock, client = self._clock, self._client
@@ -154,27 +196,35 @@ class Manager:
             ),
         )
         events = EventRecorder(client, clock, COMPONENT, self.settings.identity)
-        claims, workloads, plans = self._controllers(knowledge, events)
+        claims, workloads, plans, groups = self._controllers(knowledge, events)
         batch = self.settings.batch_seconds
         queues = Queues(
             claims=lambda key: claims.queue.add(key, batch),
             workloads=lambda key: workloads.queue.add(key, batch),
             plans=lambda key: plans.queue.add(key),
+            groups=lambda key: groups.queue.add(key, batch),
         )
         triggers = Triggers(caches, Witnesses(memories, ghosts, boots), queues)
-        return _Parts(caches, triggers, events, claims, workloads, plans)
+        return _Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)
 
     def _controllers(
         self, knowledge: Knowledge, events: EventRecorder
-    ) -> tuple[Controller[ClaimKey], Controller[WorkloadKey], Controller[PlanKey]]:
+    ) -> tuple[
+        Controller[ClaimKey], Controller[WorkloadKey], Controller[PlanKey], Controller[GroupKey]
+    ]:
         client, caches, clock = self._client, knowledge.caches, self._clock
         claims = ClaimReconciler(client, knowledge, events, self._telemetry)
-        workloads = WorkloadReconciler(client, caches, knowledge.freshness, events)
+        injector = Injector(
+            client, knowledge, events, allowed=self.settings.allow_template_injection
+        )
+        workloads = WorkloadReconciler(client, caches, knowledge.freshness, events, injector)
+        groups = PodGroupReconciler(client, knowledge, events)
         plans = DowngradePlanReconciler(client, caches, clock, self.settings.settle_seconds)
         return (
             Controller(self._queue(claims.name), claims, clock, self._telemetry),
             Controller(self._queue(workloads.name), workloads, clock, self._telemetry),
             Controller(self._queue(plans.name), plans, clock, self._telemetry),
+            Controller(self._queue(groups.name), groups, clock, self._telemetry),
         )
 
     def _queue(self, name: str) -> QueueRunner[Any]:
@@ -191,8 +241,9 @@ class Manager:
             async with asyncio.timeout(self.settings.sync_timeout_seconds):
                 for informer in caches.informers():
                     await informer.wait_synced()
+                await caches.groups.wait_synced()
         except TimeoutError:
-            late = [each for each in caches.informers() if not each.synced]
+            late = [each for each in caches.followed() if not each.synced]
             why = next((str(each.trouble) for each in late if each.trouble), "no answer")
             names = ", ".join(each.resource.plural for each in late)
             raise NotSynced(f"cannot list {names}: {why}") from None
@@ -220,6 +271,7 @@ class Manager:
             crew.hire(f"claim worker {number}", parts.claims.work)
         crew.hire("workload worker", parts.workloads.work)
         crew.hire("plan worker", parts.plans.work)
+        crew.hire("group worker", parts.groups.work)
         parts.triggers.lead()
         try:
             await crew.work()

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from claimctl.reservation.grouping import MakeGroup
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import (
+    FINALIZER,
     MANAGED_LABEL,
     ClaimReservation,
     ClaimReservationStatus,
@@ -103,6 +105,24 @@ def _owner(reservation: ClaimReservation) -> dict[str, Any]:
         "uid": reservation.metadata.uid,
         "controller": True,
         "blockOwnerDeletion": False,
+    }
+
+
+def group_body(name: str, group: MakeGroup) -> dict[str, Any]:
+    """A PodGroup that claimctl makes: its pods are scheduled one by one, and share claims."""
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {MANAGED_LABEL: "claimctl"},
+            "finalizers": [FINALIZER],
+            "ownerReferences": [
+                {**to_plain(owner), "blockOwnerDeletion": False} for owner in group.owners
+            ],
+        },
+        "spec": {
+            "schedulingPolicy": {"basic": {}},
+            "resourceClaims": [to_plain(claim) for claim in group.claims],
+        },
     }
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import structlog
 
 from claimctl.controller.caches import WATCHED
+from claimctl.controller.served import look
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, BadAnswer, NotFound
-from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, Resource
 
 log = structlog.get_logger(__name__)
 
@@ -52,14 +53,16 @@ BINDING = Right("patch", _CLAIMS, "resourceclaims", "binding")
 
 
 async def check_served(client: Client) -> None:
-    """See that every resource to be watched is served.
+    """See that every resource to be watched is served, in whatever version claimctl speaks.
 
     Raises:
         NotReady: one is not; for ours the text says how to install it.
     """
-    for group, version in dict.fromkeys((each.group, each.version) for each in WATCHED):
+    await look(client)
+    watched = [client.served(each) for each in WATCHED]
+    for group, version in dict.fromkeys((each.group, each.version) for each in watched):
         served = await _served(client, group, version)
-        for resource in WATCHED:
+        for resource in watched:
             if (resource.group, resource.version) == (group, version):
                 _require(resource, served)
 
@@ -85,7 +88,22 @@ async def _served(client: Client, group: str, version: str) -> frozenset[str]:
         raise BadAnswer("GET", path, message="not a list of resources") from error
 
 
-async def check_rights(client: Client, *, binding: bool) -> None:
+GROUPS = (
+    *(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("list", "watch", "get")),
+    *(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("create", "patch", "delete")),
+)
+"""In dialect podgroup, beside the others."""
+
+
+async def may_follow_groups(client: Client) -> bool:
+    """Whether PodGroups may be read; a server that answers no such question is tried."""
+    try:
+        return all([await _allowed(client, right) for right in GROUPS[:2]])
+    except ApiError:
+        return True
+
+
+async def check_rights(client: Client, *, binding: bool, groups: bool = False) -> None:
     """See that everything to be watched may be read, and tell what may not be written.
 
     Where the server answers no such question, trying will tell.
@@ -93,9 +111,10 @@ async def check_rights(client: Client, *, binding: bool) -> None:
     Raises:
         NotReady: reading is forbidden; the text names verb and resource.
     """
-    writes = (*WRITES, BINDING) if binding else WRITES
+    writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUPS[2:] if groups else ()))
+    reads = (*_reads(), *(GROUPS[:2] if groups else ()))
     try:
-        unread = [right for right in _reads() if not await _allowed(client, right)]
+        unread = [right for right in reads if not await _allowed(client, right)]
         unwritten = [right for right in writes if not await _allowed(client, right)]
     except ApiError as error:
         log.warning("rights are not checked", error=str(error))

@@ -23,11 +23,13 @@ class Settings(BaseModel):
     lease_namespace: str = Field(default="claimctl-system", min_length=1, max_length=63)
     lease_name: str = Field(default="claimctl-controller", min_length=1, max_length=253)
     leader_elect: bool = True
-    dialect: Literal["auto", "native", "hold"] = "auto"
+    dialect: Literal["auto", "native", "podgroup", "hold"] = "auto"
     settle_seconds: float = Field(default=5.0, ge=0, le=3600)
     """Longer than the scheduler's cache can lag behind the API server."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
     """How long the cluster's own controller may take to remove a dead pod's reference."""
+    allow_template_injection: bool = False
+    """Whether pod templates that ask for it are given a PodGroup (needs a role of its own)."""
     workers: int = Field(default=4, ge=1, le=64)
     """Claims that are worked on at the same time."""
     batch_seconds: float = Field(default=0.2, ge=0, le=60)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, workload_key
 from claimctl.controller.evidence import Findings, Investigator
 from claimctl.controller.freshness import Freshness
 from claimctl.controller.ghosts import GhostLedger
-from claimctl.controller.keys import ClaimKey
+from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.memory import Memories
 from claimctl.controller.nodes import NodeView
 from claimctl.reservation.consumers import is_done, unschedulable_since
-from claimctl.reservation.references import is_pod
+from claimctl.reservation.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Knowledge:
-    """All that snapshots are made from."""
+    """All that snapshots are made from; ``rules`` change when the cluster does."""
 
     caches: Caches
     ghosts: GhostLedger
@@ -73,11 +75,12 @@ class Snapshots:
             ghosts=ghosts.pods,
             nodes=self._nodes,
             slices=self._slices(claim, pods),
+            groups=tuple(self._groups(key, claim, reservations, findings)),
             frozen=self._frozen(key.namespace),
             template_missing=findings.template_missing,
             rules=know.rules,
             evidence=know.investigator.evidence(references, findings),
-            memory=know.memories.memory(claim, _dead(claim, pods), dict(ghosts.ages))
+            memory=know.memories.memory(claim, self._dead(claim, pods), dict(ghosts.ages))
             if claim
             else know.memories.memory_without_claim(key),
         )
@@ -113,6 +116,35 @@ class Snapshots:
         slices = self._know.caches.slices
         return tuple(one for driver in drivers for one in slices.by_index(BY_DRIVER, driver))
 
+    def _groups(
+        self,
+        key: ClaimKey,
+        claim: ResourceClaim | None,
+        reservations: tuple[ClaimReservation, ...],
+        findings: Findings,
+    ) -> Iterator[PodGroup]:
+        """The PodGroups that the claim lists, that its workloads name, or that name it."""
+        listed = claim.status.reserved_for if claim else ()
+        names = {each.name for each in listed if is_pod_group(each)}
+        names |= {self._workload(one, findings).pod_group for one in reservations}
+        found = {group.metadata.name: group for group in self._know.caches.groups.sharing(key)}
+        for name in names - found.keys():
+            group = self._know.caches.groups.get(GroupKey(key.namespace, name))
+            if group is not None:
+                found[name] = group
+        for name in sorted(found):
+            yield found[name]
+
+    def _dead(self, claim: ResourceClaim, pods: tuple[Pod, ...]) -> Iterator[str]:
+        """UIDs of listed pods that are done or not in the cache, and of groups that are gone."""
+        yield from _dead_pods(claim, pods)
+        groups, namespace = self._know.caches.groups, claim.metadata.namespace
+        if groups.followed and groups.synced:
+            for each in filter(is_pod_group, claim.status.reserved_for):
+                group = groups.get(GroupKey(namespace, each.name))
+                if group is None or group.metadata.uid != each.uid:
+                    yield each.uid
+
     def _frozen(self, namespace: str) -> bool:
         """A plan freezes its namespaces for as long as it exists, unless it has failed."""
         return any(
@@ -123,7 +155,7 @@ class Snapshots:
         )
 
 
-def _dead(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:
+def _dead_pods(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:
     """UIDs of listed pods that are done or that the cache does not show."""
     alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
     listed = (reference for reference in claim.status.reserved_for if is_pod(reference))

@@ -12,17 +12,20 @@ from typing import Any
 
 from claimctl.controller.caches import Caches, reserved_key, workload_key
 from claimctl.controller.ghosts import GhostLedger
-from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
+from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.memory import Memories
 from claimctl.controller.nodes import BootIds
 from claimctl.kube.informer import Change
 from claimctl.reservation.consumers import claim_names, is_bound, is_done
-from claimctl.reservation.workloads import named_claims
+from claimctl.reservation.references import is_pod_group
+from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
     RESERVE_ANNOTATION,
     ClaimReservation,
     DowngradePlan,
@@ -37,6 +40,7 @@ class Queues:
     claims: Callable[[ClaimKey], None]
     workloads: Callable[[WorkloadKey], None]
     plans: Callable[[PlanKey], None]
+    groups: Callable[[GroupKey], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class Triggers:
         caches.pods.on_relist(self._witnesses.memories.lost_track)
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
+        caches.groups.subscribe(self._group)
         for kind, informer in caches.workloads.items():
             informer.subscribe(_of_kind(kind, self._workload))
 
@@ -74,6 +79,9 @@ class Triggers:
         for kind, informer in self._caches.workloads.items():
             for workload in informer.items():
                 self._enqueue_workload(_key_of(kind, workload.metadata), workload)
+                self._enqueue_group_of(workload.metadata.namespace, workload)
+        for group in self._caches.groups.items():
+            self._queues.groups(_group_key(group.metadata))
         for plan in self._caches.plans.items():
             self._queues.plans(PlanKey(plan.metadata.name))
 
@@ -95,7 +103,39 @@ class Triggers:
         else:
             self._witnesses.memories.forget(key)
             self._witnesses.ghosts.forget(key)
+        self._caches.groups.claim_changed(change.namespace, change.old)
         self._enqueue((key,))
+        if change.old is None or change.new is None or _moved(change.old, change.new):
+            self._enqueue_groups(key, (change.old, change.new))
+
+    def _enqueue_groups(self, key: ClaimKey, claims: Iterable[ResourceClaim | None]) -> None:
+        """The groups that share the claim or that it lists."""
+        if not self._leading:
+            return
+        names = {group.metadata.name for group in self._caches.groups.sharing(key)}
+        for claim in filter(None, claims):
+            names |= {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+        for name in sorted(names):
+            self._queues.groups(GroupKey(key.namespace, name))
+
+    def _group(self, change: Change[PodGroup]) -> None:
+        if not self._leading:
+            return
+        self._queues.groups(GroupKey(change.namespace, change.name))
+        names = {
+            each.resource_claim_name
+            for group in (change.old, change.new)
+            if group is not None
+            for each in group.spec.resource_claims
+        }
+        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(filter(None, names)))
+        for claim in self._caches.claims_listing(GroupKey(change.namespace, change.name)):
+            self._enqueue((ClaimKey.of(claim.metadata),))
+
+    def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
+        name = group_of(workload.spec.template.spec) if workload is not None else ""
+        if self._leading and name:
+            self._queues.groups(GroupKey(namespace, name))
 
     def _pod(self, change: Change[Pod]) -> None:
         self._witnesses.ghosts.observe(change.old, change.new, relist=change.relist)
@@ -114,6 +154,8 @@ class Triggers:
             key = workload_key(reservation)
             if change.old is None or change.new is None:
                 self._enqueue_workload(key, self._caches.workload(key))
+                self._enqueue_group_of(key.namespace, self._caches.workload(key))
+            self._enqueue_groups(reserved_key(reservation), ())
 
     def _forget_unless_needed(self, key: ClaimKey) -> None:
         """A claim that never was is remembered only for the reservations that name it."""
@@ -128,6 +170,7 @@ class Triggers:
         key = WorkloadKey(*kind, change.namespace, change.name)
         for workload in (change.old, change.new):
             self._enqueue_workload(key, workload)
+            self._enqueue_group_of(key.namespace, workload)
         self._enqueue(reserved_key(one) for one in self._caches.reservations_for(key))
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
@@ -138,7 +181,8 @@ class Triggers:
             (owner := one.metadata.controller()) is not None and owner.uid == workload.metadata.uid
             for one in self._caches.reservations_for(key)
         )
-        if owned or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+        injects = workload.metadata.annotation(POD_GROUP_ANNOTATION) is not None
+        if owned or injects or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
             self._queues.workloads(key)
 
     def _replica_set(self, change: Change[ReplicaSet]) -> None:
@@ -184,6 +228,18 @@ class Triggers:
             for key in self._caches.concerned_claims():
                 if "" in namespaces or key.namespace in namespaces:
                     self._queues.claims(key)
+
+
+def _group_key(meta: ObjectMeta) -> GroupKey:
+    return GroupKey(meta.namespace, meta.name)
+
+
+def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:
+    """Whether a claim's change may matter to groups: its allocation, or those it lists."""
+    before = [each for each in old.status.reserved_for if is_pod_group(each)]
+    after = [each for each in new.status.reserved_for if is_pod_group(each)]
+    lost = (old.status.allocation is None) != (new.status.allocation is None)
+    return lost or before != after
 
 
 def _of_kind(

@@ -8,12 +8,13 @@ import structlog
 
 from claimctl.controller.caches import Caches, workload_resource
 from claimctl.controller.freshness import Freshness
+from claimctl.controller.injection import Injector
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.outcome import DONE, After, Outcome
 from claimctl.controller.patches import merge_diff, reservation_body
 from claimctl.controller.subjects import subject_of
 from claimctl.kube.client import Client
-from claimctl.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
 from claimctl.reservation.reasons import Reason
@@ -34,12 +35,18 @@ class WorkloadReconciler:
     name = "workload"
 
     def __init__(
-        self, client: Client, caches: Caches, freshness: Freshness, events: EventRecorder
+        self,
+        client: Client,
+        caches: Caches,
+        freshness: Freshness,
+        events: EventRecorder,
+        injector: Injector | None = None,
     ) -> None:
         self._client = client
         self._caches = caches
         self._freshness = freshness
         self._events = events
+        self._injector = injector
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
         span.set(
@@ -53,7 +60,11 @@ class WorkloadReconciler:
         for problem in wanted.problems:
             self._report(key, workload, problem)
         try:
-            return DONE if await self._carry_out(wanted) else After(SOON)
+            if not await self._carry_out(wanted):
+                return After(SOON)
+            if self._injector is not None:
+                await self._injector.inject(key, workload)
+            return DONE
         except (Forbidden, Invalid) as error:
             self._report(key, workload, Problem(_refusal(error), str(error)))
             raise
@@ -68,7 +79,12 @@ class WorkloadReconciler:
         )
 
     async def _carry_out(self, wanted: AnnotationPlan) -> bool:
-        """Make the changes; False when somebody else was there first and it has to be redone."""
+        """Make the changes; False when somebody else was there first and it has to be redone.
+
+        Raises:
+            AlreadyExists: a name is taken. Mostly the cache is late, but the object may also be
+                somebody else's and stay, so the pauses have to grow.
+        """
         settled = True
         for reservation in wanted.delete:
             settled &= await self._delete(reservation)
@@ -82,12 +98,9 @@ class WorkloadReconciler:
         meta = reservation.metadata
         if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, None):
             return False
-        try:
-            made = await self._client.create(
-                CLAIMRESERVATIONS, reservation_body(reservation), meta.namespace
-            )
-        except AlreadyExists:
-            return False
+        made = await self._client.create(
+            CLAIMRESERVATIONS, reservation_body(reservation), meta.namespace
+        )
         self._freshness.wrote(CLAIMRESERVATIONS, made.metadata)
         log.info("reserves", reservation=f"{meta.namespace}/{meta.name}")
         return True

@@ -50,6 +50,7 @@ class Client:
         told = telemetry if telemetry is not None else Silent()
         self._sender = Sender(transport, clock, told, rng or Random(), timeout_seconds)
         self._manager = field_manager
+        self._versions: dict[str, str] = {}
 
     @property
     def telemetry(self) -> Telemetry:
@@ -59,6 +60,15 @@ class Client:
     def rng(self) -> Random:
         return self._sender.rng
 
+    def speak(self, group: str, version: str) -> None:
+        """Use this version of an API group from now on, whatever version a resource has."""
+        self._versions[group] = version
+
+    def served(self, resource: Resource[T]) -> Resource[T]:
+        """The resource in the version that is spoken of its group."""
+        version = self._versions.get(resource.group, resource.version)
+        return resource if version == resource.version else replace(resource, version=version)
+
     def without_retries(self, timeout_seconds: float) -> Client:
         """The same client for callers that keep a deadline themselves, as leases do."""
         other = copy(self)
@@ -67,7 +77,7 @@ class Client:
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
         """One object, as the quorum has it."""
-        call = call_to("GET", resource, namespace, name)
+        call = self._call("GET", resource, namespace, name)
         return self._decode(call, resource, await self._sender.send(call))
 
     async def get_raw(self, path: str, query: Query = ()) -> bytes:
@@ -123,11 +133,11 @@ class Client:
     ) -> T:
         """Create an object; apiVersion and kind are filled in. The answer is what was stored."""
         plain = {
-            "apiVersion": resource.api_version,
+            "apiVersion": self.served(resource).api_version,
             "kind": resource.kind,
             **{key: value for key, value in to_plain(body).items() if value != ""},
         }
-        call = call_to(
+        call = self._call(
             "POST", resource, namespace, query=self._write_query(dry_run), body=encode(plain)
         )
         return self._decode(call, resource, await self._sender.send(call))
@@ -151,7 +161,7 @@ class Client:
         if not resource_version:
             raise BadRequest("PATCH", name, message="a write needs the version it was decided on")
         metadata = {**patch.get("metadata", {}), "resourceVersion": resource_version}
-        call = call_to(
+        call = self._call(
             "PATCH",
             resource,
             namespace,
@@ -183,7 +193,8 @@ class Client:
         options["propagationPolicy"] = propagation
         if preconditions:
             options["preconditions"] = preconditions
-        await self._sender.send(call_to("DELETE", resource, namespace, name, body=encode(options)))
+        call = self._call("DELETE", resource, namespace, name, body=encode(options))
+        await self._sender.send(call)
 
     async def watch(
         self,
@@ -205,7 +216,7 @@ class Client:
             Unreachable: the connection broke.
         """
         limits = watch.Limits(timeout=timeout_seconds)
-        call = call_to("GET", resource, namespace, query=limits.query(resource_version))
+        call = self._call("GET", resource, namespace, query=limits.query(resource_version))
         response = await self._sender.open(call)
         try:
             if opened is not None:
@@ -255,7 +266,7 @@ class Client:
                 return Listing(tuple(items), page.resource_version)
 
     async def _page(self, resource: Resource[T], namespace: str, query: Query) -> Listing[T]:
-        call = call_to("GET", resource, namespace, query=query)
+        call = self._call("GET", resource, namespace, query=query)
         body = await self._sender.send(call)
         try:
             return decode_page(resource, body)
@@ -268,6 +279,9 @@ class Client:
         except msgspec.MsgspecError as error:
             raise _bad(call, error) from error
         return found
+
+    def _call(self, method: str, resource: Resource[Any], *where: str, **more: Any) -> Call:
+        return call_to(method, self.served(resource), *where, **more)
 
     def _write_query(self, dry_run: bool) -> Query:
         manager = ("fieldManager", self._manager)

@@ -43,6 +43,8 @@ from claimctl.wire.reservations import FINALIZER
 
 CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
+_PASSES = frozenset({Reason.HISTORY_UNKNOWN, Reason.FORCE_DELETED_PODS})
+"""What stands against a release for a time that each controller measures by itself."""
 
 
 def decide(snapshot: Snapshot) -> Decision:
@@ -95,11 +97,26 @@ def _decide(case: Case) -> Decision:
 def _hold(case: Case) -> Decision:
     plan = plan_list(case, holding_wishes(case))
     outlook = Outlook(case.consumers, plan, yielded=yields(case), fighting=case.fights)
-    decision = write_list(case, plan)
+    decision = Decision() if _group_unrecorded(case) else write_list(case, plan)
     for stand in case.stands:
         after = stand.blocker.after if stand.blocker else None
         decision = replace(decision, after=sooner(decision.after, after))
     return _finish(case, outlook, decision)
+
+
+def _group_unrecorded(case: Case) -> bool:
+    """Whether it has to be put on record first whose the group is that shares the claim.
+
+    Once the workload is gone nobody else could tell.
+    """
+    return any(
+        stand.stand is Stand.HOLD
+        and stand.reference is not None
+        and not case.listed(stand.reference)
+        and stand.held.workload.pod_group != stand.held.reservation.status.pod_group_name
+        for stand in case.stands
+        if stand.held.workload.pod_group
+    )
 
 
 def _left_to_kcm(case: Case) -> Decision | None:
@@ -120,8 +137,13 @@ def _left_to_kcm(case: Case) -> Decision | None:
 
 
 def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
+    """The record of an intent stays where only time stands against it: another controller, for
+    which that time is over, may be deallocating now, and the finalizer goes by the record."""
     plan = plan_list(case, waiting_wishes(case))
-    outlook = Outlook(case.consumers, plan, reason, None, found, fighting=case.fights)
+    step = None
+    if case.on_record and all(blocker.reason in _PASSES for blocker in found):
+        step = ReleaseStep.INTENT
+    outlook = Outlook(case.consumers, plan, reason, step, found, fighting=case.fights)
     decision = write_list(case, plan)
     for blocker in (*found, *(stand.blocker for stand in case.stands)):
         after = blocker.after if blocker else None

@@ -47,6 +47,7 @@ def _only_news(current: ClaimReservationStatus, wanted: ClaimReservationStatus) 
     return (
         current.release == wanted.release
         and current.reserved_for == wanted.reserved_for
+        and current.pod_group_name == wanted.pod_group_name
         and current.force_deleted_pods == wanted.force_deleted_pods
         and _essence(current) == _essence(wanted)
     )

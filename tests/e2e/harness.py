@@ -340,4 +340,6 @@ def _stays(pod: Pod) -> bool:
 
 NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
 HOLD_136 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
+PODGROUP_136 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 36))
+PODGROUP_137 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
 HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))

@@ -61,6 +61,20 @@ def job(
     }
 
 
+def in_group(body: Body, group: str = "train") -> Body:
+    """A workload whose pods are of a PodGroup."""
+    body["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": group}
+    return body
+
+
+def pod_group(name: str, *claims: str) -> Body:
+    shared = [{"name": "gpu", "resourceClaimName": claim} for claim in claims]
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared},
+    }
+
+
 def reservation(
     name: str = "train-slice",
     kind: str = "Deployment",

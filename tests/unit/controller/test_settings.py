@@ -25,7 +25,7 @@ def test_rules_follow_from_settings_and_what_was_found_out() -> None:
         ({"workers": 0}, "--workers: input should be greater than or equal to 1"),
         ({"settle_seconds": float("nan")}, "--settle-seconds: "),
         ({"batch_seconds": float("inf")}, "--batch-seconds: "),
-        ({"dialect": "podgroup"}, "--dialect: input should be 'auto', 'native' or 'hold'"),
+        ({"dialect": "none"}, "--dialect: input should be 'auto', 'native', 'podgroup' or 'hold'"),
         ({"colour": "red"}, "--colour: extra inputs are not permitted"),
     ],
 )

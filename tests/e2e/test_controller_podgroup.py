@@ -1,0 +1,415 @@
+"""The controller where pods share claims through PodGroups (KEP-5729)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.kube.errors import NotFound
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    PODGROUPS,
+    PODS,
+    RESOURCECLAIMS,
+    STATEFULSETS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, PODGROUP_136, PODGROUP_137, Stage, play
+
+both = pytest.mark.parametrize("options", [PODGROUP_136, PODGROUP_137], ids=["1.36", "1.37"])
+FINALIZER = "claimctl.io/release"
+
+
+def version_of(options: ClusterOptions) -> str:
+    return "v1beta1" if options.kubernetes_version >= (1, 37) else "v1alpha2"
+
+
+async def begin(stage: Stage, options: ClusterOptions, **settings: Any) -> None:
+    stage.client.speak(PODGROUPS.group, version_of(options))
+    manager = await stage.started(**settings)
+    assert manager.detection is not None
+    assert manager.detection.dialect == "podgroup"
+    assert manager.detection.groups_version == version_of(options)
+
+
+async def reserved(stage: Stage, replicas: int = 3, **annotations: str) -> None:
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.deployment(replicas=replicas, reserve="*", **annotations)
+    await stage.create(DEPLOYMENTS, manifests.in_group(body))
+    await stage.until_running(replicas)
+    await stage.until_listed("podgroups/train", "deployments/train")
+
+
+async def group(stage: Stage, name: str = "train") -> PodGroup | None:
+    try:
+        return await stage.client.get(PODGROUPS, name, NAMESPACE)
+    except NotFound:
+        return None
+
+
+async def until_no_group(stage: Stage, name: str = "train", within: float = 60) -> None:
+    async def holds() -> bool:
+        return await group(stage, name) is None
+
+    await stage.until(holds, f"PodGroup {name} is gone", within)
+
+
+async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") -> int:
+    def count() -> int:
+        history = stage.embedded.history()
+        return sum((r.plural, r.name) == ("resourceclaims", claim) for r in history)
+
+    before = count()
+    await stage.clock.sleep(seconds)
+    return count() - before
+
+
+@both
+def test_600_pods_share_one_claim_with_two_references(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, options)
+        await reserved(stage, replicas=600)
+        made = await group(stage)
+        assert made is not None
+        assert made.metadata.finalizers[0] == FINALIZER
+        assert [owner.kind for owner in made.metadata.owner_references] == ["Deployment"]
+        await stage.until_condition("Reserved", "True", "Reserved")
+        assert await writes_to_claim(stage, 60) == 0
+
+    play(scenario, options)
+
+
+@both
+def test_a_group_is_kept_through_idle_times_and_released_claims(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, options)
+        await reserved(stage, idle_timeout_seconds="20")
+        before = await group(stage)
+        assert before is not None
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released(within=60)
+        await stage.until_condition("Released", "True", "Idle")
+        kept = await group(stage)
+        assert kept is not None
+        assert kept.metadata.uid == before.metadata.uid
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.until_listed("podgroups/train", "deployments/train")
+
+    play(scenario, options)
+
+
+@both
+def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, options)
+        await reserved(stage)
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+        await until_no_group(stage)
+
+    play(scenario, options)
+
+
+def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await reserved(stage, replicas=1)
+        ghost = (await stage.running())[0].metadata.name
+        await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
+        stage.embedded.force_delete(NAMESPACE, ghost)
+        for replica_set in stage.embedded.admin.list("replicasets", NAMESPACE):
+            stage.embedded.admin.delete("replicasets", NAMESPACE, replica_set["metadata"]["name"])
+        await stage.clock.sleep(250)
+        assert await stage.allocated()
+        assert await group(stage) is not None
+        await stage.until_released(within=120)
+        await until_no_group(stage)
+
+    play(scenario, PODGROUP_136)
+
+
+@both
+def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, options)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.job(pods=5, seconds=4, reserve="*")
+        await stage.create(JOBS, manifests.in_group(body))
+        await stage.until_running(5)
+        await stage.until_released()
+        assert len((await stage.client.list(PODS, NAMESPACE)).items) == 5
+        await until_no_group(stage)
+
+    play(scenario, options)
+
+
+def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.job(pods=270, seconds=3, reserve="*")
+        await stage.create(JOBS, manifests.in_group(body))
+        await stage.until_running(270)
+        await stage.until_released(within=120)
+        assert len((await stage.client.list(PODS, NAMESPACE)).items) == 270
+        await until_no_group(stage)
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_suspended_job_with_finished_pods_releases_by_its_policy() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.job(pods=6, seconds=5, reserve="*", idle_timeout_seconds="10")
+        body["spec"]["parallelism"] = 2
+        await stage.create(JOBS, manifests.in_group(body))
+        await stage.until_listed("podgroups/train", "jobs/train")
+        await stage.clock.sleep(7)
+        await stage.patch(JOBS, "train", {"spec": {"suspend": True}})
+        await stage.until_released(within=60)
+        assert await group(stage) is not None
+        await stage.patch(JOBS, "train", {"spec": {"suspend": False}})
+        await stage.until_condition("Released", "True", "WorkloadEnded")
+        await stage.until_released()
+        await until_no_group(stage)
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_finished_pod_beside_running_ones_starts_no_storm() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await reserved(stage, replicas=2)
+        other = manifests.in_group(manifests.job("once", pods=1, seconds=2))
+        await stage.create(JOBS, other)
+        await stage.clock.sleep(10)
+        assert await writes_to_claim(stage, 60) == 0
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_stateful_set_shares_too() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.stateful_set(replicas=3, reserve="*")
+        await stage.create(STATEFULSETS, manifests.in_group(body))
+        await stage.until_running(3)
+        await stage.until_listed("podgroups/train", "statefulsets/train")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_group_that_others_made_is_used_and_never_deleted() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(PODGROUPS, manifests.pod_group("train", "slice"))
+        before = await group(stage)
+        await reserved(stage)
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+        await stage.clock.sleep(60)
+        after = await group(stage)
+        assert before is not None
+        assert after is not None
+        assert after.metadata.uid == before.metadata.uid
+        assert after.metadata.finalizers == before.metadata.finalizers
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_recreated_deployment_goes_on_with_its_device() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+        body = manifests.in_group(manifests.deployment(replicas=2))
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_listed("podgroups/train", "deployments/train")
+        await stage.delete(DEPLOYMENTS, "train", propagation="Foreground")
+        await stage.until(lambda: stage.gone(DEPLOYMENTS, "train"), "the Deployment is gone")
+        await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
+        await stage.until_running(2)
+        new = (await stage.client.get(DEPLOYMENTS, "train", NAMESPACE)).metadata.uid
+
+        async def held() -> bool:
+            listed = (await stage.claim()).status.reserved_for
+            return new in {each.uid for each in listed} and len(listed) == 2
+
+        await stage.until(held, "the new incarnation is listed beside the group")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released(within=120)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.until_listed("podgroups/train", "deployments/train")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_template_without_group_is_held_as_in_hold_and_told_what_to_add() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
+        await stage.until_running(1)
+        await stage.until_condition("Reserved", "True", "PodTemplateWithoutSchedulingGroup")
+        await stage.until_event("PodTemplateWithoutSchedulingGroup")
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136, allow_template_injection=True)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_running(2)
+
+        async def shares() -> bool:
+            listed = sorted(each.split("/")[0] for each in await stage.references())
+            return listed == ["deployments", "podgroups"]
+
+        await stage.until(shares, "the pods share through a group")
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_injection_that_is_not_allowed_and_jobs_are_reported() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        for name in ("slice", "other"):
+            await stage.create(RESOURCECLAIMS, manifests.claim(name))
+        body = manifests.deployment(replicas=1, reserve="*", pod_group="inject")
+        await stage.create(DEPLOYMENTS, body)
+        job = manifests.job("once", claim="other", seconds=60, reserve="*", pod_group="inject")
+        await stage.create(JOBS, job)
+        await stage.until_event("TemplateInjectionNotAllowed")
+        await stage.until_event("PodTemplateImmutable")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_fifth_claim_is_held_one_by_one_and_reported() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        names = [f"claim-{number}" for number in range(5)]
+        body = manifests.in_group(manifests.deployment(replicas=1, reserve="*"))
+        pod = body["spec"]["template"]["spec"]
+        pod["resourceClaims"] = [{"name": n, "resourceClaimName": n} for n in names]
+        pod["containers"][0]["resources"]["claims"] = [{"name": n} for n in names]
+        for name in names:
+            await stage.create(RESOURCECLAIMS, manifests.claim(name))
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_running(1)
+        await stage.until_listed("podgroups/train", "deployments/train", claim="claim-3")
+
+        async def told() -> bool:
+            reasons = {
+                condition.reason
+                for one in await stage.reservations()
+                for condition in one.status.conditions
+            }
+            return "TooManyClaimsForPodGroup" in reasons
+
+        await stage.until(told, "the fifth claim is told")
+        await stage.delete(DEPLOYMENTS, "train")
+        for name in names:
+            await stage.until_released(name)
+        await until_no_group(stage)
+
+    play(scenario, replace(PODGROUP_136, devices_per_node=8))
+
+
+def test_a_claim_that_is_deleted_goes_with_its_pods() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await reserved(stage)
+        await stage.delete(RESOURCECLAIMS, "slice")
+        await stage.clock.sleep(20)
+        assert await stage.allocated()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_workload_whose_node_was_cordoned_moves() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
+        await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
+        await stage.until_listed("podgroups/train", "deployments/train")
+        await stage.until_running(2)
+        pods = await stage.running()
+        node = pods[0].spec.node_name
+        stage.embedded.cordon(node)
+        for pod in pods:
+            await stage.delete(PODS, pod.metadata.name)
+
+        async def moved() -> bool:
+            now = await stage.running()
+            return len(now) == 2 and all(pod.spec.node_name != node for pod in now)
+
+        await stage.until(moved, "the pods run elsewhere", within=120)
+        await stage.until_listed("podgroups/train", "deployments/train")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await reserved(stage)
+        await stage.patch(
+            DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+        )
+        await stage.clock.sleep(30)
+        assert len(await stage.running()) == 3
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released(within=60)
+        await stage.clock.sleep(5)
+        assert await stage.reservations() == ()
+        left = await group(stage)
+        assert left is not None
+        assert FINALIZER not in left.metadata.finalizers
+        await stage.delete(DEPLOYMENTS, "train")
+        await until_no_group(stage)
+
+    play(scenario, PODGROUP_136)
+
+
+def test_gates_that_are_switched_while_the_controller_runs_are_noticed() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.client.speak(PODGROUPS.group, "v1alpha2")
+        manager = await stage.started()
+        cluster = stage.embedded
+        on = cluster.features
+        await reserved(stage)
+        cluster.switch(replace(on, api_group_claims=False))
+        await stage.clock.sleep(700)
+        assert manager.detection is not None
+        assert manager.detection.dialect == "hold"
+        cluster.switch(on)
+        await stage.clock.sleep(700)
+        assert manager.detection.dialect == "podgroup"
+        assert await stage.references() == ("podgroups/train", "deployments/train")
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+        await until_no_group(stage)
+
+    play(scenario, PODGROUP_136)
