@@ -46,12 +46,23 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     if (reason := _forced(snapshot, held)) is not None:
         return replace(present, stand=Stand.LET_GO, reason=reason)
+    if _left_behind(snapshot, held):
+        return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_ENDED)
     if present.reference is None:
         return present
     refusal = _refusal(snapshot, held, present.reference)
     if refusal is not None and recorded(snapshot, held) is None:
         return replace(present, reason=refusal)
     return _by_life(snapshot, present, consumers)
+
+
+def _left_behind(snapshot: Snapshot, held: Held) -> bool:
+    """Whether an ended workload never got to hold the claim, and nobody else will deallocate it.
+
+    The scheduler leaves such an allocation when it gives up a pod that is gone by then (Unreserve).
+    """
+    abandoned = snapshot.allocated and not snapshot.references
+    return abandoned and held.workload.ended and recorded(snapshot, held) is None
 
 
 def recorded(snapshot: Snapshot, held: Held) -> Reference | None:

@@ -102,6 +102,10 @@ class Claimctl:
             return
         if self._bounds.parting_seen and not _sees_the_parting(state, process, write):
             return
+        if write == LETS_GO and self._bounds.live_claims:
+            live = see_claim(process, state.claim) if process.age else process
+            if self._verdict(state, live).write != write:
+                return
         if write.kind in CLAIM_WRITES:
             yield f"decides: {describe(write)}", True, become(process._replace(write=write)), ""
         else:
@@ -186,7 +190,7 @@ def _misses_a_ghost(state: State, process: Process) -> bool:
 
 def _sees_the_parting(state: State, process: Process, write: Write) -> bool:
     if write == LETS_GO:
-        return process.age == 0 and all(other.write is None for other in state.processes)
+        return all(other.write is None for other in state.processes)
     return state.reservation.there != There.GONE or bool(process.fresh)
 
 

@@ -145,5 +145,10 @@ MUTATIONS = (
         replace(SMALL, actions=0),
         ((consistency, "tombstone", pod_reference),),
     ),
+    Mutation(
+        "let reservations go on a late view of the claim",
+        Hold(),
+        replace(SMALL, lost=1, live_claims=False),
+    ),
     Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
 )

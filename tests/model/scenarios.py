@@ -64,11 +64,6 @@ GAPS = (
         Bounds(pods=1, crashes=0, actions=2, ghosts_seen=False),
     ),
     Scenario(
-        "a reservation let go on a late view of its claim",
-        HOLD,
-        Bounds(pods=1, crashes=0, actions=1, lost=1, parting_seen=False),
-    ),
-    Scenario(
         "a reservation let go beside another claimctl",
         HOLD,
         replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN, parting_seen=False),

@@ -31,8 +31,7 @@ class Bounds:
     ghosts_seen: bool = True
     """Whether a force-deletion is in the pod cache before a live LIST that misses the pod."""
     parting_seen: bool = True
-    """Whether, when a reservation is let go, every claimctl about to write sees it and the claim as
-    they are."""
+    """Whether, when a reservation is let go, no other claimctl is about to hold its claim."""
     fence_left_alone: bool = True
     """Whether nobody deletes the claim while it is allocated and its list is empty."""
     held: bool = False
@@ -47,6 +46,8 @@ class Bounds:
     """What the user may do."""
     forced: frozenset[str] = frozenset()
     """Kinds of writes that do not carry the resourceVersion they were decided on."""
+    live_claims: bool = True
+    """Whether a reservation is let go only if the claim, read live, shows nothing of it either."""
     live_lists: bool = True
     """Whether pods are listed live (or else taken from the cache)."""
 

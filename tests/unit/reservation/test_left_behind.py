@@ -1,0 +1,52 @@
+"""Allocations that nobody would clear, and entries that a deleted claim does not take."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.reservations import ClaimReservationStatus
+from tests.support.builders import claim, deployment_ref, finished, pod_ref, reservation, running
+from tests.support.stage import Stage
+
+WORKLOAD = deployment_ref()
+ENDED = WorkloadState(Life.ENDED, "uid-train")
+GONE = WorkloadState(Life.ABSENT)
+
+
+def _stage(*entries: str, workload: WorkloadState, deleting: bool = False) -> Stage:
+    made = reservation(status=ClaimReservationStatus())
+    on = claim(*map(pod_ref, entries), deleting=deleting)
+    return Stage(on, {made.metadata.name: (made, workload)})
+
+
+@pytest.mark.parametrize("workload", [ENDED, GONE])
+def test_an_ended_workload_that_never_held_leaves_no_allocation_behind(
+    workload: WorkloadState,
+) -> None:
+    on = _stage(workload=workload)
+    writes = on.settle(seconds=6)
+    assert [w.deallocate for w in writes if isinstance(w, WriteList)] == [True]
+    assert on.claim is not None
+    assert on.claim.metadata.finalizers == ()
+
+
+@pytest.mark.parametrize("workload", [ENDED, GONE])
+def test_what_others_list_is_not_taken_for_left_behind(workload: WorkloadState) -> None:
+    on = _stage("a", workload=workload)
+    on.put(running("a"))
+    assert on.settle(seconds=3600) == []
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_no_tombstone_is_put_into_a_claim_that_is_being_deleted(keeps: bool) -> None:
+    status = ClaimReservationStatus(claim_uid="uid-slice", reserved_for=WORKLOAD)
+    made = reservation(status=status)
+    on = claim(pod_ref("a"), pod_ref("b"), WORKLOAD, deleting=True)
+    held = WorkloadState(Life.ACTIVE, "uid-train", wants=2)
+    rules = Rules("hold", kcm_cleans_mixed_lists=keeps)
+    stage = Stage(on, {made.metadata.name: (made, held)}, rules=rules)
+    stage.put(finished("a"), running("b"))
+    assert stage.settle(seconds=60) == []
