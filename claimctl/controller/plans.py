@@ -69,6 +69,8 @@ class _PlanReport:
         """Write a status; raises PlanWithdrawn when the plan is not wanted any more."""
         for _ in range(5):
             body = merge_diff(to_plain(self._plan.status), to_plain(status))
+            if not body:
+                return
             try:
                 self._plan = await self._client.merge_patch(
                     DOWNGRADEPLANS,

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
+
+from claimctl.demo.removals import Removals
+from claimctl.demo.vanished import Vanishings
 from claimctl.demo.world import Key, World, as_claim, as_pod, claims_of, is_bound_consumer, runs
 from claimctl.embedded.store import Revision
 from claimctl.wire.base import decode
@@ -17,7 +22,11 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 
+FINALIZER = "resource.kubernetes.io/delete-protection"
 DEALLOCATED_IN_USE = "DeallocatedInUse"
+DEALLOCATED_UNDER_GHOST = "DeallocatedUnderGhost"
+REMOVED_FOREIGN = "RemovedForeignReference"
+WROTE_NOTHING = "WroteNothing"
 STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
 
 
@@ -52,9 +61,20 @@ class Witness:
 
     reasons: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     """Per claim: every reason that its reservations ever gave, in their order."""
+    unfinished: dict[Key, None] = field(default_factory=dict)
+    """Claims that claimctl deallocated and whose scheduler's finalizer is still to go."""
+    vanished: Vanishings = field(default_factory=Vanishings)
+    removals: Removals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.removals = Removals(self.users)
 
     def notice(self, revision: Revision, world: World) -> None:
         """Judge one revision; the world shows it already."""
+        self.vanished.notice(revision)
+        self.removals.notice(revision)
+        if revision.actor in self.users:
+            self._notice_effect(revision)
         if revision.plural == "resourceclaims" and revision.group == "resource.k8s.io":
             self._notice_claim(revision, world)
         elif revision.plural == "pods" and not revision.group:
@@ -68,14 +88,49 @@ class Witness:
         self.writes[key] += ours
         self.revisions[key] += 1
         self._note_devices(key, as_claim(revision))
+        if ours:
+            self._judge_list(revision, world)
+        self._note_finalizer(revision, ours=ours)
         if not _deallocates(revision):
             return
         self.losses[key] += 1
         self.deallocations[key] = revision.actor
+        if ours:
+            self._judge_deallocation(revision, world)
+        self.vanished.forget(key)
+
+    def _judge_deallocation(self, revision: Revision, world: World) -> None:
+        key = (revision.namespace, revision.name)
         left = [pod.metadata.name for pod in world.users_of(key) if is_bound_consumer(pod)]
-        if ours and left:
+        if left:
             self._accuse(
                 DEALLOCATED_IN_USE, revision, revision.name, left, "deallocated by claimctl under"
+            )
+        graces = [one.spec.force_deleted_pod_grace_seconds for one in world.reservations_of(key)]
+        ghosts = self.vanished.within(key, max(graces, default=0), revision.at)
+        if ghosts:
+            self._accuse(
+                DEALLOCATED_UNDER_GHOST,
+                revision,
+                revision.name,
+                ghosts,
+                "deallocated by claimctl within the grace of",
+            )
+
+    def _judge_list(self, revision: Revision, world: World) -> None:
+        foreign = [each.name for each in self.removals.forbidden(revision, world)]
+        if foreign:
+            self._accuse(
+                REMOVED_FOREIGN, revision, revision.name, foreign, "deprived by claimctl of"
+            )
+
+    def _notice_effect(self, revision: Revision) -> None:
+        """Promise 7: a revision of claimctl's says something that the one before did not."""
+        if revision.previous is None or revision.type == "DELETED":
+            return
+        if _content(revision.previous) == _content(revision.data):
+            self._accuse(
+                WROTE_NOTHING, revision, revision.name, [revision.plural], "written in vain as"
             )
 
     def _note_devices(self, key: Key, claim: ResourceClaim | None) -> None:
@@ -86,6 +141,15 @@ class Witness:
         known = self.devices.get(key, ())
         if known[-1:] != (device,):
             self.devices[key] = (*known, device)
+
+    def _note_finalizer(self, revision: Revision, *, ours: bool) -> None:
+        """Whoever deallocates takes it off; with another allocation it is needed again."""
+        key, claim = (revision.namespace, revision.name), as_claim(revision)
+        kept = claim is not None and FINALIZER in claim.metadata.finalizers
+        if not kept or (claim is not None and claim.status.allocation is not None):
+            self.unfinished.pop(key, None)
+        elif ours and _deallocates(revision):
+            self.unfinished[key] = None
 
     def _notice_pod(self, revision: Revision, world: World) -> None:
         pod = as_pod(revision)
@@ -120,6 +184,17 @@ class Witness:
         self.violations.append(
             Violation(rule, revision.number, revision.namespace, claim, tuple(pods), message)
         )
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    """An object without what changes with every write."""
+    found: dict[str, Any] = msgspec.json.decode(data)
+    meta = {
+        key: value
+        for key, value in found["metadata"].items()
+        if key not in ("resourceVersion", "managedFields")
+    }
+    return {**found, "metadata": meta}
 
 
 def _deallocates(revision: Revision) -> bool:

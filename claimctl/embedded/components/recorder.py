@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from claimctl.embedded.components.objects import name, namespace, uid
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.local import ConnectionLost
 from claimctl.embedded.runtime import Component, Context
 from claimctl.embedded.views import Object
 
@@ -54,14 +55,14 @@ class EventRecorder(Component[Happening]):
         self.queue.add(happening)
 
     def sync(self, key: Happening) -> None:
-        """A namespace that is going takes no more events; nobody misses them."""
+        """A namespace that is going takes no more events, and some get lost; nobody misses them."""
         regarding = self._regarding.pop(key)
         try:
             if key in self._made:
                 self._count(key)
             else:
                 self._create(key, regarding)
-        except StatusError:
+        except (StatusError, ConnectionLost):
             self._counts.pop(key, None)
             self._made.pop(key, None)
 

@@ -23,6 +23,7 @@ from claimctl.embedded.components.podgroups import group_key
 from claimctl.embedded.components.pods import allocation_of, ended, group_name, node_name
 from claimctl.embedded.components.post_filter import PostFilter
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.local import ConnectionLost
 from claimctl.embedded.runtime import Component, Context
 from claimctl.embedded.views import Change, Object
 
@@ -174,12 +175,14 @@ class Scheduler(Component[Task]):
         )
 
     def _advance(self, pod_uid: str) -> None:
-        binding = self._bindings[pod_uid]
+        binding = self._bindings.get(pod_uid)
+        if binding is None:
+            return
         try:
             pause = next(binding.steps)
         except StopIteration:
             self._finish(binding.plan)
-        except (Refused, StatusError) as error:
+        except (Refused, StatusError, ConnectionLost) as error:
             self._give_up(binding.plan, error)
         else:
             if pause:
@@ -198,19 +201,19 @@ class Scheduler(Component[Task]):
         for each in plan.claims:
             self._wake(claim_topic(*key_of(each.seen)))
 
-    def _give_up(self, plan: Plan, error: Refused | StatusError) -> None:
+    def _give_up(self, plan: Plan, error: Exception) -> None:
         self._end(plan)
         self._commitments.assumed.pop(uid(plan.pod), None)
         try:
             self._binder.undo(plan)
-        except StatusError as other:
+        except (StatusError, ConnectionLost) as other:
             error = other
         failures = self._errors.get(uid(plan.pod), 0)
         self._errors[uid(plan.pod)] = failures + 1
         backoff = self.context.timings.scheduler_backoff
         pause = backoff[min(failures, len(backoff) - 1)]
-        self._fail(plan.pod, "SchedulerError", str(error))
         self.queue.add_after(("pod", *key_of(plan.pod)), pause)
+        self._fail(plan.pod, "SchedulerError", str(error))
 
     # Conditions
 

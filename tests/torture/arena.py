@@ -1,0 +1,269 @@
+"""A cluster, the controllers on it, and the end that every run comes to: all quiet, all judged."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from random import Random
+from typing import Any
+
+import yaml
+
+from claimctl.controller import caches
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.demo.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
+from claimctl.demo.world import World
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import ClusterOptions
+from claimctl.kube.clock import LoopClock
+from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
+from tests.support.builders import NOW
+from tests.torture.line import Line, Plan
+
+GRACE = 20
+"""forceDeletedPodGraceSeconds of every reservation; longer than any wait for a relist."""
+
+
+BEAT = 0.5
+"""Seconds after which a dead controller is replaced at the latest."""
+
+
+class WallClock(LoopClock):
+    """A machine's clock; ``jump`` sets the wall time off, the monotonic one goes on."""
+
+    def __init__(self) -> None:
+        super().__init__(NOW)
+        self.jump = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.jump
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One run of a controller."""
+
+    line: Line
+    task: asyncio.Task[None]
+    stop: asyncio.Event
+    clock: WallClock
+
+
+@dataclass
+class Arena:
+    """The stage of one run. Controllers that end are started again, as a kubelet would."""
+
+    cluster: Cluster
+    settings: dict[str, Any] = field(default_factory=dict)
+    processes: dict[str, Process] = field(default_factory=dict)
+    ended: list[Line] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    """What controllers died of that they should not die of."""
+
+    # -- controllers
+
+    def start(self, name: str = "one", plan: Plan | None = None, **settings: Any) -> Process:
+        clock = WallClock()
+        values = {"identity": name, "leader_elect": False, **self.settings, **settings}
+        inner = self.cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS)
+        line = Line(self.cluster, inner, plan or Plan())
+        manager = Manager(Settings.checked(**values), line, clock, rng=Random(name))
+        stop = asyncio.Event()
+        task = asyncio.create_task(manager.run(stop), name=f"manager {name}")
+        process = self.processes[name] = Process(line, task, stop, clock)
+        return process
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL: nothing is tidied up, and nothing is sent any more."""
+        process = self.processes.pop(name)
+        process.line.dead.set()
+        process.task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await process.task
+        self.ended.append(process.line)
+
+    async def supervise(self, **settings: Any) -> None:
+        """Put a process in the place of every one that has died."""
+        for name, process in list(self.processes.items()):
+            if process.line.dead.is_set() or process.task.done():
+                await self.kill(name)
+                self.start(name, **settings)
+
+    async def stop_all(self) -> None:
+        """SIGTERM to everybody; an end that is not a good one is a crash."""
+        for name in list(self.processes):
+            process = self.processes.pop(name)
+            process.stop.set()
+            try:
+                await process.task
+            except Exception as error:
+                self.crashes.append(f"{type(error).__name__}: {error}")
+            self.ended.append(process.line)
+
+    # -- time
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass; who dies meanwhile is soon replaced."""
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, BEAT))
+            await self.supervise()
+            seconds -= BEAT
+
+    async def until(self, holds: Callable[[], bool], within: float, step: float = 0.5) -> bool:
+        """Wait for something to be true on the server, with controllers kept alive."""
+        end = self.cluster.clock.monotonic() + within
+        while not holds():
+            if self.cluster.clock.monotonic() >= end:
+                return False
+            await asyncio.sleep(step)
+            await self.supervise()
+        return True
+
+    # -- what is there
+
+    def objects(self, plural: str) -> list[dict[str, Any]]:
+        return [
+            obj
+            for obj in self.cluster.admin.list(plural)
+            if obj["metadata"].get("namespace", NAMESPACE) == NAMESPACE
+        ]
+
+    def unreleased(self) -> list[str]:
+        """Claims that are allocated, or cannot go."""
+        return [
+            claim["metadata"]["name"]
+            for claim in self.objects("resourceclaims")
+            if claim.get("status", {}).get("allocation")
+            or claim["metadata"].get("deletionTimestamp")
+        ]
+
+    def waiting(self) -> list[str]:
+        """Pods that are not running."""
+        return [
+            pod["metadata"]["name"]
+            for pod in self.objects("pods")
+            if pod["status"].get("phase") == "Pending"
+        ]
+
+
+@cache
+def _definitions() -> list[dict[str, Any]]:
+    return [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.claimctl.io.yaml"))]
+
+
+async def opened(options: ClusterOptions) -> Arena:
+    """A started cluster with claimctl's definitions and the namespaces in use."""
+    cluster = Cluster(options, LoopClock(NOW))
+    await cluster.start()
+    for definition in _definitions():
+        cluster.admin.create("customresourcedefinitions", definition)
+    for name in (NAMESPACE, "claimctl-system"):
+        cluster.admin.create("namespaces", {"metadata": {"name": name}})
+    return Arena(cluster)
+
+
+async def closed(arena: Arena) -> None:
+    for name in list(arena.processes):
+        await arena.kill(name)
+    await arena.cluster.stop()
+
+
+@dataclass
+class Verdict:
+    """What became of one run. ``windows`` are starts on a deallocated claim that the documented
+    window allows: the scheduler was slower than the settle time."""
+
+    name: str
+    digest: str = ""
+    violations: list[str] = field(default_factory=list)
+    leaks: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    windows: int = 0
+    requests: int = 0
+    events: int = 0
+    views: list[list[int]] = field(default_factory=list)
+    """Per step of a reference run: the revisions before it that show different clusters."""
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        return not (self.violations or self.leaks or self.stuck)
+
+
+def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
+    """Read the server's history from its beginning and write down what must not be in it."""
+    witness, world = Witness({CONTROLLER_USER}), World()
+    world.listen(witness.notice)
+    world.read(arena.cluster.history())
+    for violation in witness.violations:
+        _weigh(violation, witness, verdict, slow=slow)
+    lines = [*arena.ended, *(process.line for process in arena.processes.values())]
+    verdict.violations += [text for line in lines for text in line.vain]
+    verdict.leaks += [f"finalizer of {name}" for _, name in witness.unfinished]
+    verdict.violations += [f"a controller broke: {text}" for text in arena.crashes]
+    verdict.violations += [f"the cluster broke: {error!r}" for error in arena.cluster.failures]
+    verdict.requests = sum(line.requests for line in lines)
+    verdict.events = sum(line.events for line in lines)
+    verdict.digest = digest(arena.cluster)
+
+
+def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bool) -> None:
+    """A start on a claim without allocation is claimctl's only where claimctl took it away."""
+    if violation.rule == STARTED_WITHOUT_ALLOCATION:
+        claim = (violation.namespace, violation.claim)
+        if witness.deallocations.get(claim) not in witness.users:
+            return
+    if slow:
+        verdict.windows += 1
+    else:
+        verdict.violations.append(f"{violation.rule}: {violation.message}")
+
+
+def digest(cluster: Cluster) -> str:
+    """One number for everything that was ever written, by whom and when."""
+    found = hashlib.sha256()
+    for each in cluster.history():
+        head = f"{each.number} {each.type} {each.plural} {each.name} {each.actor} {each.at!r} "
+        found.update(head.encode() + each.data)
+    return found.hexdigest()
+
+
+WATCHED = frozenset(resource.plural for resource in caches.WATCHED)
+
+
+def views(cluster: Cluster, since: int) -> list[int]:
+    """The revisions that show something else than the one before to who watches."""
+    return [each.number for each in cluster.history(since) if each.plural in WATCHED]
+
+
+def history(cluster: Cluster, since: int) -> Iterator[str]:
+    """What happened, a line each, for people."""
+    for each in cluster.history(since):
+        if each.plural not in ("events", "leases"):
+            actor = each.actor.rpartition(":")[2]
+            told = _told(each.plural, each.name, each.object())
+            yield f"{each.number:5} t={each.at:8.3f} {actor:24} {each.verb:7} {told}"
+
+
+def _told(plural: str, name: str, obj: dict[str, Any]) -> str:
+    status = obj.get("status") or {}
+    text = f"{plural}/{name}"
+    if plural == "resourceclaims":
+        listed = [f"{each['resource']}/{each['name']}" for each in status.get("reservedFor") or ()]
+        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
+    elif plural == "pods":
+        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
+    elif plural == "claimreservations":
+        told = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+        text += f" {told} release={(status.get('release') or {}).get('step')}"
+    elif plural in ("deployments", "statefulsets"):
+        text += f" replicas={obj['spec'].get('replicas')}"
+    if obj["metadata"].get("deletionTimestamp"):
+        text += " deleting"
+    return text

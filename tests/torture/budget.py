@@ -1,0 +1,69 @@
+"""What one call of ``make torture`` may take, and which part of everything it does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+class BadOption(Exception):
+    """A setting that makes no sense; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """``seconds`` of real time; shard ``shard`` of ``shards`` (from 1), seeds from ``seed`` on."""
+
+    seconds: float = 180.0
+    seed: int = 0
+    shard: int = 1
+    shards: int = 1
+    workers: int = 1
+
+    @classmethod
+    def given(cls) -> Budget:
+        """From BUDGET, SEED, SHARD (i/n) and WORKERS.
+
+        Raises:
+            BadOption: one of them is not what it should be.
+        """
+        shard, _, shards = os.environ.get("SHARD", "1/1").partition("/")
+        try:
+            found = cls(
+                seconds=float(os.environ.get("BUDGET") or 180),
+                seed=int(os.environ.get("SEED") or 0),
+                shard=int(shard),
+                shards=int(shards),
+                workers=int(os.environ.get("WORKERS") or os.cpu_count() or 1),
+            )
+        except ValueError as error:
+            text = f"BUDGET and SEED are numbers, SHARD is i/n: {error}"
+            raise BadOption(text) from error
+        if not 1 <= found.shard <= found.shards or found.workers < 1:
+            raise BadOption("SHARD is i/n with 1 <= i <= n, WORKERS at least 1")
+        return found
+
+    def seeds(self) -> Iterator[int]:
+        """Seeds that no other shard tries, without end."""
+        seed = self.seed + self.shard - 1
+        while True:
+            yield seed
+            seed += self.shards
+
+
+class Timer:
+    """Real time, of which there is a limited amount."""
+
+    def __init__(self, seconds: float) -> None:
+        self._began = time.monotonic()
+        self._seconds = seconds
+
+    @property
+    def spent(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def over(self) -> bool:
+        return self.spent >= self._seconds

@@ -1,0 +1,149 @@
+"""How every run ends: faults stop, workloads that want pods get them, then everything goes.
+
+Afterwards nothing may be left: no pod that cannot run, no claim that is allocated, no
+reservation that cannot go, and no write once all is quiet.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from claimctl.embedded.errors import StatusError
+from tests.e2e import manifests
+from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
+from tests.torture.arena import Arena, Verdict
+
+PATIENCE = 400.0
+"""Virtual seconds for anything that has to come about in the end."""
+QUIET, WATCHED = 90.0, 60.0
+OWN_BUSINESS = frozenset({"leases", "events"})
+
+
+async def conclude(arena: Arena, verdict: Verdict) -> None:
+    """Bring the run to its end and write down what did not come about."""
+    await _calm(arena)
+    for _ in range(3):
+        if await arena.until(lambda: not _missing(arena), PATIENCE / 3, step=2.0):
+            break
+        _make_way(arena)
+    else:
+        verdict.stuck += _missing(arena)
+    await _clear(arena)
+    if not await arena.until(lambda: not arena.unreleased(), PATIENCE, step=2.0):
+        verdict.leaks += arena.unreleased()
+    await _quiet(arena, verdict)
+    for reservation in arena.objects("claimreservations"):
+        arena.cluster.admin.delete("claimreservations", NAMESPACE, reservation["metadata"]["name"])
+    if not await arena.until(lambda: not arena.objects("claimreservations"), 60, step=2.0):
+        names = [each["metadata"]["name"] for each in arena.objects("claimreservations")]
+        verdict.leaks += [f"reservation {name}" for name in names]
+    await arena.stop_all()
+
+
+async def _calm(arena: Arena) -> None:
+    cluster = arena.cluster
+    cluster.handler.fault = None
+    cluster.fault_components(None)
+    cluster.set_lag(0.0)
+    for name in cluster.components:
+        cluster.resume(name)
+    for node in cluster.admin.list("nodes"):
+        name = node["metadata"]["name"]
+        if name in cluster.kubelet.lost:
+            cluster.restore_node(name)
+        if node["spec"].get("unschedulable"):
+            cluster.cordon(name, unschedulable=False)
+    for plan in cluster.admin.list("downgradeplans"):
+        cluster.admin.delete("downgradeplans", "", plan["metadata"]["name"])
+    for process in arena.processes.values():
+        process.clock.jump *= 0
+    for name in list(arena.processes)[1:]:
+        await arena.kill(name)
+    await arena.supervise()
+    if not arena.processes:
+        arena.start("last")
+    for claim in arena.objects("resourceclaims"):
+        expel(arena, claim)
+
+
+def _make_way(arena: Arena) -> None:
+    """What people would do: make a claim that is missing, and end pods in the way.
+
+    Those of a claim that was deleted, and orphans (the embedded cluster adopts none).
+    """
+    admin = arena.cluster.admin
+    claims = {each["metadata"]["name"]: each for each in arena.objects("resourceclaims")}
+    for pod in arena.objects("pods"):
+        in_the_way = not pod["metadata"].get("ownerReferences")
+        for entry in pod["spec"].get("resourceClaims") or ():
+            name = entry["resourceClaimName"]
+            if name not in claims:
+                claims[name] = admin.create("resourceclaims", manifests.claim(name))
+            in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
+        if in_the_way:
+            with suppress(StatusError):
+                admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+
+
+def expel(arena: Arena, claim: dict[str, Any]) -> None:
+    """The foreign writer takes its entries back."""
+    listed = claim.get("status", {}).get("reservedFor") or []
+    kept = [each for each in listed if each.get("apiGroup") != "example.com"]
+    if len(kept) == len(listed):
+        return
+    status = {**claim["status"], "reservedFor": kept}
+    if not kept:
+        status = {key: value for key, value in status.items() if key != "reservedFor"}
+    arena.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
+
+
+def _missing(arena: Arena) -> list[str]:
+    """Workloads that want pods and do not have them all running."""
+    found = []
+    for plural in ("deployments", "statefulsets"):
+        for workload in arena.objects(plural):
+            meta, spec = workload["metadata"], workload["spec"]
+            ready = workload.get("status", {}).get("readyReplicas", 0)
+            wanted = spec.get("replicas", 1)
+            if ready < wanted and not meta.get("deletionTimestamp"):
+                found.append(f"{plural}/{meta['name']}: {ready} of {wanted} pods run")
+    for job in arena.objects("jobs"):
+        ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
+        if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
+            found.append(f"jobs/{job['metadata']['name']}: not ended")
+    return found
+
+
+async def _clear(arena: Arena) -> None:
+    """Workloads, pods of nobody, and in the end requests for what is held by hand."""
+    admin = arena.cluster.admin
+    for plural in ("deployments", "statefulsets", "jobs", "replicasets"):
+        for workload in arena.objects(plural):
+            if not workload["metadata"].get("deletionTimestamp"):
+                admin.delete(plural, NAMESPACE, workload["metadata"]["name"])
+    await arena.sleep(3.0)
+    for pod in arena.objects("pods"):
+        with suppress(StatusError):
+            admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+    for one in arena.objects("claimreservations"):
+        claim = admin.find("resourceclaims", NAMESPACE, one["spec"]["resourceClaimName"])
+        if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
+            asked = {"claimctl.io/release": claim["metadata"]["uid"]}
+            name = one["metadata"]["name"]
+            patch = {"metadata": {"annotations": asked}}
+            admin.patch("claimreservations", NAMESPACE, name, patch)
+
+
+async def _quiet(arena: Arena, verdict: Verdict) -> None:
+    """Promise 7: a settled cluster sees no writes of claimctl's."""
+    await arena.sleep(QUIET)
+    since = arena.cluster.store.revision
+    await arena.sleep(WATCHED)
+    written = [
+        f"{each.plural}/{each.name}"
+        for each in arena.cluster.history(since)
+        if each.actor == CONTROLLER_USER and each.plural not in OWN_BUSINESS
+    ]
+    if written:
+        verdict.violations.append(f"{len(written)} writes while all is quiet: {written[:3]}")

@@ -1,0 +1,179 @@
+"""One schedule: everything a seed makes happen to a cluster, and what the witness says of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from random import Random
+
+from tests.support.virtual import run
+from tests.torture.arena import Arena, Verdict, closed, history, judge, opened
+from tests.torture.epilogue import conclude
+from tests.torture.line import Plan
+from tests.torture.people import People
+from tests.torture.reference import LIMIT, dialects
+from tests.torture.weather import Weather
+
+PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
+SETTLE = 5.0
+SLOW_SHARE = 0.05
+"""Schedules with a scheduler that is slower than the settle time: counted apart."""
+
+
+@dataclass
+class Explored:
+    """What a schedule came to, and what was done to it on the way."""
+
+    verdict: Verdict
+    faults: Counter[str] = field(default_factory=Counter)
+    slow: bool = False
+
+
+@dataclass
+class Schedule:
+    """The choices of one seed."""
+
+    seed: int
+    rng: Random
+    dialect: str
+    slow: bool
+    deeds: int
+    rate: float
+    elect: bool
+
+    @classmethod
+    def of(cls, seed: int) -> Schedule:
+        rng = Random(seed)
+        return cls(
+            seed=seed,
+            rng=rng,
+            dialect=rng.choice(list(dialects())),
+            slow=rng.random() < SLOW_SHARE,
+            deeds=rng.choice([4, 8, 12, 20]),
+            rate=rng.choice([0.0, 0.0, 0.02, 0.1, 0.3]),
+            elect=rng.random() < 0.15,
+        )
+
+
+def explore(seed: int, *, told: bool = False) -> Explored:
+    """Play the schedule of a seed; ``told`` keeps its history although nothing was wrong."""
+    schedule = Schedule.of(seed)
+    explored = Explored(Verdict(f"SEED={seed} ({schedule.dialect})"), slow=schedule.slow)
+    run(_explore(schedule, explored, told), limit=LIMIT)
+    return explored
+
+
+async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
+    rng = schedule.rng
+    options = replace(
+        dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
+    )
+    arena = await opened(options)
+    arena.settings = {"leader_elect": schedule.elect}
+    weather = Weather(rng, schedule.rate)
+    people = People(arena, rng)
+    first = arena.cluster.store.revision
+    try:
+        people.begin()
+        fates = Fates(arena, schedule, weather)
+        fates.start("one")
+        arena.cluster.handler.fault = weather
+        arena.cluster.fault_components(weather.on_components)
+        for _ in range(schedule.deeds):
+            people.act()
+            await fates.strike(people)
+            await arena.sleep(rng.choice(PAUSES))
+        await conclude(arena, explored.verdict)
+        judge(arena, explored.verdict, slow=schedule.slow)
+    finally:
+        await closed(arena)
+    explored.faults = weather.counts
+    if told or not explored.verdict.good:
+        explored.verdict.log += ["what was done:", *people.log, "what became of it:"]
+        explored.verdict.log += history(arena.cluster, first)
+
+
+@dataclass
+class Fates:
+    """What happens to controllers and to the cluster's own components."""
+
+    arena: Arena
+    schedule: Schedule
+    weather: Weather
+    born: int = 0
+
+    def start(self, name: str) -> None:
+        self.born += 1
+        self.arena.start(name, self._plan())
+
+    def _plan(self) -> Plan:
+        """Most processes die sooner or later; some wake up to an old view of the cluster."""
+        rng, store = self.schedule.rng, self.arena.cluster.store
+        stale = rng.randint(max(store.revision - 30, store.compacted, 16), store.revision)
+        plan = Plan(
+            dies_at=rng.choice([0, 0, rng.randint(1, 120)]),
+            delivered=rng.random() < 0.5,
+            stale_at=rng.choice([0, 0, 0, stale]) if self.born > 1 else 0,
+            withheld=rng.choice([0, 0, 0, rng.randint(1, 60)]),
+        )
+        for name, value in (
+            ("crash", plan.dies_at),
+            ("stale start", plan.stale_at),
+            ("event withheld", plan.withheld),
+        ):
+            self.weather.counts[name] += bool(value)
+        return plan
+
+    async def strike(self, people: People) -> None:
+        rng = self.schedule.rng
+        for name, process in list(self.arena.processes.items()):
+            if process.line.dead.is_set() or process.task.done():
+                await self.arena.kill(name)
+                self.start(name)
+        fate = rng.choice(["", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief"])
+        if fate:
+            people.log.append(f"          {fate}")
+            self.weather.counts[fate] += 1
+        deed = getattr(self, f"_{fate}", None)
+        if deed is not None:
+            deed()
+
+    def _kill(self) -> None:
+        for process in self.arena.processes.values():
+            if self.schedule.rng.random() < 0.5:
+                process.line.dead.set()
+                process.task.cancel()
+
+    def _two(self) -> None:
+        if len(self.arena.processes) < 2:
+            self.start("two" if "two" not in self.arena.processes else "one")
+
+    def _lag(self) -> None:
+        """How late the scheduler's cache is; later than the settle time only where wanted."""
+        most = 4 * SETTLE if self.schedule.slow else SETTLE - 0.5
+        self.arena.cluster.set_lag(self.schedule.rng.choice([0.0, 0.2, 2.0, most]))
+
+    def _compact(self) -> None:
+        self.arena.cluster.store.compact()
+
+    def _jump(self) -> None:
+        for process in self.arena.processes.values():
+            seconds = self.schedule.rng.choice([-86400, -60, 60, 86400])
+            process.clock.jump = timedelta(seconds=seconds)
+
+    def _pause(self) -> None:
+        """A component of the cluster goes down, and the one that was down comes back."""
+        cluster = self.arena.cluster
+        for name in cluster.components:
+            cluster.resume(name)
+        if self.schedule.rng.random() < 0.7:
+            cluster.pause(self.schedule.rng.choice(cluster.components))
+
+    def _thief(self) -> None:
+        for lease in self.arena.cluster.admin.list("leases"):
+            meta = lease["metadata"]
+            spec = {"holderIdentity": "thief"}
+            self.arena.cluster.admin.patch(
+                "leases", meta["namespace"], meta["name"], {"spec": spec}
+            )

@@ -1,0 +1,114 @@
+"""The connection of one controller process: where it is cut, misled, or killed with its process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from claimctl.embedded.cluster import Cluster
+from claimctl.wire.seams import Query, Response, Transport
+from tests.e2e.mortal import WRITES
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to go wrong with one process. Requests and events are counted from 1.
+
+    Attributes:
+        dies_at: the request with which the process dies.
+        delivered: whether that request still reaches the server, its answer being lost.
+        stale_at: the revision as of which the first lists are; the watches that follow them say
+            nothing for ``stale_seconds``.
+        withheld: the watch event that does not arrive; its kind is listed anew after
+            ``withheld_seconds``.
+    """
+
+    dies_at: int = 0
+    delivered: bool = True
+    stale_at: int = 0
+    stale_seconds: float = 12.0
+    withheld: int = 0
+    withheld_seconds: float = 15.0
+
+
+class Dead(ConnectionResetError):
+    """The process is gone."""
+
+
+class Line:
+    """A transport that carries out a plan and counts what passes."""
+
+    def __init__(self, cluster: Cluster, inner: Transport, plan: Plan, start: int = 0) -> None:
+        self._cluster, self._inner, self._plan = cluster, inner, plan
+        self.requests = start
+        self.events = 0
+        self.vain: list[str] = []
+        """Writes that were accepted and changed nothing."""
+        self.dead = asyncio.Event()
+        self._listed: dict[str, None] = {}
+        self._until = cluster.clock.monotonic() + plan.stale_seconds if plan.stale_at else 0.0
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if self.dead.is_set():
+            raise Dead
+        self.requests += 1
+        dies = self.requests == self._plan.dies_at
+        if dies:
+            self.dead.set()
+            if not self._plan.delivered:
+                raise Dead
+        before = self._cluster.store.revision
+        response = await self._inner.send(method, path, self._query(path, query), headers, body)
+        if dies:
+            await response.close()
+            raise Dead
+        accepted = _changes(method, path, query) and response.status < 300
+        if accepted and self._cluster.store.revision == before:
+            now = self._cluster.clock.monotonic()
+            self.vain.append(f"{method} {path} at t={now:.3f} changed nothing: {body!r}")
+        if method == "GET" and ("watch", "true") in query:
+            response.body = self._stream(path, response.body)
+        return response
+
+    def _query(self, path: str, query: Query) -> Query:
+        """The first list of every kind comes from a server that lags behind."""
+        collection = path.count("/") == (3 if path.startswith("/api/") else 4)
+        first = collection and path not in self._listed and ("watch", "true") not in query
+        if not self._plan.stale_at or not first or ("limit", "500") not in query:
+            return query
+        self._listed[path] = None
+        version = str(self._plan.stale_at)
+        return [*query, ("resourceVersion", version), ("resourceVersionMatch", "Exact")]
+
+    async def _stream(self, path: str, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        late = self._until - self._cluster.clock.monotonic()
+        if late > 0:
+            await self._cluster.clock.sleep(late)
+        async for part in body:
+            kept: list[bytes] = []
+            for line in part.splitlines(keepends=True):
+                if b'"BOOKMARK"' not in line[:40]:
+                    self.events += 1
+                    if self.events == self._plan.withheld:
+                        if kept:
+                            yield b"".join(kept)
+                        await self._cluster.clock.sleep(self._plan.withheld_seconds)
+                        yield _gone()
+                        return
+                kept.append(line)
+            yield b"".join(kept)
+
+
+def _changes(method: str, path: str, query: Query) -> bool:
+    """Leases are left out: a renewal whose answer was lost is sent again as it was."""
+    other = path.endswith("reviews") or "/leases/" in path or ("dryRun", "All") in query
+    return method in WRITES and not other
+
+
+def _gone() -> bytes:
+    status = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired"}
+    return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"

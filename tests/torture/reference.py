@@ -1,0 +1,181 @@
+"""The reference runs: the whole life of one workload of each kind, in each dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from claimctl.controller.settings import Settings
+from claimctl.embedded.options import ClusterOptions, Dialect, Timings
+from claimctl.embedded.requests import DeleteOptions
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE
+from tests.support.virtual import run
+from tests.torture.arena import GRACE, Arena, Verdict, closed, history, judge, opened, views
+from tests.torture.epilogue import conclude
+from tests.torture.line import Plan
+
+KINDS = ("Deployment", "StatefulSet", "Job")
+PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
+TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
+LIMIT = 20_000.0
+"""Virtual seconds after which a run is given up."""
+
+
+def dialects() -> dict[str, ClusterOptions]:
+    """The clusters that the controller knows to live in."""
+    base = ClusterOptions(nodes=2, devices_per_node=2, timings=TIMINGS)
+    known = get_args(Settings.model_fields["dialect"].annotation)
+    found = {
+        "native": replace(base, dialect=Dialect.NATIVE),
+        "hold-1.34": replace(base, dialect=Dialect.HOLD, kubernetes_version=(1, 34)),
+        "hold-1.36": replace(base, dialect=Dialect.HOLD),
+        "podgroup": replace(base, dialect=Dialect.PODGROUP),
+    }
+    return {name: each for name, each in found.items() if name in known or "hold" in name}
+
+
+def workload(kind: str, pods: int, **annotations: str) -> dict[str, Any]:
+    if kind == "Deployment":
+        return manifests.deployment(replicas=pods, **annotations)
+    if kind == "StatefulSet":
+        return manifests.stateful_set(replicas=pods, **annotations)
+    return manifests.job(pods=max(pods, 1), seconds=4, **annotations)
+
+
+def reservation(kind: str, **spec: Any) -> dict[str, Any]:
+    values = {
+        "kind": kind,
+        "resourceClaimTemplateName": "template",
+        "idleTimeoutSeconds": 1,
+        "forceDeletedPodGraceSeconds": GRACE,
+        "reallocateTimeoutSeconds": 5,
+        **spec,
+    }
+    return manifests.reservation(**values)
+
+
+Step = Callable[[Arena, str], Awaitable[None]]
+
+
+async def begin(arena: Arena, kind: str) -> None:
+    admin = arena.cluster.admin
+    admin.create("resourceclaimtemplates", manifests.claim_template())
+    admin.create("claimreservations", reservation(kind))
+    admin.create(PLURALS[kind], workload(kind, 2))
+    await arena.until(lambda: _running(arena) == 2, 20, step=0.25)
+    await arena.sleep(1.0)
+
+
+async def idle(arena: Arena, kind: str) -> None:
+    """Scaled to zero or suspended, for long enough to be released."""
+    _want(arena, kind, 0)
+    await arena.sleep(12.0)
+
+
+async def back(arena: Arena, kind: str) -> None:
+    _want(arena, kind, 2)
+    await arena.until(lambda: _running(arena) == 2, 20, step=0.25)
+    await arena.sleep(0.5)
+
+
+async def vanish(arena: Arena, kind: str) -> None:
+    """A pod is force-deleted, and at once nobody wants pods any more."""
+    for pod in arena.objects("pods")[:1]:
+        arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    _want(arena, kind, 0)
+    await arena.sleep(8.0)
+
+
+async def end(arena: Arena, kind: str) -> None:
+    arena.cluster.admin.delete(PLURALS[kind], NAMESPACE, "train", DeleteOptions())
+    await arena.sleep(2.0)
+
+
+async def downgrade(arena: Arena, kind: str) -> None:
+    """Workload references become pod references, and then the plan goes again."""
+    await back(arena, kind)
+    arena.cluster.admin.create(
+        "downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}}
+    )
+    await arena.sleep(8.0)
+    arena.cluster.admin.delete("downgradeplans", "", "claimctl")
+    await arena.sleep(3.0)
+
+
+LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
+DOWNGRADE: tuple[Step, ...] = (begin, downgrade, end)
+
+
+def _want(arena: Arena, kind: str, pods: int) -> None:
+    admin = arena.cluster.admin
+    plural = PLURALS[kind]
+    if admin.find(plural, NAMESPACE, "train") is None:
+        return
+    spec = {"suspend": not pods} if kind == "Job" else {"replicas": pods}
+    admin.patch(plural, NAMESPACE, "train", {"spec": spec})
+
+
+def _running(arena: Arena) -> int:
+    return sum(pod["status"].get("phase") == "Running" for pod in arena.objects("pods"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One script on one cluster."""
+
+    dialect: str
+    kind: str
+    downgraded: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.dialect} {self.kind}{' downgrade' if self.downgraded else ''}"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return DOWNGRADE if self.downgraded else LIFE
+
+
+def references() -> list[Reference]:
+    """Every kind in every dialect, and the downgrade of a Deployment in each."""
+    known = dialects()
+    lives = [Reference(dialect, kind) for dialect in known for kind in KINDS]
+    return lives + [Reference(dialect, "Deployment", downgraded=True) for dialect in known]
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Before a step the controller is replaced by one that sees an older revision."""
+
+    step: int
+    revision: int
+
+
+def play(reference: Reference, plan: Plan | None = None, restart: Restart | None = None) -> Verdict:
+    """Play the script once; ``plan`` is for the first process."""
+    verdict = Verdict(reference.name)
+    run(_play(reference, plan, restart, verdict), limit=LIMIT)
+    return verdict
+
+
+async def _play(
+    reference: Reference, plan: Plan | None, restart: Restart | None, verdict: Verdict
+) -> None:
+    arena = await opened(dialects()[reference.dialect])
+    try:
+        first = arena.cluster.store.revision
+        arena.start(plan=plan)
+        for number, step in enumerate(reference.steps):
+            if restart is not None and restart.step == number:
+                await arena.kill("one")
+                arena.start(plan=Plan(stale_at=restart.revision))
+            verdict.views.append(views(arena.cluster, first))
+            await step(arena, reference.kind)
+        await conclude(arena, verdict)
+        judge(arena, verdict)
+        if not verdict.good:
+            verdict.log += history(arena.cluster, first)
+    finally:
+        await closed(arena)

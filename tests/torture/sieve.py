@@ -1,0 +1,68 @@
+"""The three ways in which a controller's view goes wrong (Sieve, OSDI'22), tried everywhere.
+
+Intermediate state: a crash and a restart after every request. Stale state: a restart that sees
+the cluster as it was, for every older view there is. Unobserved state: every single watch event
+withheld until its kind is listed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from tests.torture.arena import Verdict
+from tests.torture.line import Plan
+from tests.torture.reference import Reference, Restart, play, references
+
+INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One perturbation of one reference run. ``number`` is its place among all of them."""
+
+    number: int
+    kind: str
+    reference: int
+    plan: Plan | None = None
+    restart: Restart | None = None
+
+    @property
+    def name(self) -> str:
+        if self.restart is not None:
+            where = f"revision {self.restart.revision} before step {self.restart.step}"
+        else:
+            assert self.plan is not None
+            where = f"{self.plan.dies_at or self.plan.withheld}"
+        return f"point {self.number}: {references()[self.reference].name}, {self.kind} {where}"
+
+
+@cache
+def points() -> tuple[Point, ...]:
+    """All of them, in an order that never changes for the same product."""
+    found: list[Point] = []
+    for index, reference in enumerate(references()):
+        for kind, plan, restart in _of(reference):
+            found.append(Point(len(found), kind, index, plan, restart))
+    return tuple(found)
+
+
+def _of(reference: Reference) -> Iterator[tuple[str, Plan | None, Restart | None]]:
+    undisturbed = play(reference)
+    if not undisturbed.good:
+        raise AssertionError(f"{reference.name} fails undisturbed: {undisturbed}")
+    for request in range(1, undisturbed.requests + 1):
+        yield INTERMEDIATE, Plan(dies_at=request), None
+    for step, views in enumerate(undisturbed.views):
+        for revision in views:
+            yield STALE, None, Restart(step, revision)
+    for event in range(1, undisturbed.events + 1):
+        yield UNOBSERVED, Plan(withheld=event), None
+
+
+def perturb(point: Point) -> Verdict:
+    """Play a reference run with one thing going wrong."""
+    verdict = play(references()[point.reference], point.plan, point.restart)
+    verdict.name = point.name
+    return verdict
