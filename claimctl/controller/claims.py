@@ -82,13 +82,13 @@ class ClaimReconciler:
             return After(SOON)
         try:
             judged = await self._judge(key, Findings())
+            self._tell(key, judged, span)
+            if judged.decision.write is None:
+                return _at_rest(judged)
+            return await self._carry_out(key, judged)
         except Undecided as error:
             log.info("looks again", claim=str(key), reason=str(error))
             return After(SOON)
-        self._tell(key, judged, span)
-        if judged.decision.write is None:
-            return _at_rest(judged)
-        return await self._carry_out(key, judged)
 
     async def _judge(
         self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None

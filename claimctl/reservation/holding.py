@@ -28,7 +28,7 @@ def holding_wishes(case: Case) -> Wishes:
         if reference is None or stand.stand is Stand.NONE:
             continue
         if stand.stand is Stand.LET_GO or steps_aside:
-            drop.add(reference.uid)
+            drop |= {reference.uid} | _old_incarnations(case, reference)
         elif case.listed(reference) or not _refused(case, reference):
             keep[reference.uid] = reference
             drop |= _old_incarnations(case, reference)
@@ -75,7 +75,7 @@ def waiting_wishes(case: Case) -> Wishes:
         if stand.reference is None or stand.stand is not Stand.LET_GO:
             continue
         if handed_over and stand.reason is Reason.WITHDRAWN and not _went_with_workload(stand):
-            drop.add(stand.reference.uid)
+            drop |= {stand.reference.uid} | _old_incarnations(case, stand.reference)
         elif case.listed(stand.reference) or _to_put_back(case, stand):
             keep[stand.reference.uid] = stand.reference
     return Wishes(keep, frozenset(drop & case.own - keep.keys()), case.own)

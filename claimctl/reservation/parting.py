@@ -22,14 +22,19 @@ def let_reservations_go(case: Case, decision: Decision) -> Decision:
 
 
 def _nothing_left(case: Case, stand: Standing) -> bool:
-    """No reference of its own, and somebody else is there to deallocate the claim."""
+    """No reference of its own, and somebody else is there to deallocate the claim.
+
+    One that could not hold anything has nothing to deallocate.
+    """
     if not case.snapshot.allocated:
         return True
     holders = [other for other in case.stands if other.stand is Stand.HOLD]
     listed = {reference.uid for reference in case.snapshot.references}
     if listed & _alone_in_need_of(stand, holders):
         return False
-    return bool(holders) or (bool(listed) and not any(map(case.is_ours, case.snapshot.references)))
+    if stand.stand is Stand.NONE or holders:
+        return True
+    return bool(listed) and not any(map(case.is_ours, case.snapshot.references))
 
 
 def _alone_in_need_of(stand: Standing, holders: list[Standing]) -> set[str]:

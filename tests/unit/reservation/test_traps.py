@@ -149,3 +149,32 @@ def test_an_older_view_of_the_workload_does_not_undo_what_a_newer_one_did(rules:
     )
     on.live_workloads = {"train": WorkloadState(Life.ACTIVE, "uid-2", wants=3)}
     assert on.settle(seconds=60) == []
+
+
+def test_a_withdrawn_reservation_of_a_kind_that_cannot_hold_leaves_what_others_leaked() -> None:
+    odd = reservation(kind="CronJob", deleting=True)
+    on = stage(claim(), WorkloadState(Life.UNSEEN), reserved=odd)
+    assert [type(w) for w in on.settle(seconds=60)] == [SetFinalizer]
+
+
+def test_a_withdrawn_hold_for_an_earlier_incarnation_goes_at_once_too() -> None:
+    made = reservation(status=held_status(), deleting=True)
+    again = WorkloadState(Life.ACTIVE, "uid-2", wants=1)
+    on = stage(claim(pod_ref("a"), WORKLOAD), again, reserved=made)
+    on.put(running("a"))
+    assert lists(on.settle(seconds=5)) == [((pod_ref("a"),), False)]
+    assert on.reservations == {}
+
+
+def test_a_hold_for_an_earlier_incarnation_leaves_when_another_holds() -> None:
+    other = deployment_ref("other", "uid-other")
+    on = stage(
+        claim(pod_ref("a"), WORKLOAD, other),
+        WorkloadState(Life.ACTIVE, "uid-2", wants=1),
+        reserved=reservation(status=held_status(), deleting=True),
+    )
+    on.put(running("a"))
+    second = reservation("other", workload="other", status=held_status(reserved_for=other))
+    on.reservations["other"] = (second, WorkloadState(Life.ACTIVE, "uid-other", wants=1))
+    assert lists(on.settle(seconds=5)) == [((pod_ref("a"), other), False)]
+    assert list(on.reservations) == ["other"]

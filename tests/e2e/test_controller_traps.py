@@ -1,0 +1,104 @@
+"""What could catch a claim, a reservation or a Job for good, on a cluster that plays along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from claimctl.embedded.options import Timings
+from claimctl.reservation.annotation import reservation_name
+from claimctl.wire.reservations import WorkloadRef
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    RESOURCECLAIMS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, play
+
+SLOW_PODS = replace(HOLD_136, timings=Timings(pod_stop=5.0))
+
+
+def test_an_explicit_reservation_replaces_the_one_of_the_annotation() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation("explicit"))
+
+        async def alone() -> bool:
+            return [each.metadata.name for each in await stage.reservations()] == ["explicit"]
+
+        await stage.until(alone, "only the explicit reservation is left")
+        pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+        await stage.until_listed("deployments/train", *pods)
+
+    play(scenario, HOLD_136)
+
+
+def test_a_job_of_more_pods_than_a_list_has_places_comes_to_its_end() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.job(seconds=1, reserve="*")
+        body["spec"] |= {"completions": 258}
+        await stage.create(JOBS, body)
+
+        async def complete() -> bool:
+            job = await stage.client.get(JOBS, "train", NAMESPACE)
+            return any(each.type == "Complete" for each in job.status.conditions)
+
+        await stage.until(complete, "the Job is complete", within=5400)
+        await stage.until_released()
+
+    play(scenario, HOLD_136)
+
+
+def test_pods_of_a_deleted_deployment_keep_their_devices_until_the_grace_is_over() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        pods = await stage.running()
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.clock.sleep(0.5)
+        for pod in pods:
+            stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
+        await stage.clock.sleep(200)
+        assert await stage.allocated()
+        await stage.until_released(within=200)
+        await stage.until(lambda: _none(stage), "the reservation is gone")
+
+    play(scenario, SLOW_PODS)
+
+
+async def _none(stage: Stage) -> bool:
+    return await stage.reservations() == ()
+
+
+def test_a_name_that_somebody_else_has_taken_is_not_asked_for_without_end() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=0))
+        uid = (await stage.client.get(DEPLOYMENTS, "train", NAMESPACE)).metadata.uid
+        ref = WorkloadRef(api_group="apps", kind="Deployment", name="train")
+        taken = reservation_name(ref, uid, "slice")
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(taken, workload="other"))
+        tries = 0
+
+        def count(point: object) -> None:
+            nonlocal tries
+            verb, plural = getattr(point, "verb", ""), getattr(point, "plural", "")
+            tries += (verb, plural) == ("create", "claimreservations")
+
+        stage.embedded.handler.fault = count
+        await stage.started()
+        asked = {"metadata": {"annotations": {"claimctl.io/reserve": "*"}}}
+        await stage.patch(DEPLOYMENTS, "train", asked)
+        await stage.clock.sleep(600)
+        assert 0 < tries < 30
+
+    play(scenario, HOLD_136)
