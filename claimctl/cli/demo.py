@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 class Dialects(StrEnum):
     NATIVE = "native"
+    PODGROUP = "podgroup"
     HOLD = "hold"
 
 
 class Versions(StrEnum):
     V1_34 = "1.34"
+    V1_35 = "1.35"
     V1_36 = "1.36"
+    V1_37 = "1.37"
 
 
 DialectOption = Annotated[

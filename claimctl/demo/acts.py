@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from claimctl.demo import objects
@@ -28,10 +28,14 @@ Count = Callable[[], Figures]
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """``native``: claims are made by claimctl from a template; else by the user."""
+    """``native``: claims are made by claimctl from a template; else by the user.
+
+    ``groups``: pods of held workloads share through a PodGroup, which claimctl makes.
+    """
 
     stage: Stage
     native: bool
+    groups: bool = False
 
     # What is there
 
@@ -91,7 +95,11 @@ class Acts:
 
     async def create(self, workload: Workload, **spec: Any) -> None:
         await self.reserve(workload, DEPLOYMENT, **spec)
-        await self.stage.user.create(objects.deployment(workload))
+        await self.stage.user.create(objects.deployment(self.grouped(workload)))
+
+    def grouped(self, workload: Workload, group: str = "") -> Workload:
+        """The workload with its pods in a group of their own, or in that of another one."""
+        return replace(workload, group=group or workload.name) if self.groups else workload
 
     async def change(self, workload: Workload, spec: dict[str, Any]) -> None:
         await self.stage.user.patch(DEPLOYMENT, workload.namespace, workload.name, {"spec": spec})
@@ -114,16 +122,21 @@ class Acts:
     async def held_again(self, workload: Workload) -> None:
         """The list is as the dialect has it: the workload, and beside it its pods or none."""
         await self.stage.until(
-            lambda: self.workloads(workload) and self._listed_pods_are_right(workload),
+            lambda: self._list_is_right(workload),
             "the claim lists the workload and its pods as they are",
         )
 
-    def _listed_pods_are_right(self, workload: Workload) -> bool:
-        alive = set() if self.native else {pod.metadata.uid for pod in self.pods(workload)}
+    def _list_is_right(self, workload: Workload) -> bool:
+        alive = (
+            set()
+            if self.native or self.groups
+            else {pod.metadata.uid for pod in self.pods(workload)}
+        )
         beside = {each.uid for each in self.references(workload)} - {
             each.uid for each in self.workloads(workload)
         }
-        return beside == alive
+        holders = 2 if self.groups else 1
+        return beside == alive and len(self.workloads(workload)) == holders
 
     def expect_held(self, workload: Workload) -> None:
         if self.allocation(workload) is None or not self.workloads(workload):
@@ -148,15 +161,18 @@ class Acts:
         return who(witness.deallocations[key])
 
     async def settled_beside_finished(self, workload: Workload) -> None:
-        """A pod has finished, its object is there, and its UID stands in the list, once."""
+        """A pod has finished, its object is there, and KCM takes it for listed.
+
+        By its UID, which stands in the list once; under a listed PodGroup by the group's name.
+        """
 
         def settled() -> bool:
             users = self.stage.world.users_of((workload.namespace, workload.claim))
             done = {pod.metadata.uid for pod in users if pod.status.phase == "Succeeded"}
             marks = {each.uid for each in self.references(workload) if each.resource != "pods"}
-            return bool(done) and done <= marks
+            return bool(done) and (self.groups or done <= marks)
 
-        await self.stage.until(settled, "the finished pod has a tombstone")
+        await self.stage.until(settled, "the finished pod is listed or of the group")
 
     async def full(self, workload: Workload) -> int:
         """As many pods run as a list takes, and the reservation says that the hold gave way."""

@@ -113,7 +113,7 @@ class Application:
         """What would help; PodGroups are what the dialect podgroup is about."""
         if manifest.group == "scheduling.k8s.io":
             return (
-                f" (dialect {self.dialect}): PodGroups need a cluster of the dialect "
-                "podgroup, which this demo does not play"
+                f" (dialect {self.dialect}): PodGroups need a cluster of the dialect podgroup: "
+                "--dialect podgroup"
             )
         return ""

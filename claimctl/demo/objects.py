@@ -39,6 +39,8 @@ class Workload:
     pods: int = 1
     reserve: bool = False
     """Ask for the claim to be held by the annotation."""
+    group: str = ""
+    """The PodGroup of its pods."""
 
 
 def _object(kind: tuple[str, str], namespace: str, name: str, **rest: Any) -> Object:
@@ -63,7 +65,7 @@ def deployment(workload: Workload) -> Object:
     spec = {
         "replicas": workload.pods,
         "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": _pod_spec(workload.claim)},
+        "template": {"metadata": {"labels": labels}, "spec": _pod_spec(workload)},
     }
     return _annotated(_object(DEPLOYMENT, workload.namespace, workload.name, spec=spec), workload)
 
@@ -71,7 +73,7 @@ def deployment(workload: Workload) -> Object:
 def job(workload: Workload, *, at_once: int, run_seconds: float) -> Object:
     template = {
         "metadata": {"annotations": {RUN_SECONDS: str(run_seconds)}},
-        "spec": {**_pod_spec(workload.claim), "restartPolicy": "Never"},
+        "spec": {**_pod_spec(workload), "restartPolicy": "Never"},
     }
     spec = {"completions": workload.pods, "parallelism": at_once, "template": template}
     return _annotated(_object(JOB, workload.namespace, workload.name, spec=spec), workload)
@@ -83,8 +85,10 @@ def _annotated(body: Object, workload: Workload) -> Object:
     return body
 
 
-def _pod_spec(claim: str) -> Object:
+def _pod_spec(workload: Workload) -> Object:
+    group = {"schedulingGroup": {"podGroupName": workload.group}} if workload.group else {}
     return {
+        **group,
         "containers": [
             {
                 "name": "main",
@@ -92,7 +96,7 @@ def _pod_spec(claim: str) -> Object:
                 "resources": {"claims": [{"name": "gpu"}]},
             }
         ],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": workload.claim}],
     }
 
 

@@ -10,7 +10,11 @@ from claimctl.demo.stage import staged
 from claimctl.demo.story import Plot, Story
 from claimctl.embedded.options import ClusterOptions, Dialect
 
-VERSIONS = {Dialect.NATIVE: ("1.36",), Dialect.HOLD: ("1.34", "1.36")}
+VERSIONS = {
+    Dialect.NATIVE: ("1.36",),
+    Dialect.PODGROUP: ("1.36", "1.37"),
+    Dialect.HOLD: ("1.34", "1.36"),
+}
 """What is shown when no version is asked for."""
 
 

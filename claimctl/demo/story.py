@@ -33,7 +33,7 @@ class Plot:
 
     @classmethod
     def of(cls, dialect: Dialect, version: str) -> Plot:
-        if dialect is Dialect.NATIVE:
+        if dialect is not Dialect.HOLD:
             return cls(dialect, version, shared=600, downgraded=200)
         return cls(dialect, version, shared=40, downgraded=120)
 
@@ -41,9 +41,15 @@ class Plot:
     def native(self) -> bool:
         return self.dialect is Dialect.NATIVE
 
+    @property
+    def groups(self) -> bool:
+        return self.dialect is Dialect.PODGROUP
+
     def references(self, pods: int) -> int:
         """How many entries a held claim lists."""
-        return 1 if self.native else pods + 1
+        if self.dialect is Dialect.HOLD:
+            return pods + 1
+        return 1 if self.native else 2
 
 
 Told = tuple[Figures, str]
@@ -59,7 +65,7 @@ class Story:
     acts: Acts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.acts = Acts(self.stage, native=self.plot.native)
+        self.acts = Acts(self.stage, native=self.plot.native, groups=self.plot.groups)
 
     async def play(self) -> None:
         """All steps in turn; one that fails does not keep the others from being shown."""
@@ -81,8 +87,9 @@ class Story:
             "node-cordoned": self.node_cordoned,
             "downgrade": self.downgrade,
         }
-        last = self.downgrade_refused if self.plot.native else self.more_than_the_limit
-        steps["downgrade-refused" if self.plot.native else "more-than-256"] = last
+        full = self.plot.dialect is Dialect.HOLD
+        last = self.more_than_the_limit if full else self.downgrade_refused
+        steps["more-than-256" if full else "downgrade-refused"] = last
         return steps
 
     async def _step(self, name: str, play: Play) -> None:
@@ -145,7 +152,9 @@ class Story:
         """A finished pod beside running ones, on which KCM's loop would feed."""
         once = Workload("train", "once", "slice")
         counted = self.acts.count(self.train)
-        await self.stage.user.create(objects.job(once, at_once=1, run_seconds=0.2))
+        await self.stage.user.create(
+            objects.job(self.acts.grouped(once, "train"), at_once=1, run_seconds=0.2)
+        )
         await self.acts.settled_beside_finished(self.train)
         revisions = await self.acts.revisions_within(self.train, 1.0)
         if revisions > 5:
@@ -179,7 +188,9 @@ class Story:
         counted = self.acts.count(batch)
         await self.acts.room("batch")
         await self.acts.reserve(batch, JOB)
-        await self.stage.user.create(objects.job(batch, at_once=2, run_seconds=1.0))
+        await self.stage.user.create(
+            objects.job(self.acts.grouped(batch), at_once=2, run_seconds=1.0)
+        )
         await self.acts.held_again(batch)
         by = await self.acts.deallocated(batch)
         done = self.acts.succeeded(batch)

@@ -60,6 +60,16 @@ def test_the_story_in_hold(version: str) -> None:
     assert finished["claimRevisionsPerSecond"] <= 5
 
 
+def test_the_story_in_podgroup() -> None:
+    document = asyncio.run(shown("--dialect", "podgroup", "--kubernetes-version", "1.36"))
+    names = tuple(step["name"] for step in document["steps"])
+    assert names == (*BOTH, "finished-pod", *ENDS, "downgrade-refused")
+    assert figures(document, "shared-claim") == (600, 2)
+    assert figures(document, "rolling-restart") == (600, 2)
+    assert figures(document, "downgrade") == (200, 200)
+    assert figures(document, "downgrade-refused") == (300, 2)
+
+
 def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it() -> None:
     async def scenario() -> tuple[str, int]:
         process = await asyncio.create_subprocess_exec(

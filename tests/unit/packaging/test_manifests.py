@@ -15,7 +15,7 @@ from claimctl import __version__
 from claimctl.cli.commands import BY_NAME
 from claimctl.cli.main import load
 from claimctl.controller.caches import WATCHED
-from claimctl.controller.preflight import BINDING, WRITES
+from claimctl.controller.preflight import BINDING, GROUPS, WRITES
 from claimctl.telemetry.metrics import MEANINGS
 
 ROOT = Path(__file__).parents[3]
@@ -75,6 +75,9 @@ def test_the_controller_changes_nothing_but_claims_and_what_is_its_own() -> None
         ("resource.k8s.io", "resourceclaims", "patch"),
         ("resource.k8s.io", "resourceclaims/status", "patch"),
         ("resource.k8s.io", "resourceclaims/binding", "patch"),
+        ("scheduling.k8s.io", "podgroups", "create"),
+        ("scheduling.k8s.io", "podgroups", "patch"),
+        ("scheduling.k8s.io", "podgroups", "delete"),
         ("claimctl.io", "claimreservations", "create"),
         ("claimctl.io", "claimreservations", "patch"),
         ("claimctl.io", "claimreservations", "delete"),
@@ -89,7 +92,7 @@ def test_the_controller_may_do_what_it_asks_for_at_its_start() -> None:
     granted = rights(one("ClusterRole", "claimctl-controller"))
     asked = {
         (right.group, "/".join(filter(None, (right.resource, right.subresource))), right.verb)
-        for right in (*WRITES, BINDING)
+        for right in (*WRITES, *GROUPS, BINDING)
     } | {(each.group, each.plural, verb) for each in WATCHED for verb in ("list", "watch")}
     assert asked - granted == set()
 
