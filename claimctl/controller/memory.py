@@ -53,7 +53,8 @@ class Memories:
         _note(sight, claim, now)
 
     def lost_track(self) -> None:
-        """The pods had to be listed anew: some may have come and vanished in the gap."""
+        """The pods were listed: before, or since the watch was lost, some may have come and
+        vanished."""
         now = self._clock.monotonic()
         for sight in self._sights.values():
             if sight.allocated_since is not None or sight.blind_since is not None:

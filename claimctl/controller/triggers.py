@@ -65,7 +65,7 @@ class Triggers:
         caches.pods.subscribe(self._pod)
         caches.reservations.subscribe(self._reservation)
         caches.replica_sets.subscribe(self._replica_set)
-        caches.pods.on_relist(self._witnesses.memories.lost_track)
+        caches.pods.on_list(self._witnesses.memories.lost_track)
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         caches.groups.subscribe(self._group)

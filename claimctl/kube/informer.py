@@ -78,7 +78,7 @@ class Informer(Generic[T]):
         self._index: Index[T] = Index(indexes or {})
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._on_connect: list[Callable[[], None]] = []
-        self._on_relist: list[Callable[[], None]] = []
+        self._on_list: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
         self._version = ""
         self._failures = 0
@@ -100,9 +100,9 @@ class Informer(Generic[T]):
         """Have it told whenever a watch was opened: what the server can do may have changed."""
         self._on_connect.append(handler)
 
-    def on_relist(self, handler: Callable[[], None]) -> None:
-        """Have it told when the watch was lost and the objects had to be listed anew."""
-        self._on_relist.append(handler)
+    def on_list(self, handler: Callable[[], None]) -> None:
+        """Have it told whenever all objects have been listed: what was before is unknown."""
+        self._on_list.append(handler)
 
     def get(self, name: str, namespace: str = "") -> T | None:
         return self._index.get((namespace, name))
@@ -151,9 +151,8 @@ class Informer(Generic[T]):
             self._went(key, None, relist=True)
         self._version = version
         self._page_size = PAGE
-        if self._synced.is_set():
-            for handler in self._on_relist:
-                handler()
+        for handler in self._on_list:
+            handler()
         self._synced.set()
 
     async def _watch(self) -> None:

@@ -115,3 +115,14 @@ def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories.forget(KEY)
     assert ages(memories, claim()) == Memory(blind_age=0.0)
     assert memories.allocated_age(KEY) == 0.0
+
+
+def test_what_was_allocated_before_the_pods_were_first_listed_has_an_unknown_history() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(allocated=False, version="1"))
+    memories.see(claim(version="2"))
+    clock.time = 3
+    memories.lost_track()
+    clock.time = 5
+    assert ages(memories, claim(version="2")).blind_age == 2
