@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,6 +39,7 @@ from claimctl.controller.worker import Controller
 from claimctl.controller.workloads import WorkloadReconciler
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
+from claimctl.kube.informer import Informer
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.reservation.dialects import DIALECTS
@@ -150,9 +152,13 @@ class Manager:
         parts = self._parts = self._build(self.detection)
         again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
         await self._follow_groups(tasks, self.detection)
-        for informer in parts.caches.informers():
-            tasks.spawn(f"informer of {informer.resource.plural}", informer.run())
-        await self._sync(parts.caches)
+        for informers in parts.caches.waves():
+            for informer in informers:
+                tasks.spawn(f"informer of {informer.resource.plural}", informer.run())
+            await self._sync(informers)
+        await self._sync(parts.caches.groups.informers())
+        await parts.caches.groups.wait_synced()
+        log.info("caches are filled")
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
@@ -189,7 +195,7 @@ class Manager:
             ghosts=ghosts,
             memories=memories,
             freshness=Freshness(clock),
-            investigator=Investigator(client),
+            investigator=Investigator(client, caches.pods),
             clock=clock,
             rules=self.settings.rules(
                 detection.dialect, kcm_cleans_mixed_lists=detection.kcm_cleans_mixed_lists
@@ -203,6 +209,7 @@ class Manager:
             workloads=lambda key: workloads.queue.add(key, batch),
             plans=lambda key: plans.queue.add(key),
             groups=lambda key: groups.queue.add(key, batch),
+            urgent=lambda key: claims.queue.add(key),
         )
         triggers = Triggers(caches, Witnesses(memories, ghosts, boots), queues)
         return _Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)
@@ -236,18 +243,16 @@ class Manager:
             limiter=RetryLimiter(self._rng),
         )
 
-    async def _sync(self, caches: Caches) -> None:
+    async def _sync(self, informers: Sequence[Informer[Any]]) -> None:
         try:
             async with asyncio.timeout(self.settings.sync_timeout_seconds):
-                for informer in caches.informers():
+                for informer in informers:
                     await informer.wait_synced()
-                await caches.groups.wait_synced()
         except TimeoutError:
-            late = [each for each in caches.followed() if not each.synced]
+            late = [each for each in informers if not each.synced]
             why = next((str(each.trouble) for each in late if each.trouble), "no answer")
             names = ", ".join(each.resource.plural for each in late)
             raise NotSynced(f"cannot list {names}: {why}") from None
-        log.info("caches are filled")
 
     async def _elect(self) -> None:
         if not self.settings.leader_elect:

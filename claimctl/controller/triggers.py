@@ -16,7 +16,7 @@ from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.memory import Memories
 from claimctl.controller.nodes import BootIds
 from claimctl.kube.informer import Change
-from claimctl.reservation.consumers import claim_names, is_bound, is_done
+from claimctl.reservation.consumers import claim_names, is_bound, is_done, is_finished
 from claimctl.reservation.references import is_pod_group
 from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
@@ -41,6 +41,8 @@ class Queues:
     workloads: Callable[[WorkloadKey], None]
     plans: Callable[[PlanKey], None]
     groups: Callable[[GroupKey], None] = lambda _: None
+    urgent: Callable[[ClaimKey], None] | None = None
+    """Claims to be looked at without delay: a moment of KCM's loop is hundreds of writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,13 @@ class Triggers:
         """Another one leads, or we stop."""
         self._leading = False
 
-    def _enqueue(self, keys: Iterable[ClaimKey]) -> None:
+    def _enqueue(self, keys: Iterable[ClaimKey], *, urgent: bool = False) -> None:
         if not self._leading:
             return
+        add = self._queues.urgent if urgent and self._queues.urgent else self._queues.claims
         for key in keys:
             if self._caches.concerns(key):
-                self._queues.claims(key)
+                add(key)
 
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
@@ -142,7 +145,9 @@ class Triggers:
         if _same_to_claims(change.old, change.new):
             return
         names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
-        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
+        ended = change.new is not None and is_finished(change.new)
+        keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
+        self._enqueue(keys, urgent=ended)
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         if change.old is not None and change.new is None:

@@ -136,7 +136,7 @@ def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlic
         return True
     return any(
         device.name == result.device
-        and not any(taint.effect in _BLOCKING_EFFECTS for taint in device.taints or ())
+        and not any(taint.effect in _BLOCKING_EFFECTS for taint in device.all_taints)
         for s in current
         for device in s.spec.devices or ()
     )

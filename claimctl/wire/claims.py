@@ -90,9 +90,21 @@ class DeviceTaint(Wire, frozen=True, kw_only=True):
     effect: str = ""
 
 
+class BasicDevice(Wire, frozen=True, kw_only=True):
+    """What v1beta1 says below ``basic`` and later versions say in the device itself."""
+
+    taints: tuple[DeviceTaint, ...] | None = None
+
+
 class Device(Wire, frozen=True, kw_only=True):
     name: str = ""
     taints: tuple[DeviceTaint, ...] | None = None
+    basic: BasicDevice | None = None
+
+    @property
+    def all_taints(self) -> tuple[DeviceTaint, ...]:
+        """In whatever version they came."""
+        return self.taints or (self.basic.taints if self.basic else None) or ()
 
 
 class ResourcePool(Wire, frozen=True, kw_only=True):

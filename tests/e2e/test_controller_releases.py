@@ -1,0 +1,168 @@
+"""Every Kubernetes minor from 1.32 to 1.37: what the same reservations come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    PODGROUPS,
+    RESOURCECLAIMS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import DEVICE_CLASS, HOLD_134, HOLD_136, Stage, play
+
+VERSIONS = {(1, 32): "v1beta1", (1, 33): "v1beta2"}
+"""What is preferred of resource.k8s.io; v1 from 1.34 on."""
+
+
+def hold(minor: int) -> ClusterOptions:
+    return ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, minor))
+
+
+def claim(version: str, name: str = "slice") -> dict[str, Any]:
+    body = manifests.claim(name)
+    if version == "v1beta1":
+        body["spec"]["devices"]["requests"] = [{"name": "gpu", "deviceClassName": DEVICE_CLASS}]
+    return body
+
+
+@pytest.mark.parametrize("minor", [32, 33, 34, 35, 36, 37])
+def test_a_claim_is_held_through_idle_time_and_released_at_the_end(minor: int) -> None:
+    version = VERSIONS.get((1, minor), "v1")
+
+    async def scenario(stage: Stage) -> None:
+        stage.client.speak(RESOURCECLAIMS.group, version)
+        manager = await stage.started()
+        assert manager.detection is not None
+        assert manager.detection.dialect == "hold"
+        assert manager.detection.claims_version == version
+        await stage.create(RESOURCECLAIMS, claim(version))
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
+        await stage.until_running(3)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_listed("deployments/train")
+        await stage.clock.sleep(20)
+        assert await stage.allocated()
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+
+    play(scenario, hold(minor))
+
+
+@pytest.mark.parametrize("minor", [32, 33])
+def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(minor: int) -> None:
+    version = VERSIONS[1, minor]
+
+    async def scenario(stage: Stage) -> None:
+        stage.client.speak(RESOURCECLAIMS.group, version)
+        template = claim(version, "template")
+        cluster = stage.embedded
+        cluster.admin.create(
+            "resourceclaimtemplates",
+            {
+                "metadata": template["metadata"],
+                "spec": {"spec": manifests.claim()["spec"]},
+            },
+        )
+        await stage.started()
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.until_running(1)
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, hold(minor))
+
+
+@pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+def test_three_pods_and_a_hold_when_the_pods_are_gone_the_list_ends_empty(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
+        await stage.until_running(3)
+        pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+        await stage.until_listed("deployments/train", *pods)
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+        writers = [
+            revision.actor
+            for revision in stage.embedded.history()
+            if revision.plural == "resourceclaims" and _deallocates(revision)
+        ]
+        assert [actor.rpartition(":")[2] for actor in writers] == ["claimctl-controller"]
+
+    play(scenario, options)
+
+
+@pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        before = _writes(stage)
+        await stage.create(JOBS, manifests.job("once", pods=1, seconds=2))
+        await stage.clock.sleep(60)
+        assert _writes(stage) - before < 10
+
+    play(scenario, options)
+
+
+def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.client.speak(RESOURCECLAIMS.group, "v1beta2")
+        manager = await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
+        await stage.until_running(1)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        cluster = stage.embedded
+        newer = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
+        cluster.switch(newer.features())
+        stage.client.speak(RESOURCECLAIMS.group, "v1")
+        await stage.clock.sleep(1500)
+        assert manager.detection is not None
+        assert manager.detection.dialect == "podgroup"
+        assert manager.detection.claims_version == "v1"
+        assert manager.detection.groups_version == "v1beta1"
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+        assert (await stage.client.list(PODGROUPS)).items == ()
+
+    play(scenario, hold(33))
+
+
+def test_a_cluster_whose_gate_is_off_is_held_in_the_hold_way() -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        cluster.switch(replace(cluster.features, api_group_claims=False))
+        manager = await stage.started()
+        assert manager.detection is not None
+        assert manager.detection.dialect == "hold"
+        assert "drops spec.resourceClaims" in " ".join(manager.detection.reasons)
+
+    play(scenario, ClusterOptions(dialect=Dialect.PODGROUP))
+
+
+def _deallocates(revision: Any) -> bool:
+    before = b'"allocation"' in (revision.previous or b"")
+    return before and b'"allocation":' not in revision.data.replace(b'f:allocation":', b"")
+
+
+def _writes(stage: Stage) -> int:
+    return sum(each.plural == "resourceclaims" for each in stage.embedded.history())
