@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -263,9 +264,15 @@ async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> N
 
 
 @asynccontextmanager
-async def embedded_cluster(options: ClusterOptions) -> AsyncIterator[Cluster]:
-    """A cluster with claimctl's CRDs and the tests' namespace, on the running loop's clock."""
-    cluster = Cluster(options, LoopClock(NOW))
+async def embedded_cluster(
+    options: ClusterOptions, epoch: datetime | None = NOW
+) -> AsyncIterator[Cluster]:
+    """A cluster with claimctl's CRDs and the tests' namespace, on the running loop's clock.
+
+    Args:
+        epoch: the wall time at the start; None for today's.
+    """
+    cluster = Cluster(options, LoopClock(epoch))
     await cluster.start()
     try:
         await install(Client(cluster.transport(), cluster.clock))

@@ -1,0 +1,175 @@
+"""The rights in rbac/, taken apart into single permissions, and which of them a controller uses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from claimctl.embedded.authn import Door
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.hooks import Attributes, Authorizer
+from claimctl.embedded.rbac import covers
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import Resource
+from claimctl.wire.seams import Query, Response, Transport
+from tests.e2e.harness import CONTROLLER_USER, Stage
+
+RBAC = Path(__file__).parents[2] / "rbac"
+ACCOUNT = "/api/v1/namespaces/claimctl-system/serviceaccounts/claimctl-controller"
+_GROUP = "rbac.authorization.k8s.io"
+RESOURCES = {
+    "ClusterRole": Resource(
+        _GROUP, "v1", "clusterroles", "ClusterRole", ObjectHeader, namespaced=False
+    ),
+    "ClusterRoleBinding": Resource(
+        _GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", ObjectHeader, namespaced=False
+    ),
+    "Role": Resource(_GROUP, "v1", "roles", "Role", ObjectHeader),
+    "RoleBinding": Resource(_GROUP, "v1", "rolebindings", "RoleBinding", ObjectHeader),
+    "ServiceAccount": Resource("", "v1", "serviceaccounts", "ServiceAccount", ObjectHeader),
+}
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One verb on one resource; ``namespace`` is empty for the whole cluster."""
+
+    role: str
+    namespace: str
+    group: str
+    resource: str
+    verb: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        named = f" {list(self.names)}" if self.names else ""
+        return f"{self.role}: {self.verb} {self.resource}.{self.group}{named}{where}"
+
+    def rule(self) -> Body:
+        return {
+            "apiGroups": [self.group],
+            "resources": [self.resource],
+            "verbs": [self.verb],
+            **({"resourceNames": list(self.names)} if self.names else {}),
+        }
+
+    def allows(self, attributes: Attributes) -> bool:
+        here = self.namespace in ("", attributes.namespace)
+        return here and covers(self.rule(), attributes)
+
+
+def bodies(*files: str) -> Iterator[Body]:
+    for file in files:
+        yield from yaml.safe_load_all((RBAC / file).read_text())
+
+
+def permissions(*files: str) -> list[Permission]:
+    """Every permission that the roles of some files give."""
+    return [
+        Permission(
+            body["metadata"]["name"],
+            body["metadata"].get("namespace", ""),
+            group,
+            resource,
+            verb,
+            tuple(rule.get("resourceNames", ())),
+        )
+        for body in bodies(*files)
+        if "rules" in body
+        for rule in body["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+async def grant(stage: Stage, given: list[Permission], *files: str) -> None:
+    """Apply the files, their roles with no other rules than the permissions ``given``."""
+    for body in bodies(*files):
+        resource = RESOURCES.get(body["kind"])
+        if resource is None:
+            continue
+        meta = body["metadata"]
+        if "rules" in body:
+            place = (meta["name"], meta.get("namespace", ""))
+            kept = [each.rule() for each in given if (each.role, each.namespace) == place]
+            body = {**body, "rules": kept}
+        await stage.client.create(resource, body, meta.get("namespace", ""))
+    if "template-injection.yaml" in files:
+        await stage.client.create(RESOURCES["ClusterRoleBinding"], _INJECTION)
+
+
+_INJECTION: Body = {
+    "metadata": {"name": "claimctl-template-injection"},
+    "roleRef": {
+        "apiGroup": _GROUP,
+        "kind": "ClusterRole",
+        "name": "claimctl-template-injection",
+    },
+    "subjects": [
+        {
+            "kind": "ServiceAccount",
+            "name": "claimctl-controller",
+            "namespace": "claimctl-system",
+        }
+    ],
+}
+"""What the file says to bind by hand."""
+
+
+@dataclass(slots=True)
+class Register:
+    """An authorizer that notes what a controller was allowed, and what it was refused."""
+
+    inner: Authorizer
+    used: dict[Attributes, None] = field(default_factory=dict)
+    refused: dict[Attributes, None] = field(default_factory=dict)
+
+    def allowed(self, attributes: Attributes) -> bool:
+        allowed = self.inner.allowed(attributes)
+        if attributes.actor.user == CONTROLLER_USER:
+            (self.used if allowed else self.refused)[attributes] = None
+        return allowed
+
+
+def watched(cluster: Cluster) -> Register:
+    """Put a register between a cluster and its authorizer."""
+    register = Register(cluster.api.hooks.authorizer)
+    cluster.api.hooks.authorizer = register
+    guard = cluster.handler.guard
+    assert isinstance(guard, Door)
+    guard.authorizer = register
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A transport whose requests carry a token."""
+
+    inner: Transport
+    token: str
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        carried = {**headers, "authorization": f"Bearer {self.token}"}
+        return await self.inner.send(method, path, query, carried, body)
+
+
+async def as_account(stage: Stage) -> Transport:
+    """The controller's connection: its ServiceAccount's token, by TokenRequest."""
+    cluster = stage.embedded
+    answer = await cluster.transport().send("POST", f"{ACCOUNT}/token", (), _JSON, _A_DAY)
+    body = json.loads(b"".join([part async for part in answer.body]))
+    return Bearer(cluster.handler, body["status"]["token"])
+
+
+_JSON = {"content-type": "application/json"}
+_A_DAY = b'{"spec":{"expirationSeconds":86400}}'

@@ -1,0 +1,134 @@
+"""What people may do with the roles in rbac/users.yaml: see, let go, and prepare a downgrade."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.http import serve
+from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+from claimctl.kube.client import Client
+from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
+from tests.e2e import manifests
+from tests.e2e.commands import Answer, claimctl
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_cluster
+from tests.e2e.rights import RESOURCES, as_account, grant, permissions
+from tests.e2e.test_controller_rights import strict
+
+FILES = ("controller.yaml", "users.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """A cluster in which a claim is held, and people who ask about it."""
+
+    stage: Stage
+    kubeconfig: Path
+
+    async def ask(self, user: str, *arguments: str) -> Answer:
+        return await claimctl(*arguments, "--as", user, "--kubeconfig", str(self.kubeconfig))
+
+
+async def _bind(stage: Stage) -> None:
+    """``view``, ``edit`` and ``admin`` are what their names say; ``nobody`` may do nothing."""
+    for role in ("view", "edit"):
+        body = _binding(role, role)
+        await stage.client.create(RESOURCES["RoleBinding"], body, NAMESPACE)
+    for role in ("view", "claimctl-admin"):
+        body = _binding(role, "admin")
+        await stage.client.create(RESOURCES["ClusterRoleBinding"], body)
+
+
+def _binding(role: str, user: str) -> dict[str, Any]:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "metadata": {"name": f"{user}-{role}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    }
+
+
+async def _hold(stage: Stage) -> None:
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.deployment(replicas=1, reserve="*", idle_timeout_seconds="3600")
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_condition("Reserved", "True", "Reserved")
+
+
+def inside(directory: Path, scenario: Callable[[Office], Awaitable[None]]) -> None:
+    """A scenario in real time, since commands are processes of their own."""
+    asyncio.run(_inside(directory / "kubeconfig", scenario))
+
+
+async def _inside(kubeconfig: Path, scenario: Callable[[Office], Awaitable[None]]) -> None:
+    async with embedded_cluster(strict(HOLD_136), epoch=None) as cluster:
+        server = await serve(cluster.handler)
+        write_kubeconfig(kubeconfig, Access(server.url))
+        stage = Stage(
+            client=Client(cluster.transport(), cluster.clock),
+            clock=cluster.clock,
+            connect=cluster.transport,
+            cluster=cluster,
+        )
+
+        async def furnished(stage: Stage) -> None:
+            await grant(stage, permissions(*FILES), *FILES)
+            await _bind(stage)
+            await stage.started(transport=await as_account(stage), settle_seconds=0.3)
+            await _hold(stage)
+            await scenario(Office(stage, kubeconfig))
+
+        try:
+            await stage.play(furnished)
+        finally:
+            await server.close()
+
+
+def test_a_viewer_sees_and_changes_nothing(tmp_path: Path) -> None:
+    async def scenario(made: Office) -> None:
+        shown = await made.ask("view", "get", "-n", NAMESPACE)
+        assert (shown.code, "deployments/train" in shown.out) == (0, True)
+        told = await made.ask("view", "explain", "slice", "-n", NAMESPACE)
+        assert (told.code, "holds (WorkloadWantsPods)" in told.out) == (0, True), told
+        refused = await made.ask("view", "release", "slice", "-n", NAMESPACE)
+        assert refused.code == 1
+        assert 'User "view" cannot patch resource "claimreservations"' in refused.err
+        elsewhere = await made.ask("view", "get", "-n", "default")
+        assert (elsewhere.code, "cannot list resource" in elsewhere.err) == (1, True)
+
+    inside(tmp_path, scenario)
+
+
+def test_an_editor_lets_go(tmp_path: Path) -> None:
+    async def scenario(made: Office) -> None:
+        await made.stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await made.stage.until_running(0)
+        asked = await made.ask("edit", "release", "slice", "-n", NAMESPACE)
+        assert asked.code == 0, asked
+        await made.stage.until_released(within=20)
+
+    inside(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("user", ["view", "edit", "nobody"])
+def test_a_downgrade_is_not_for_everybody(tmp_path: Path, user: str) -> None:
+    async def scenario(made: Office) -> None:
+        refused = await made.ask(user, "downgrade-prepare")
+        assert (refused.code, "forbidden" in refused.err) == (1, True), refused
+
+    inside(tmp_path, scenario)
+
+
+def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
+    async def scenario(made: Office) -> None:
+        answer = await made.ask("admin", "downgrade-prepare", "-o", "json")
+        assert answer.code == 0, answer
+        found = (answer.document["carriedOutBy"], answer.document["phase"])
+        assert found == ("controller", "Prepared")
+
+    inside(tmp_path, scenario)
