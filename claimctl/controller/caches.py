@@ -50,7 +50,7 @@ WATCHED: tuple[Resource[Any], ...] = (
     DOWNGRADEPLANS,
     RESOURCESLICES,
 )
-"""Nodes come first, so that the boot ID of a vanished pod's node is known."""
+"""What has to be served and may be read; ``Caches.waves`` says in which order."""
 
 _WORKLOADS: dict[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
@@ -90,18 +90,27 @@ class Caches:
             RESOURCESLICES, indexes={BY_DRIVER: _driver}
         )
 
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """In the order in which they start."""
+    def waves(self) -> tuple[tuple[Informer[Any], ...], ...]:
+        """In the order in which they start, each wave when the one before has its lists.
+
+        The nodes come first, so that the boot ID of a vanished pod's node is known. The pods come
+        before the claims: a claim seen without allocation then has no pod that nobody saw.
+        """
         return (
-            self.nodes,
-            self.claims,
-            self.pods,
-            self.reservations,
-            *self.workloads.values(),
-            self.replica_sets,
-            self.plans,
-            self.slices,
+            (self.nodes,),
+            (self.pods,),
+            (
+                self.claims,
+                self.reservations,
+                *self.workloads.values(),
+                self.replica_sets,
+                self.plans,
+                self.slices,
+            ),
         )
+
+    def informers(self) -> tuple[Informer[Any], ...]:
+        return tuple(informer for wave in self.waves() for informer in wave)
 
     def followed(self) -> tuple[Informer[Any], ...]:
         """All that run now, PodGroups included where they are served."""

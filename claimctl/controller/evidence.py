@@ -12,7 +12,9 @@ from cachetools import LRUCache
 from claimctl.controller.caches import slim_pod, workload_resource
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
 from claimctl.kube.errors import NotFound
+from claimctl.kube.informer import Informer
 from claimctl.reservation.consumers import claim_names
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods, Need
 from claimctl.reservation.references import WORKLOAD_RESOURCES, is_pod_group
@@ -26,6 +28,9 @@ MANY_PODS = 8
 """From more than so many on, one LIST is cheaper than a GET each."""
 
 REMEMBERED_UIDS = 50_000
+
+CATCH_UP_SECONDS = 1.0
+"""How long the pod cache may take to show what a LIST has just shown."""
 
 _KINDS = {
     (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
@@ -46,8 +51,9 @@ class Findings:
 class Investigator:
     """Answers the needs of decisions. UIDs known to be gone are kept: a UID never comes back."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, pods: Informer[Pod]) -> None:
         self._client = client
+        self._cache = pods
         self._gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
 
     def evidence(self, references: Iterable[Reference], findings: Findings) -> Evidence:
@@ -75,7 +81,7 @@ class Investigator:
         groups = [each for each in references if is_pod_group(each)]
         gone = [each for each in groups if await self._is_gone(PODGROUPS, namespace, each)]
         if len(pods) > MANY_PODS:
-            uids = {pod.metadata.uid async for pod in self._pods(namespace)}
+            uids = {pod.metadata.uid async for page in self._pages(namespace) for pod in page.items}
             gone += [reference for reference in pods if reference.uid not in uids]
         else:
             gone += [each for each in pods if await self._is_gone(PODS, namespace, each)]
@@ -104,22 +110,27 @@ class Investigator:
         return replace(findings, workloads={**findings.workloads, key: found})
 
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
-        """A quorum LIST that begins now, after the claim's version was read."""
+        """A quorum LIST that begins now, after the claim's version was read.
+
+        A pod that was bound and force-deleted just before is not in it, and in no list either
+        where pods are not listed one by one. So the last LIST of a release counts only when the
+        pod cache has come as far: then the ledger of ghosts knows of it.
+        """
         pods: list[Pod] = []
         uids: set[str] = set()
-        settled = _settled(snapshot)
-        async for pod in self._pods(snapshot.namespace):
-            uids.add(pod.metadata.uid)
-            if snapshot.name in claim_names(pod):
-                pods.append(slim_pod(pod) or pod)
+        settled, version = _settled(snapshot), ""
+        async for page in self._pages(snapshot.namespace):
+            version = page.resource_version
+            uids.update(pod.metadata.uid for pod in page.items)
+            using = (pod for pod in page.items if snapshot.name in claim_names(pod))
+            pods.extend(slim_pod(pod) or pod for pod in using)
+        settled = settled and await self._cache.catch_up(version, CATCH_UP_SECONDS)
         return LiveList(need.claim_version, tuple(pods), frozenset(uids), settled)
 
-    async def _pods(self, namespace: str) -> AsyncIterator[Pod]:
-        """The namespace's pods, page by page."""
+    async def _pages(self, namespace: str) -> AsyncIterator[Listing[Pod]]:
         async with aclosing(self._client.pages(PODS, namespace)) as pages:
             async for page in pages:
-                for pod in page.items:
-                    yield pod
+                yield page
 
 
 def _settled(snapshot: Snapshot) -> bool:

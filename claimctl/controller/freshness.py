@@ -10,6 +10,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
+from claimctl.kube.versions import reaches
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
@@ -42,18 +43,7 @@ class Freshness:
             return False
         version, at = written
         late = self._clock.monotonic() - at >= self._patience
-        if late or (cached is not None and _reaches(cached.resource_version, version)):
+        if late or (cached is not None and reaches(cached.resource_version, version)):
             del self._written[key]
             return False
         return True
-
-
-def _reaches(cached: str, written: str) -> bool:
-    """Whether one version is at least another.
-
-    Versions are decimal numbers in the order of the writes (KEP-5504; so in every release
-    before, too). One that is not can only be compared for equality.
-    """
-    if cached.isdecimal() and written.isdecimal():
-        return int(cached) >= int(written)
-    return cached == written

@@ -15,6 +15,7 @@ from claimctl.kube.client import PAGE, Client
 from claimctl.kube.errors import Gone, KubeError
 from claimctl.kube.index import HasMetadata, Index, Indexer, Key, T, key_of
 from claimctl.kube.retry import Backoff
+from claimctl.kube.versions import reaches
 from claimctl.kube.watch import WatchEvent
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
@@ -22,6 +23,7 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 
 _BACKOFF = Backoff(first=0.8, cap=30.0)
+_LOOK_SECONDS = 0.05
 _HEALTHY_SECONDS = 10.0
 """A stream that lived this long, or said anything, clears the count of failures."""
 
@@ -81,6 +83,7 @@ class Informer(Generic[T]):
         self._on_list: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
         self._version = ""
+        self._following = False
         self._failures = 0
         self._page_size = PAGE
 
@@ -117,6 +120,20 @@ class Informer(Generic[T]):
     def by_index(self, index: str, value: str) -> tuple[T, ...]:
         """The objects under ``value``, in the order in which they came there."""
         return self._index.under(index, value)
+
+    async def catch_up(self, version: str, seconds: float) -> bool:
+        """Wait until the copy shows everything up to ``version``.
+
+        A server with nothing to tell says how far it is only about once a minute, so a copy
+        that follows a stream without trouble is believed after ``seconds``.
+        """
+        end = self._clock.monotonic() + seconds
+        while not reaches(self._version, version):
+            left = end - self._clock.monotonic()
+            if left <= 0:
+                return self._following
+            await self._clock.sleep(min(left, _LOOK_SECONDS))
+        return True
 
     async def run(self) -> None:
         """Follow the server until cancelled; every KubeError is waited out and tried again.
@@ -165,10 +182,13 @@ class Informer(Generic[T]):
             timeout_seconds=self._rng.randint(300, 600),
             opened=self._opened,
         )
-        async with aclosing(stream):
-            async for event in stream:
-                self._failures = 0
-                self._told(event)
+        try:
+            async with aclosing(stream):
+                async for event in stream:
+                    self._failures = 0
+                    self._told(event)
+        finally:
+            self._following = False
         if self._clock.monotonic() - began >= _HEALTHY_SECONDS:
             self._failures = 0
             return
@@ -178,6 +198,7 @@ class Informer(Generic[T]):
         if self.trouble is not None:
             log.info("watch works again", resource=self.resource.plural)
         self.trouble = None
+        self._following = True
         for handler in self._on_connect:
             handler()
 

@@ -93,7 +93,7 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
         ghosts=ghosts,
         memories=memories,
         freshness=Freshness(clock),
-        investigator=Investigator(made.client),
+        investigator=Investigator(made.client, caches.pods),
         clock=clock,
         rules=Rules(dialect="hold"),
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from random import Random
 
 from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
 from claimctl.controller.keys import WorkloadKey
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.informer import Informer
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
 from claimctl.reservation.snapshot import Memory, Snapshot
 from claimctl.wire.claims import Reference
+from claimctl.wire.resources import PODS
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref
 from tests.support.virtual import run
 from tests.unit.controller.servers import Server, pod_body, server
@@ -21,10 +26,17 @@ def snapshot(memory: Memory | None = None) -> Snapshot:
     )
 
 
-def on_server(scenario: Callable[[Server, Investigator], Awaitable[None]]) -> None:
+def on_server(
+    scenario: Callable[[Server, Investigator], Awaitable[None]], *, following: bool = False
+) -> None:
     async def main() -> None:
         made = server()
-        await scenario(made, Investigator(made.client))
+        pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
+        follows = asyncio.create_task(pods.run()) if following else None
+        await scenario(made, Investigator(made.client, pods))
+        if follows is not None:
+            follows.cancel()
+            await asyncio.gather(follows, return_exceptions=True)
 
     run(main())
 
@@ -111,5 +123,17 @@ def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
             for each in (old, young, going)
         ]
         assert [each.settled for each in settled if each] == [True, False, True]
+
+    on_server(scenario, following=True)
+
+
+def test_a_live_list_does_not_count_while_the_pod_cache_cannot_follow() -> None:
+    async def scenario(made: Server, investigator: Investigator) -> None:
+        made.create("pods", pod_body("a"))
+        need = ListLivePods("10", settled=True)
+        seen = snapshot(Memory(version_age=5.0))
+        found = (await investigator.answer(seen, [need], Findings())).live
+        assert found is not None
+        assert not found.settled
 
     on_server(scenario)
