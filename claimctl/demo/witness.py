@@ -26,6 +26,9 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 DEALLOCATED_IN_USE = "DeallocatedInUse"
 DEALLOCATED_UNDER_GHOST = "DeallocatedUnderGhost"
 REMOVED_FOREIGN = "RemovedForeignReference"
+EMPTIED = "EmptiedBesideAllocation"
+TOOK_FINALIZER = "TookFinalizer"
+STRANDED = "StrandedPod"
 WROTE_NOTHING = "WroteNothing"
 STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
 
@@ -123,6 +126,15 @@ class Witness:
             self._accuse(
                 REMOVED_FOREIGN, revision, revision.name, foreign, "deprived by claimctl of"
             )
+        before, after = _before(revision), as_claim(revision)
+        if before is None or after is None:
+            return
+        if _emptied(before, after):
+            self._accuse(EMPTIED, revision, revision.name, ["-"], "left allocated to nobody by")
+        if _unprotected(before, after) and (revision.namespace, revision.name) not in (
+            self.unfinished
+        ):
+            self._accuse(TOOK_FINALIZER, revision, revision.name, ["-"], "unprotected by")
 
     def _notice_effect(self, revision: Revision) -> None:
         """Promise 7: a revision of claimctl's says something that the one before did not."""
@@ -153,6 +165,8 @@ class Witness:
 
     def _notice_pod(self, revision: Revision, world: World) -> None:
         pod = as_pod(revision)
+        if pod is not None and pod.spec.node_name and not _bound_before(revision):
+            self._judge_binding(revision, world, pod)
         if pod is None or not runs(pod) or _ran_before(revision):
             return
         for name in sorted(claims_of(pod)):
@@ -165,6 +179,16 @@ class Witness:
                     [revision.name],
                     "not allocated at the start of",
                 )
+
+    def _judge_binding(self, revision: Revision, world: World, pod: Pod) -> None:
+        """What the settle time is for: nobody is bound to what claimctl has just deallocated."""
+        for name in sorted(claims_of(pod)):
+            key = (revision.namespace, name)
+            claim = world.claims.get(key)
+            if claim is None or claim.status.allocation is not None:
+                continue
+            if self.deallocations.get(key) in self.users:
+                self._accuse(STRANDED, revision, name, [revision.name], "deallocated before it got")
 
     def _notice_reservation(self, revision: Revision) -> None:
         reservation = decode(revision.data, ClaimReservation)
@@ -184,6 +208,27 @@ class Witness:
         self.violations.append(
             Violation(rule, revision.number, revision.namespace, claim, tuple(pods), message)
         )
+
+
+def _before(revision: Revision) -> ResourceClaim | None:
+    return None if revision.previous is None else decode(revision.previous, ResourceClaim)
+
+
+def _emptied(before: ResourceClaim, after: ResourceClaim) -> bool:
+    """Whether only pods and workloads were listed, and now nobody is beside the allocation.
+
+    Where the scheduler lists no pods (any pod may use the claim, or a group is listed), an empty
+    list is the fence of a release.
+    """
+    fences = (
+        before.status.allocation is not None and before.status.allocation.reserved_for_any_pod
+    ) or any(each.resource == "podgroups" for each in before.status.reserved_for)
+    emptied = bool(before.status.reserved_for) and not after.status.reserved_for
+    return emptied and after.status.allocation is not None and not fences
+
+
+def _unprotected(before: ResourceClaim, after: ResourceClaim) -> bool:
+    return FINALIZER in before.metadata.finalizers and FINALIZER not in after.metadata.finalizers
 
 
 def _content(data: bytes) -> dict[str, Any]:
@@ -206,6 +251,10 @@ def _deallocates(revision: Revision) -> bool:
     return before.status.allocation is not None and (
         after is None or after.status.allocation is None
     )
+
+
+def _bound_before(revision: Revision) -> bool:
+    return revision.previous is not None and bool(decode(revision.previous, Pod).spec.node_name)
 
 
 def _ran_before(revision: Revision) -> bool:

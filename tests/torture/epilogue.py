@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.store import Revision
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.torture.arena import Arena, Verdict
@@ -17,6 +18,8 @@ from tests.torture.arena import Arena, Verdict
 PATIENCE = 400.0
 """Virtual seconds for anything that has to come about in the end."""
 QUIET, WATCHED = 90.0, 60.0
+STILL, FEW = 30.0, 8
+"""What may go on for some time after faults, and how many writes are no loop yet."""
 OWN_BUSINESS = frozenset({"leases", "events"})
 
 
@@ -29,6 +32,7 @@ async def conclude(arena: Arena, verdict: Verdict) -> None:
         _make_way(arena)
     else:
         verdict.stuck += _missing(arena)
+    await _still(arena, verdict)
     await _clear(arena)
     if not await arena.until(lambda: not arena.unreleased(), PATIENCE, step=2.0):
         verdict.leaks += arena.unreleased()
@@ -70,7 +74,8 @@ async def _calm(arena: Arena) -> None:
 def _make_way(arena: Arena) -> None:
     """What people would do: make a claim that is missing, and end pods in the way.
 
-    Those of a claim that was deleted, and orphans (the embedded cluster adopts none).
+    Those of a claim that was deleted, orphans (the embedded cluster adopts none), and pods that
+    somebody else deallocated under: only deleting them helps, as claimctl reports.
     """
     admin = arena.cluster.admin
     claims = {each["metadata"]["name"]: each for each in arena.objects("resourceclaims")}
@@ -81,6 +86,8 @@ def _make_way(arena: Arena) -> None:
             if name not in claims:
                 claims[name] = admin.create("resourceclaims", manifests.claim(name))
             in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
+            allocated = claims[name].get("status", {}).get("allocation")
+            in_the_way |= bool(pod["spec"].get("nodeName")) and not allocated
         if in_the_way:
             with suppress(StatusError):
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
@@ -113,6 +120,25 @@ def _missing(arena: Arena) -> list[str]:
         if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
             found.append(f"jobs/{job['metadata']['name']}: not ended")
     return found
+
+
+async def _still(arena: Arena, verdict: Verdict) -> None:
+    """With everything running or finished nobody writes to claims: no loop, no fight."""
+    await arena.sleep(STILL)
+    since = arena.cluster.store.revision
+    await arena.sleep(10.0)
+    written = [each for each in arena.cluster.history(since) if _held(each)]
+    if len(written) > FEW:
+        writers = sorted({each.actor.rpartition(":")[2] for each in written})
+        verdict.violations.append(f"{len(written)} writes to claims in 10 s: {writers}")
+
+
+def _held(revision: Revision) -> bool:
+    """Whether this is a claim that more than pods are listed in: claimctl's to keep in order."""
+    if revision.plural != "resourceclaims":
+        return False
+    listed = revision.object().get("status", {}).get("reservedFor") or ()
+    return any(each.get("apiGroup") for each in listed)
 
 
 async def _clear(arena: Arena) -> None:

@@ -72,7 +72,7 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
     arena = await opened(options)
     arena.settings = {"leader_elect": schedule.elect}
     weather = Weather(rng, schedule.rate)
-    people = People(arena, rng)
+    people = People(arena, rng, schedule.dialect)
     first = arena.cluster.store.revision
     try:
         people.begin()

@@ -46,6 +46,8 @@ class Line:
         self.events = 0
         self.vain: list[str] = []
         """Writes that were accepted and changed nothing."""
+        self.refused: list[str] = []
+        """Writes that the server found invalid."""
         self.dead = asyncio.Event()
         self._listed: dict[str, None] = {}
         self._until = cluster.clock.monotonic() + plan.stale_seconds if plan.stale_at else 0.0
@@ -70,6 +72,8 @@ class Line:
         if accepted and self._cluster.store.revision == before:
             now = self._cluster.clock.monotonic()
             self.vain.append(f"{method} {path} at t={now:.3f} changed nothing: {body!r}")
+        if response.status == 422:
+            response.body = self._refused(method, path, body, response.body)
         if method == "GET" and ("watch", "true") in query:
             response.body = self._stream(path, response.body)
         return response
@@ -83,6 +87,14 @@ class Line:
         self._listed[path] = None
         version = str(self._plan.stale_at)
         return [*query, ("resourceVersion", version), ("resourceVersionMatch", "Exact")]
+
+    async def _refused(
+        self, method: str, path: str, sent: bytes | None, body: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        async for part in body:
+            if b"injected fault" not in part:
+                self.refused.append(f"{method} {path} was invalid: {sent!r}: {part!r}")
+            yield part
 
     async def _stream(self, path: str, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         late = self._until - self._cluster.clock.monotonic()

@@ -24,6 +24,7 @@ class People:
 
     arena: Arena
     rng: Random
+    dialect: str
     log: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     """The kinds of workload in play: there is one of each, and they share the claim."""
@@ -88,7 +89,7 @@ class People:
     def _create(self, kind: str) -> None:
         pods = self.rng.choice([0, 1, 2, 3])
         note = {"reserve": "*"} if self.rng.random() < 0.2 else {}
-        body = workload(kind, pods, **note)
+        body = workload(self.dialect, kind, pods, **note)
         if kind == "Job":
             body["spec"] |= {"backoffLimit": 1}
             extra = body["spec"]["template"]["metadata"].setdefault("annotations", {})

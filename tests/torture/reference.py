@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from claimctl.controller.settings import Settings
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
-from claimctl.embedded.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.support.virtual import run
@@ -36,12 +35,18 @@ def dialects() -> dict[str, ClusterOptions]:
     return {name: each for name, each in found.items() if name in known or "hold" in name}
 
 
-def workload(kind: str, pods: int, **annotations: str) -> dict[str, Any]:
+def workload(dialect: str, kind: str, pods: int, **annotations: str) -> dict[str, Any]:
+    """A workload named train; where there are PodGroups its pods are in one."""
     if kind == "Deployment":
-        return manifests.deployment(replicas=pods, **annotations)
-    if kind == "StatefulSet":
-        return manifests.stateful_set(replicas=pods, **annotations)
-    return manifests.job(pods=max(pods, 1), seconds=4, **annotations)
+        body = manifests.deployment(replicas=pods, **annotations)
+    elif kind == "StatefulSet":
+        body = manifests.stateful_set(replicas=pods, **annotations)
+    else:
+        body = manifests.job(pods=max(pods, 1), seconds=4, **annotations)
+    if dialect == "podgroup":
+        group = {"podGroupName": f"train-{kind.lower()}"}
+        body["spec"]["template"]["spec"]["schedulingGroup"] = group
+    return body
 
 
 def reservation(kind: str, **spec: Any) -> dict[str, Any]:
@@ -56,46 +61,44 @@ def reservation(kind: str, **spec: Any) -> dict[str, Any]:
     return manifests.reservation(**values)
 
 
-Step = Callable[[Arena, str], Awaitable[None]]
-
-
-async def begin(arena: Arena, kind: str) -> None:
+async def begin(arena: Arena, reference: Reference) -> None:
+    kind = reference.kind
     admin = arena.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
     admin.create("claimreservations", reservation(kind))
-    admin.create(PLURALS[kind], workload(kind, 2))
+    admin.create(PLURALS[kind], workload(reference.dialect, kind, 2))
     await arena.until(lambda: _running(arena) == 2, 20, step=0.25)
     await arena.sleep(1.0)
 
 
-async def idle(arena: Arena, kind: str) -> None:
+async def idle(arena: Arena, reference: Reference) -> None:
     """Scaled to zero or suspended, for long enough to be released."""
-    _want(arena, kind, 0)
+    _want(arena, reference.kind, 0)
     await arena.sleep(12.0)
 
 
-async def back(arena: Arena, kind: str) -> None:
-    _want(arena, kind, 2)
+async def back(arena: Arena, reference: Reference) -> None:
+    _want(arena, reference.kind, 2)
     await arena.until(lambda: _running(arena) == 2, 20, step=0.25)
     await arena.sleep(0.5)
 
 
-async def vanish(arena: Arena, kind: str) -> None:
+async def vanish(arena: Arena, reference: Reference) -> None:
     """A pod is force-deleted, and at once nobody wants pods any more."""
     for pod in arena.objects("pods")[:1]:
         arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
-    _want(arena, kind, 0)
+    _want(arena, reference.kind, 0)
     await arena.sleep(8.0)
 
 
-async def end(arena: Arena, kind: str) -> None:
-    arena.cluster.admin.delete(PLURALS[kind], NAMESPACE, "train", DeleteOptions())
+async def end(arena: Arena, reference: Reference) -> None:
+    arena.cluster.admin.delete(PLURALS[reference.kind], NAMESPACE, "train")
     await arena.sleep(2.0)
 
 
-async def downgrade(arena: Arena, kind: str) -> None:
+async def downgrade(arena: Arena, reference: Reference) -> None:
     """Workload references become pod references, and then the plan goes again."""
-    await back(arena, kind)
+    await back(arena, reference)
     arena.cluster.admin.create(
         "downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}}
     )
@@ -104,6 +107,7 @@ async def downgrade(arena: Arena, kind: str) -> None:
     await arena.sleep(3.0)
 
 
+Step = Callable[[Arena, "Reference"], Awaitable[None]]
 LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
 DOWNGRADE: tuple[Step, ...] = (begin, downgrade, end)
 
@@ -172,7 +176,7 @@ async def _play(
                 await arena.kill("one")
                 arena.start(plan=Plan(stale_at=restart.revision))
             verdict.views.append(views(arena.cluster, first))
-            await step(arena, reference.kind)
+            await step(arena, reference)
         await conclude(arena, verdict)
         judge(arena, verdict)
         if not verdict.good:
