@@ -40,6 +40,7 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     Raises:
         ConfigError: there is no usable connection.
     """
+    from claimctl.controller.served import look
     from claimctl.kube.client import Client
     from claimctl.kube.clock import LoopClock
     from claimctl.kube.connection import load_connection
@@ -50,7 +51,9 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     connection = load_connection(access.kubeconfig, access.context, access.as_user)
     clock = LoopClock()
     async with HttpTransport(connection) as transport:
-        yield Session(Client(transport, clock), clock, connection.namespace)
+        client = Client(transport, clock)
+        await look(client)
+        yield Session(client, clock, connection.namespace)
 
 
 def in_session(access: Access, work: Callable[[Session], Awaitable[T]]) -> T:

@@ -111,8 +111,7 @@ async def check_rights(client: Client, *, binding: bool, groups: bool = False) -
     Raises:
         NotReady: reading is forbidden; the text names verb and resource.
     """
-    writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUPS[2:] if groups else ()))
-    reads = (*_reads(), *(GROUPS[:2] if groups else ()))
+    reads, writes = _wanted(binding=binding, groups=groups)
     try:
         unread = [right for right in reads if not await _allowed(client, right)]
         unwritten = [right for right in writes if not await _allowed(client, right)]
@@ -123,6 +122,19 @@ async def check_rights(client: Client, *, binding: bool, groups: bool = False) -
         raise NotReady(f"not permitted: {_listed(unread)}: kubectl apply -f rbac/")
     if unwritten:
         log.warning("not permitted, some claims cannot be served", missing=_listed(unwritten))
+
+
+def _wanted(*, binding: bool, groups: bool) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
+    """What a controller reads and what it writes."""
+    writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUPS[2:] if groups else ()))
+    return (*_reads(), *(GROUPS[:2] if groups else ())), writes
+
+
+async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
+    """What a controller needs and whoever asks may not do, by SelfSubjectAccessReview."""
+    reads, writes = _wanted(binding=binding, groups=groups)
+    rights = (*reads, *writes)
+    return tuple([str(right) for right in rights if not await _allowed(client, right)])
 
 
 def _reads() -> Iterator[Right]:

@@ -1,0 +1,150 @@
+"""``claimctl doctor``: which dialect is spoken and why, and what needs looking at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claimctl.cli.errors import ExitCode
+from claimctl.cli.options import (
+    AsOption,
+    ContextOption,
+    KubeconfigOption,
+    Structured,
+    StructuredOption,
+)
+
+if TYPE_CHECKING:
+    from claimctl.cli.diagnosis import Finding, Observed
+    from claimctl.cli.output import Table
+    from claimctl.cli.session import Session
+    from claimctl.controller.dialect import Detection
+    from claimctl.controller.served import Served
+    from claimctl.kube.client import Client
+    from claimctl.wire.resources import Resource
+
+
+def command(
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="auto, or the dialect to take for granted.")
+    ] = "auto",
+    output: StructuredOption = Structured.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> int:
+    """Tell the dialect with its reasons, and what needs attention; exit code 3 with findings.
+
+    Rights are those of whoever asks; the controller's are seen with
+    --as system:serviceaccount:claimctl-system:claimctl-controller.
+    """
+    from claimctl.cli.errors import CommandFailed, UsageError
+    from claimctl.cli.session import Access, in_session
+    from claimctl.controller.dialect import DialectUnknown
+
+    known = ("auto", "native", "podgroup", "hold")
+    if dialect not in known:
+        raise UsageError(f"--dialect: {dialect!r} is not one of {', '.join(known)}")
+
+    async def work(session: Session) -> int:
+        return await run(session.client, dialect, output)
+
+    try:
+        return in_session(Access(kubeconfig, context, as_user), work)
+    except DialectUnknown as error:
+        raise CommandFailed(str(error)) from error
+
+
+async def run(client: Client, override: str, output: Structured) -> int:
+    from claimctl.cli.diagnosis import findings
+    from claimctl.cli.output import render
+    from claimctl.controller.dialect import DialectProbe
+    from claimctl.controller.served import look
+
+    served = await look(client)
+    detection = await DialectProbe(client, override=override).detect()
+    found = findings(await _observe(client, detection))
+    render(output, _table(detection, served, found), _document(detection, served, found))
+    return ExitCode.FINDINGS if found else ExitCode.OK
+
+
+async def _observe(client: Client, detection: Detection) -> Observed:
+    from claimctl.cli.diagnosis import Observed, uids
+    from claimctl.controller.preflight import missing_rights
+    from claimctl.reservation.dialects import DIALECTS
+    from claimctl.wire import resources
+
+    claims = await _list(client, resources.RESOURCECLAIMS)
+    listed = (
+        resources.PODS,
+        resources.DEPLOYMENTS,
+        resources.STATEFULSETS,
+        resources.JOBS,
+        *((resources.PODGROUPS,) if detection.groups_version else ()),
+    )
+    return Observed(
+        dialect=detection.dialect,
+        claims=tuple(claims),
+        reservations=tuple(await _list(client, resources.CLAIMRESERVATIONS)),
+        uids={each.plural: uids(await _list(client, each)) for each in listed},
+        nodes=tuple(await _list(client, resources.NODES)),
+        events=tuple(await _list(client, resources.EVENTS)),
+        missing_rights=await missing_rights(
+            client,
+            binding=detection.version >= (1, 36),
+            groups=DIALECTS[detection.dialect].groups,
+        ),
+    )
+
+
+async def _list(client: Client, resource: Resource[Any]) -> list[Any]:
+    """All objects; none where the resource is not served (claimctl is not installed)."""
+    from claimctl.kube.errors import NotFound
+
+    try:
+        return list((await client.list(resource)).items)
+    except NotFound:
+        return []
+
+
+def _facts(detection: Detection, served: Served) -> list[tuple[str, str]]:
+    major, minor = detection.version
+    return [
+        ("dialect", detection.dialect),
+        *(("reason", reason) for reason in detection.reasons),
+        ("kubernetes", f"{major}.{minor}"),
+        ("resource.k8s.io", ", ".join(served.claims) or "not served"),
+        ("podgroups", ", ".join(served.groups) or "not served"),
+    ]
+
+
+def _table(detection: Detection, served: Served, found: tuple[Finding, ...]) -> Table:
+    from claimctl.cli.output import Column, Table
+
+    facts = [("fact", name, value) for name, value in _facts(detection, served)]
+    told = [(each.check, _where(each), each.message) for each in found]
+    return Table(columns=(Column("CHECK"), Column("OBJECT"), Column("WHAT")), rows=(*facts, *told))
+
+
+def _where(finding: Finding) -> str:
+    return "/".join(filter(None, (finding.namespace, finding.object)))
+
+
+def _document(
+    detection: Detection, served: Served, found: tuple[Finding, ...]
+) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "Diagnosis",
+        "dialect": detection.dialect,
+        "reasons": list(detection.reasons),
+        "kubernetesVersion": ".".join(map(str, detection.version)),
+        "servedVersions": {
+            "resource.k8s.io": list(served.claims),
+            "podgroups.scheduling.k8s.io": list(served.groups),
+        },
+        "findings": [asdict(each) for each in found],
+    }

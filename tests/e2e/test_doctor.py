@@ -1,0 +1,100 @@
+"""claimctl doctor against clusters that are well and clusters that are not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from claimctl.demo import objects
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import CLAIM, Workload
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.commands import Cluster, cluster
+
+TRAIN = Workload("ml", "train", "slice", 2)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "version", "claims", "groups"),
+    [
+        (Dialect.NATIVE, (1, 36), ["v1"], []),
+        (Dialect.PODGROUP, (1, 36), ["v1"], ["v1alpha2"]),
+        (Dialect.PODGROUP, (1, 37), ["v1"], ["v1beta1"]),
+        (Dialect.HOLD, (1, 34), ["v1"], []),
+        (Dialect.HOLD, (1, 33), ["v1beta2", "v1beta1"], []),
+    ],
+)
+def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
+    tmp_path: Path,
+    dialect: Dialect,
+    version: tuple[int, int],
+    claims: list[str],
+    groups: list[str],
+) -> None:
+    async def scenario() -> None:
+        options = ClusterOptions(dialect=dialect, kubernetes_version=version)
+        async with cluster(options, tmp_path) as served:
+            answer = await served.claimctl("doctor", "-o", "json")
+        document = answer.document
+        assert (answer.code, document["dialect"], document["findings"]) == (0, dialect, [])
+        assert document["reasons"][0].startswith("a dry-run create of a ResourceClaim")
+        assert document["servedVersions"] == {
+            "resource.k8s.io": claims,
+            "podgroups.scheduling.k8s.io": groups,
+        }
+
+    asyncio.run(scenario())
+
+
+async def _spoilt(served: Cluster) -> None:
+    """A leak, a full list, references to nobody, and a kubelet of the release before."""
+    acts = Acts(served.stage, native=False, groups=True)
+    await acts.room("ml")
+    await acts.held(TRAIN)
+    user, api = served.stage.user, served.stage.cluster.admin
+    for name in ("leaked", "full"):
+        await user.create(objects.claim("ml", name))
+    device = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
+    allocation = {"devices": {"results": [device]}}
+    nobody = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(250)]
+    served.stage.cluster.pause("resourceclaim-controller")
+    await user.patch_status(CLAIM, "ml", "leaked", {"status": {"allocation": allocation}})
+    await user.patch_status(
+        CLAIM, "ml", "full", {"status": {"allocation": allocation, "reservedFor": nobody}}
+    )
+    node = api.get("nodes", "", "node-0")
+    node["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.1"
+    api.update("nodes", node, "status")
+
+
+def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        options = ClusterOptions(dialect=Dialect.PODGROUP)
+        async with cluster(options, tmp_path) as served:
+            await _spoilt(served)
+            answer = await served.claimctl("doctor", "-o", "json")
+            table = await served.claimctl("doctor")
+            served.stage.cluster.resume("resourceclaim-controller")
+        found = [(each["check"], each["object"]) for each in answer.document["findings"]]
+        assert answer.code == table.code == 3
+        assert found == [
+            ("near-limit", "full"),
+            ("dangling-references", "full"),
+            ("leaks", "leaked"),
+            ("mixed-versions", "node-0"),
+        ]
+        assert "kubelet v1.35.1 refuses pods that share through a PodGroup" in table.out
+
+    asyncio.run(scenario())
+
+
+def test_a_dialect_that_nobody_speaks_is_bad_input(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
+            answer = await served.claimctl("doctor", "--dialect", "latin")
+        assert answer.code == 2
+        assert "--dialect: 'latin' is not one of auto, native, podgroup, hold" in answer.err
+
+    asyncio.run(scenario())
