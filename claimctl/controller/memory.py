@@ -11,10 +11,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cachetools import LRUCache
+
 from claimctl.controller.keys import ClaimKey
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.seams import Clock
+
+REMEMBERED_RESERVATIONS = 10_000
 
 REPEAT_SECONDS = 60.0
 """For how long a written list is remembered, to notice a writer that undoes it."""
@@ -40,6 +45,7 @@ class Memories:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._sights: dict[ClaimKey, _Sight] = {}
+        self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
         self._status_written: dict[ClaimKey, dict[str, float]] = {}
 
     def see(self, claim: ResourceClaim) -> None:
@@ -59,6 +65,11 @@ class Memories:
         for sight in self._sights.values():
             if sight.allocated_since is not None or sight.blind_since is not None:
                 sight.blind_since = now
+
+    def withdrawn_age(self, reservation: ObjectMeta) -> float:
+        """Seconds since this process first asked about a reservation that is being deleted."""
+        now = self._clock.monotonic()
+        return now - self._withdrawn.setdefault(reservation.uid, now)
 
     def forget(self, key: ClaimKey) -> None:
         self._sights.pop(key, None)

@@ -86,7 +86,10 @@ class Snapshots:
         )
 
     def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
-        return Held(reservation, self._workload(reservation, findings))
+        workload, meta = self._workload(reservation, findings), reservation.metadata
+        if not meta.deleting:
+            return Held(reservation, workload)
+        return Held(reservation, workload, self._know.memories.withdrawn_age(meta))
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name

@@ -7,6 +7,7 @@ from dataclasses import replace
 from claimctl.reservation.case import Case
 from claimctl.reservation.decision import Decision, SetFinalizer
 from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.telling import sooner
 from claimctl.wire.reservations import FINALIZER
 
 
@@ -16,9 +17,23 @@ def let_reservations_go(case: Case, decision: Decision) -> Decision:
         return decision
     for stand in case.stands:
         meta = stand.held.reservation.metadata
-        if meta.deleting and FINALIZER in meta.finalizers and _nothing_left(case, stand):
+        if not meta.deleting or FINALIZER not in meta.finalizers or not _nothing_left(case, stand):
+            continue
+        if (left := _in_doubt(case, stand)) <= 0:
             return replace(decision, write=SetFinalizer(stand.held.reservation, present=False))
+        decision = replace(decision, after=sooner(decision.after, left))
     return decision
+
+
+def _in_doubt(case: Case, stand: Standing) -> float:
+    """Seconds for which another controller may still be adding the reference.
+
+    It may have decided so before it saw the deletion, and no version stands in its way: this
+    reservation has written nothing to the claim. Nobody would answer for that hold.
+    """
+    if not case.snapshot.allocated or any(one.stand is Stand.HOLD for one in case.stands):
+        return 0.0
+    return case.snapshot.rules.settle_seconds - stand.held.withdrawn_age
 
 
 def _nothing_left(case: Case, stand: Standing) -> bool:

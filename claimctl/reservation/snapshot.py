@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.workloads import WorkloadState
@@ -85,6 +86,8 @@ class Held:
 
     reservation: ClaimReservation
     workload: WorkloadState
+    withdrawn_age: float = inf
+    """Seconds since this process first saw the reservation being deleted."""
 
     @property
     def name(self) -> str:

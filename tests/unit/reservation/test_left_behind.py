@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.snapshot import Rules
+import pytest
+from msgspec import structs
+
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import SetFinalizer, WriteList
+from claimctl.reservation.snapshot import Held, Rules
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import claim, deployment_ref, finished, pod_ref, reservation, running
@@ -50,3 +54,20 @@ def test_no_tombstone_is_put_into_a_claim_that_is_being_deleted(keeps: bool) -> 
     stage = Stage(on, {made.metadata.name: (made, held)}, rules=rules)
     stage.put(finished("a"), running("b"))
     assert stage.settle(seconds=60) == []
+
+
+@pytest.mark.parametrize(("age", "parts"), [(4.9, False), (5.0, True)])
+def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_it(
+    age: float, parts: bool
+) -> None:
+    """One that has not seen the deletion may be adding the hold at this very version."""
+    made = reservation(deleting=True)
+    gone = Held(made, WorkloadState(Life.ACTIVE, "uid-train", wants=1), withdrawn_age=age)
+    on = Stage(claim(pod_ref("a")), {})
+    on.put(running("a"))
+    snapshot = replace(on.snapshot(), reservations=(gone,))
+    told = next(iter(decide(snapshot).statuses.values()))
+    told_made = structs.replace(made, status=told)
+    decision = decide(replace(snapshot, reservations=(replace(gone, reservation=told_made),)))
+    assert isinstance(decision.write, SetFinalizer) == parts
+    assert decision.after is None or parts or decision.after <= 5.0 - age + 0.001
