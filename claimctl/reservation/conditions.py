@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.mixed import disagreement
 from claimctl.reservation.outlook import Outlook
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.references import LIMIT, NEAR_LIMIT
@@ -166,6 +167,8 @@ def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Findin
     if len(snapshot.references) >= NEAR_LIMIT:
         advice = f"{_ADVICE[Reason.NEARLY_FULL]}; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
+    if (told := disagreement(snapshot, outlook.consumers)) is not None:
+        return Finding(ConditionType.CONSISTENT, True, *told)
     if wants_more_than_places(snapshot, stand):
         ref, wants = stand.held.reservation.spec.workload_ref, stand.held.workload.wants
         text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"

@@ -25,6 +25,7 @@ from claimctl.reservation.holding import (
     write_list,
     yields,
 )
+from claimctl.reservation.mixed import look_again
 from claimctl.reservation.outlook import Outlook
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.references import (
@@ -101,6 +102,8 @@ def _hold(case: Case) -> Decision:
     for stand in case.stands:
         after = stand.blocker.after if stand.blocker else None
         decision = replace(decision, after=sooner(decision.after, after))
+    again = look_again(case.snapshot, case.consumers)
+    decision = replace(decision, after=sooner(decision.after, again))
     return _finish(case, outlook, decision)
 
 

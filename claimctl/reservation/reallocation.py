@@ -68,6 +68,14 @@ def _last_used(snapshot: Snapshot) -> list[datetime]:
     return [time for time in times if time is not None]
 
 
+def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    """The nodes on which a pod with the claim could run, by name; all schedulable ones before."""
+    allocation = snapshot.claim.status.allocation if snapshot.claim else None
+    selector = allocation.node_selector if allocation else None
+    found = (snapshot.nodes[name] for name in sorted(snapshot.nodes))
+    return tuple(node for node in found if _matches(selector, node))
+
+
 def reachable(allocation: AllocationResult, snapshot: Snapshot) -> bool:
     """Whether some node can run a pod with this allocation, as far as the allocation goes."""
     if not any(_matches(allocation.node_selector, node) for node in snapshot.nodes.values()):

@@ -74,6 +74,9 @@ class Reason(StrEnum):
     FINISHED_PODS_LEFT = "FinishedPodsLeft"
     # what is wrong with the list, or with the cluster
     MORE_PODS_THAN_PLACES = "MorePodsThanPlaces"
+    SCHEDULER_IGNORES_GROUPS = "SchedulerIgnoresPodGroups"
+    KUBELETS_REFUSE = "KubeletsRefusePods"
+    OLD_KUBELETS = "OldKubelets"
     NEARLY_FULL = "ReservedForNearlyFull"
     FULL = "ReservedForFull"
     STRANDED_POD = "StrandedPod"

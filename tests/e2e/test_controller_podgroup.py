@@ -393,6 +393,53 @@ def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> 
     play(scenario, PODGROUP_136)
 
 
+def test_a_scheduler_without_the_gate_is_noticed_by_the_pods_it_lists() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        cluster = stage.embedded
+        off = replace(cluster.features, scheduler_pod_groups=False, kcm_pod_groups=False)
+        cluster.switch(off)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.in_group(manifests.deployment(replicas=2, reserve="*"))
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_running(2)
+        await stage.until_condition("Consistent", "True", "SchedulerIgnoresPodGroups")
+        await stage.until_event("SchedulerIgnoresPodGroups")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        cluster = stage.embedded
+        cluster.switch(replace(cluster.features, kubelet_pod_groups=False))
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.in_group(manifests.deployment(replicas=2, reserve="*"))
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_listed("podgroups/train", "deployments/train")
+        await stage.until_condition("Consistent", "True", "KubeletsRefusePods")
+        await stage.until_event("KubeletsRefusePods")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_older_kubelets_are_reported_before_pods_get_stuck_there() -> None:
+    async def scenario(stage: Stage) -> None:
+        cluster = stage.embedded
+        for name in ("node-0", "node-1", "node-2"):
+            node = cluster.admin.get("nodes", "", name)
+            node["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.1"
+            cluster.admin.update("nodes", node, "status")
+        await begin(stage, PODGROUP_136)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.in_group(manifests.deployment(replicas=0, reserve="*"))
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_condition("Consistent", "True", "OldKubelets")
+
+    play(scenario, PODGROUP_136)
+
+
 def test_gates_that_are_switched_while_the_controller_runs_are_noticed() -> None:
     async def scenario(stage: Stage) -> None:
         stage.client.speak(PODGROUPS.group, "v1alpha2")
