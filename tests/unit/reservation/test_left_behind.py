@@ -12,7 +12,16 @@ from claimctl.reservation.decision import SetFinalizer, WriteList
 from claimctl.reservation.snapshot import Held, Rules
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.reservations import ClaimReservationStatus
-from tests.support.builders import claim, deployment_ref, finished, pod_ref, reservation, running
+from tests.support.builders import (
+    claim,
+    deployment_ref,
+    finished,
+    group_ref,
+    pod_group,
+    pod_ref,
+    reservation,
+    running,
+)
 from tests.support.stage import Stage
 
 WORKLOAD = deployment_ref()
@@ -71,3 +80,17 @@ def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_
     decision = decide(replace(snapshot, reservations=(replace(gone, reservation=told_made),)))
     assert isinstance(decision.write, SetFinalizer) == parts
     assert decision.after is None or parts or decision.after <= 5.0 - age + 0.001
+
+
+@pytest.mark.parametrize("workload", [ENDED, GONE])
+def test_an_ended_workload_whose_group_alone_is_listed_leaves_nothing_behind(
+    workload: WorkloadState,
+) -> None:
+    """It came and went while no controller looked, so its own reference was never added."""
+    made = reservation(status=ClaimReservationStatus(pod_group_name="train"))
+    on = Stage(claim(group_ref()), {made.metadata.name: (made, workload)})
+    on.rules = Rules(dialect="podgroup")
+    on.groups = {"train": pod_group()}
+    writes = on.settle(seconds=10)
+    lists = [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
+    assert lists == [((), False), ((), True)]
