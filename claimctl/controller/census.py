@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.reservation.decision import Decision
-from claimctl.reservation.references import is_workload
+from claimctl.reservation.references import LIMIT, NEAR_LIMIT, is_workload
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.telemetry.face import Metric, Telemetry
 
@@ -24,11 +24,26 @@ class ClaimState(StrEnum):
     RELEASING = "releasing"
 
 
+class Places(StrEnum):
+    """How many of a list's places are taken."""
+
+    FREE = "free"
+    NEARLY_FULL = "nearly-full"
+    FULL = "full"
+
+    @classmethod
+    def of(cls, count: int) -> Places:
+        if count >= LIMIT:
+            return cls.FULL
+        return cls.NEARLY_FULL if count >= NEAR_LIMIT else cls.FREE
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     state: ClaimState
     kinds: tuple[str, ...]
     dangling: int
+    places: Places
 
 
 class Census:
@@ -40,11 +55,15 @@ class Census:
         self._states: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self._dangling = 0
+        self._places: Counter[str] = Counter()
 
     def publish(self) -> None:
         """Set every gauge, so that zeros are there from the start."""
         for state in ClaimState:
             self._telemetry.gauge(Metric.CLAIMS, self._states[state], {"state": state})
+        for places in (Places.NEARLY_FULL, Places.FULL):
+            labels = {"state": places.value}
+            self._telemetry.gauge(Metric.CLAIMS_NEAR_LIMIT, self._places[places], labels)
         self._telemetry.gauge(Metric.DANGLING_REFERENCES, self._dangling)
 
     def count(self, key: ClaimKey, snapshot: Snapshot, decision: Decision) -> None:
@@ -64,6 +83,7 @@ class Census:
 
     def _add(self, entry: _Entry, step: int) -> None:
         self._states[entry.state] += step
+        self._places[entry.places] += step
         self._dangling += step * entry.dangling
         for kind in entry.kinds:
             self._kinds[kind] += step
@@ -73,7 +93,12 @@ def _entry(snapshot: Snapshot, decision: Decision) -> _Entry | None:
     if not snapshot.reservations:
         return None
     kinds = tuple(sorted(held.reservation.spec.workload_ref.kind for held in snapshot.reservations))
-    return _Entry(_state(snapshot, decision), kinds, len(snapshot.memory.dead_age))
+    return _Entry(
+        _state(snapshot, decision),
+        kinds,
+        len(snapshot.memory.dead_age),
+        Places.of(len(snapshot.references)),
+    )
 
 
 def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:

@@ -20,6 +20,7 @@ class Metric(StrEnum):
 
     CLAIMS = "claimctl_claims"
     RESERVATIONS = "claimctl_reservations"
+    CLAIMS_NEAR_LIMIT = "claimctl_claims_near_limit"
     DANGLING_REFERENCES = "claimctl_dangling_references"
     ALLOCATION_TO_HOLD_SECONDS = "claimctl_allocation_to_hold_seconds"
     RELEASES = "claimctl_releases_total"

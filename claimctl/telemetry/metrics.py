@@ -42,6 +42,11 @@ MEANINGS: dict[Metric, Meaning] = {
     Metric.RESERVATIONS: Meaning(
         Sort.GAUGE, "ClaimReservations by the kind of their workload.", labels=("workload_kind",)
     ),
+    Metric.CLAIMS_NEAR_LIMIT: Meaning(
+        Sort.GAUGE,
+        "Claims whose reservedFor is nearly full (from 240 of 256 entries on) or full.",
+        labels=("state",),
+    ),
     Metric.DANGLING_REFERENCES: Meaning(
         Sort.GAUGE, "References in reservedFor whose object is gone and that are still listed."
     ),

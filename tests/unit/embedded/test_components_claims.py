@@ -252,3 +252,62 @@ def test_a_group_shares_a_claim_that_is_generated_for_it_and_keeps_it() -> None:
         assert w.api.list("resourceclaims", "default") == []
 
     play(PODGROUP, story)
+
+
+def grouped(name: str, claim: str = "shared") -> dict[str, Any]:
+    return {"schedulingGroup": {"podGroupName": name}, "restartPolicy": "Never"}
+
+
+def podgroup(w: World, name: str = "g") -> dict[str, Any]:
+    claims = [{"name": "c", "resourceClaimName": "shared"}]
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims}
+    return w.create("podgroups", name, spec)
+
+
+RUNS = {"annotations": {"embedded.claimctl.io/run-seconds": "0.2"}}
+
+
+def test_a_finished_pod_whose_group_is_not_listed_has_the_group_listed_once() -> None:
+    async def story(w: World) -> None:
+        w.claim()
+        group = podgroup(w)
+        w.pod("p1", "shared", metadata=RUNS, **grouped("g"))
+        await w.passes(2)
+        assert w.listed() == ["g"]
+        w.reserve(WORKLOAD)
+        since = len(w.writes("resourceclaims", "shared"))
+        await w.passes(30)
+        found = w.get("resourceclaims", "shared")["status"]["reservedFor"]
+        assert [each["uid"] for each in found] == ["work-uid", group["metadata"]["uid"]]
+        assert len(w.writes("resourceclaims", "shared")) - since == 1
+
+    play(PODGROUP, story)
+
+
+def test_an_entry_with_the_uid_of_a_finished_pod_keeps_its_group_out() -> None:
+    async def story(w: World) -> None:
+        w.claim()
+        podgroup(w)
+        pod = w.pod("p1", "shared", metadata=RUNS, **grouped("g"))
+        await w.passes(2)
+        tomb = {"apiGroup": "x.io", "resource": "tombs", "name": "p1"}
+        w.reserve({**tomb, "uid": pod["metadata"]["uid"]})
+        await w.passes(30)
+        assert w.listed() == ["p1"]
+
+    play(PODGROUP, story)
+
+
+def test_for_a_finished_pod_of_a_group_that_is_gone_nothing_is_written() -> None:
+    async def story(w: World) -> None:
+        w.claim()
+        podgroup(w)
+        w.pod("p1", "shared", metadata=RUNS, **grouped("g"))
+        await w.passes(2)
+        reference = w.get("resourceclaims", "shared")["status"]["reservedFor"][0]
+        w.reserve(reference, WORKLOAD)
+        w.api.delete("podgroups", "default", "g")
+        await w.passes(30)
+        assert w.listed() == ["work"]
+
+    play(PODGROUP, story)
