@@ -18,11 +18,11 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: another-python help venv demo test check fix bench conformance fuzz generate lock
+.PHONY: torture torture-mutants another-python help venv demo test check fix bench conformance fuzz generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | sort | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sort | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
 
 venv: $(STAMP) ## make .venv with the locked dependencies and the project in it
 
@@ -42,6 +42,12 @@ demo: $(STAMP) ## the whole story on an embedded cluster (ARGS="--dialect hold .
 
 test: $(STAMP) ## unit and end-to-end tests (ARGS="-k name ...")
 	$(BIN)/python -m pytest -q -n auto $(ARGS)
+
+torture: $(STAMP) ## break everything for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
+	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m tests.torture
+
+torture-mutants: $(STAMP) ## plant bugs in the product and list them as caught or missed
+	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m tests.torture.mutants
 
 check: $(STAMP) ## look, change nothing: format, lint, types, imports, generated files, wheel
 	$(BIN)/ruff format --check .

@@ -80,6 +80,7 @@ def _make_way(arena: Arena) -> None:
     admin = arena.cluster.admin
     claims = {each["metadata"]["name"]: each for each in arena.objects("resourceclaims")}
     for pod in arena.objects("pods"):
+        _make_group(arena, pod)
         in_the_way = not pod["metadata"].get("ownerReferences")
         for entry in pod["spec"].get("resourceClaims") or ():
             name = entry["resourceClaimName"]
@@ -91,6 +92,14 @@ def _make_way(arena: Arena) -> None:
         if in_the_way:
             with suppress(StatusError):
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+
+
+def _make_group(arena: Arena, pod: dict[str, Any]) -> None:
+    """Where claimctl is not asked any more, whoever names a PodGroup makes it."""
+    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if not name or arena.cluster.admin.find("podgroups", NAMESPACE, name) is not None:
+        return
+    arena.cluster.admin.create("podgroups", manifests.pod_group(name, "slice"))
 
 
 def expel(arena: Arena, claim: dict[str, Any]) -> None:

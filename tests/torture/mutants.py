@@ -1,0 +1,241 @@
+"""Bugs planted in the product, one at a time: what is tried here has to catch each of them.
+
+``python -m tests.torture.mutants`` lists all as caught or missed; with a name it plants that one
+in its own process (the source of one module is changed as it is imported, no file is touched)
+and hunts it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+CAUGHT, MISSED, BROKEN = 0, 1, 2
+PATIENCE = 120.0
+"""Seconds for the hunt of one; MUTANT_BUDGET changes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """``old`` stands once in the module's source and becomes ``new``."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+
+
+RELEASE, VERDICT = "claimctl.reservation.release", "claimctl.reservation.verdict"
+LIST = "claimctl.reservation.consistency"
+MUTANTS = (
+    Mutant(
+        "skip the settle wait",
+        RELEASE,
+        """    left = snapshot.rules.settle_seconds - age
+    if left > 0:""",
+        """    left = snapshot.rules.settle_seconds - age
+    if left > 0:
+        return _checked(snapshot, reason, own, settled=False)
+    if left > 0:""",
+    ),
+    Mutant(
+        "deallocate without a fence",
+        RELEASE,
+        "            return _fence(snapshot, reason, own)",
+        "            return _checked(snapshot, reason, own, settled=False)",
+    ),
+    Mutant(
+        "drop the resourceVersion precondition",
+        "claimctl.kube.client",
+        """{**patch.get("metadata", {}), "resourceVersion": resource_version}""",
+        """{**patch.get("metadata", {})}""",
+    ),
+    Mutant(
+        "take the cache for a live LIST",
+        "claimctl.controller.evidence",
+        """        settled = settled and await self._cache.catch_up(version, CATCH_UP_SECONDS)
+""",
+        """        pods, uids = list(snapshot.pods), {pod.metadata.uid for pod in snapshot.pods}
+""",
+    ),
+    Mutant(
+        "deallocate in two writes",
+        RELEASE,
+        "WriteList(version, (), deallocate=True, reason=reason)",
+        "WriteList(version, (), deallocate=not snapshot.references, reason=reason)",
+    ),
+    Mutant("ignore ghosts", VERDICT, "        *_ghosts(snapshot),\n", ""),
+    Mutant("forget the blind wait", VERDICT, "        *_unseen_history(snapshot),\n", ""),
+    Mutant(
+        "believe the cache after a gap",
+        "claimctl.controller.triggers",
+        "        caches.pods.on_list(self._witnesses.memories.lost_track)\n",
+        "",
+    ),
+    Mutant(
+        "add references to a claim that is being deleted",
+        LIST,
+        "snapshot.allocated and not snapshot.claim.metadata.deleting",
+        "snapshot.allocated",
+    ),
+    Mutant(
+        "remove what is not known",
+        LIST,
+        """        else:
+            self._take(reference)
+            if reference.uid not in""",
+        """        else:
+            if reference.uid in self.wishes.keep:
+                self._take(reference)
+            if reference.uid not in""",
+    ),
+    Mutant(
+        "remove pods that the cache lacks, unasked",
+        LIST,
+        "        if reference.uid not in evidence.present_pods:",
+        "        if True:\n            return None\n        if reference.uid not in ():",
+    ),
+    Mutant(
+        "write no tombstones",
+        LIST,
+        "                    yield tombstone(pod.metadata)",
+        "                    yield from ()",
+    ),
+    Mutant(
+        "write the status in every pass",
+        "claimctl.reservation.telling",
+        "        if reservation.status == wanted:\n            continue\n",
+        "",
+    ),
+    Mutant(
+        "take the finalizer without a record",
+        "claimctl.reservation.decide",
+        "finalizer_step(case.snapshot, case.on_record)",
+        "finalizer_step(case.snapshot, True)",
+    ),
+    Mutant(
+        "leave the finalizer",
+        RELEASE,
+        "    if ours and CLAIM_FINALIZER in claim.metadata.finalizers:",
+        "    if False:",
+    ),
+    Mutant(
+        "hold on when a Job has ended",
+        "claimctl.reservation.workloads",
+        """condition.type in {"Complete", "Failed"}""",
+        """condition.type in {"Done"}""",
+    ),
+    Mutant(
+        "take a phase for the end of containers",
+        "claimctl.reservation.consumers",
+        "        return not any(container.state.running for container in _containers(pod))",
+        "        return True",
+    ),
+    Mutant(
+        "give up no device that cannot be reached",
+        "claimctl.reservation.standing",
+        "    if timeout is None or since is None:",
+        "    if True:",
+    ),
+    Mutant(
+        "keep following from a version that is gone",
+        "claimctl.kube.informer",
+        """                self._version = ""
+                await self._pause(error)""",
+        """                await self._pause(error)""",
+    ),
+    Mutant(
+        "let a reservation go before its release",
+        "claimctl.reservation.parting",
+        " or not _nothing_left(case, stand):",
+        ":",
+    ),
+    Mutant(
+        "forget who is being released after a restart",
+        "claimctl.reservation.case",
+        "            progress is not None and progress.claim_uid == self.claim.metadata.uid",
+        "            False and progress is not None",
+    ),
+    Mutant(
+        "take a conflict for done",
+        "claimctl.controller.claims",
+        """            self._count_conflict(write)
+            if isinstance(write, WriteList)""",
+        """            return DONE
+            if isinstance(write, WriteList)""",
+    ),
+)
+
+
+class Planter(MetaPathFinder, Loader):
+    """Imports one module from a source that was changed."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+        self._path = ""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        found = PathFinder.find_spec(fullname, path, target)
+        assert found is not None
+        assert found.origin is not None
+        self._path = found.origin
+        return ModuleSpec(fullname, self, origin=found.origin)
+
+    def exec_module(self, module: ModuleType) -> None:
+        with open(self._path, encoding="utf-8") as file:
+            source = file.read()
+        if source.count(self._mutant.old) != 1:
+            print(f"not there once in {self._mutant.module}: {self._mutant.old!r}")
+            sys.exit(BROKEN)
+        exec(
+            compile(source.replace(self._mutant.old, self._mutant.new), self._path, "exec"),
+            module.__dict__,
+        )
+
+
+def main(arguments: Sequence[str]) -> int:
+    if not arguments:
+        return _all()
+    mutant = next(each for each in MUTANTS if each.name == arguments[0])
+    sys.meta_path.insert(0, Planter(mutant))
+    from tests.torture.hunt import hunt
+
+    found = hunt(float(os.environ.get("MUTANT_BUDGET") or PATIENCE))
+    print(found[:160] or "-")
+    return CAUGHT if found else MISSED
+
+
+def _all() -> int:
+    missed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutant, (code, told) in zip(MUTANTS, pool.map(_hunted, MUTANTS), strict=True):
+            word = {CAUGHT: "caught", MISSED: "MISSED"}.get(code, "BROKEN")
+            missed += code != CAUGHT
+            print(f"{word:7} {mutant.name}: {told}", flush=True)
+    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} caught")
+    return 1 if missed else 0
+
+
+def _hunted(mutant: Mutant) -> tuple[int, str]:
+    command = (sys.executable, "-m", "tests.torture.mutants", mutant.name)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = (done.stdout if done.returncode in (CAUGHT, MISSED) else done.stderr).splitlines()
+    return done.returncode, lines[-1] if lines else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""A little of everything in every test run; which part of it, the date decides."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.torture.explorer import explore
+from tests.torture.sieve import perturb, points
+
+ROOT = Path(__file__).parents[2]
+SHARDS = 180
+"""So many days until every perturbation has had its turn."""
+SEEDS = 12
+
+
+@pytest.fixture
+def day() -> int:
+    """TORTURE_DAY, or today: the one thing here that is another one tomorrow."""
+    given = os.environ.get("TORTURE_DAY")
+    return int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
+
+
+def test_todays_schedules_break_no_promise(day: int) -> None:
+    for seed in range(day * SEEDS, (day + 1) * SEEDS):
+        verdict = explore(seed).verdict
+        assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
+
+
+def test_todays_perturbations_break_no_promise(day: int) -> None:
+    for point in points()[day % SHARDS :: SHARDS]:
+        verdict = perturb(point)
+        assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
+
+
+TELL_DIGESTS = """
+from tests.torture.explorer import explore
+from tests.torture.work import quiet
+quiet()
+print([explore(seed).verdict.digest for seed in range(100, 104)])
+"""
+
+
+def test_a_seed_repeats_a_schedule_byte_for_byte() -> None:
+    def told(hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        command = (sys.executable, "-c", TELL_DIGESTS)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert told("1") == told("2")
+
+
+def test_a_planted_bug_is_caught() -> None:
+    command = (sys.executable, "-m", "tests.torture.mutants", "ignore ghosts")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "DeallocatedUnderGhost" in done.stdout
