@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+import structlog
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.patches import (
@@ -25,13 +28,15 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.references import is_workload
+from claimctl.reservation.references import is_pod, is_workload
 from claimctl.reservation.release import CLAIM_FINALIZER
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import FINALIZER, RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+
+log = structlog.get_logger(__name__)
 
 
 class TemplateMissing(Exception):
@@ -82,12 +87,27 @@ class Writer:
             subresource="status",
         )
         self._note(written)
+        self._learn(snapshot, write)
         if write.deallocate:
             labels = {"reason": write.reason, "dialect": self._know.rules.dialect}
             self._telemetry.add(Metric.RELEASES, labels)
         elif not write.fence:
             self._know.memories.wrote_list(key, write.reserved_for)
             self._measure_hold(snapshot, write)
+
+    def _learn(self, snapshot: Snapshot, write: WriteList) -> None:
+        """What KCM left for as long as it may take, it does not clean, whatever its version.
+
+        It is not waited for again, until the cluster is looked at anew.
+        """
+        rules, kept = self._know.rules, {each.uid for each in write.reserved_for}
+        if write.deallocate or write.fence or not rules.kcm_cleans_mixed_lists:
+            return
+        removed = (each for each in snapshot.references if each.uid not in kept and is_pod(each))
+        ages = snapshot.memory.dead_age
+        if any(ages.get(each.uid, 0.0) >= rules.dead_reference_seconds for each in removed):
+            log.info("the cluster leaves dead references beside a hold: claimctl removes them")
+            self._know.rules = replace(rules, kcm_cleans_mixed_lists=False)
 
     def _measure_hold(self, snapshot: Snapshot, write: WriteList) -> None:
         """How long a claim was allocated before its workload was listed."""

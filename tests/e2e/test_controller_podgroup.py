@@ -228,6 +228,28 @@ def test_a_group_that_others_made_is_used_and_never_deleted() -> None:
     play(scenario, PODGROUP_136)
 
 
+def test_a_group_that_has_nothing_to_do_with_the_workload_is_left_and_blocks() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await reserved(stage)
+        await stage.create(PODGROUPS, manifests.pod_group("other", "slice"))
+        pod = manifests.in_group(manifests.deployment("other"), "other")
+        pod["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
+        await stage.create(DEPLOYMENTS, pod)
+        await stage.until_running(4)
+        await stage.until_condition("Consistent", "False", "UnknownReferences")
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.clock.sleep(60)
+        assert "podgroups/other" in await stage.references()
+        await stage.delete(DEPLOYMENTS, "other")
+        await stage.clock.sleep(30)
+        assert await stage.allocated()
+        await stage.delete(PODGROUPS, "other")
+        await stage.until_released(within=120)
+
+    play(scenario, PODGROUP_136)
+
+
 def test_a_recreated_deployment_goes_on_with_its_device() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, PODGROUP_136)

@@ -123,6 +123,25 @@ def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
     play(scenario, options)
 
 
+def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
+        await stage.until_running(3)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        stage.embedded.pause("resourceclaim-controller")
+        for replicas, patience in ((2, 30.0), (1, 5.0)):
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
+            await stage.until_running(replicas)
+            pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+            before = stage.clock.monotonic()
+            await stage.until_listed("deployments/train", *pods)
+            assert stage.clock.monotonic() - before < patience
+
+    play(scenario, HOLD_136)
+
+
 def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version() -> None:
     async def scenario(stage: Stage) -> None:
         stage.client.speak(RESOURCECLAIMS.group, "v1beta2")
