@@ -3,7 +3,7 @@
 By default the cluster is the embedded one on a virtual clock, reached through the in-memory
 transport, and a witness reads its history afterwards. With ``CLAIMCTL_E2E_KUBECONFIG`` the same
 scenarios run against the cluster of that kubeconfig, in real time; what needs the embedded
-cluster's switches is then skipped.
+cluster's switches is then skipped (see ``elsewhere``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.errors import NotFound
+from claimctl.kube.errors import AlreadyExists, NotFound
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
@@ -246,7 +246,9 @@ def play(scenario: Scenario, options: ClusterOptions, *, limit: float = 7200.0) 
     """
     kubeconfig = os.environ.get(KUBECONFIG_VARIABLE)
     if kubeconfig:
-        asyncio.run(_on_real_cluster(scenario, kubeconfig))
+        from tests.e2e.elsewhere import on_real_cluster
+
+        asyncio.run(on_real_cluster(scenario, Path(kubeconfig), options))
     else:
         run_virtually(_on_embedded_cluster(scenario, options), limit=limit)
 
@@ -284,9 +286,10 @@ async def embedded_cluster(
 async def install(client: Client, *, crds: bool = True) -> None:
     """What an administrator does before a controller is started."""
     for path in sorted(CRDS.glob("*.claimctl.io.yaml")) if crds else ():
-        await client.create(_DEFINITIONS, yaml.safe_load(path.read_text()))
+        with suppress(AlreadyExists):
+            await client.create(_DEFINITIONS, yaml.safe_load(path.read_text()))
     for name in (NAMESPACE, "claimctl-system"):
-        await client.create(_NAMESPACES, {"metadata": {"name": name}})
+        await client.create(NAMESPACES, {"metadata": {"name": name}})
 
 
 _DEFINITIONS = Resource(
@@ -297,7 +300,7 @@ _DEFINITIONS = Resource(
     ObjectHeader,
     namespaced=False,
 )
-_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
 
 
 def judge(cluster: Cluster) -> None:
@@ -307,21 +310,6 @@ def judge(cluster: Cluster) -> None:
     world.read(cluster.history())
     assert witness.violations == []
     assert cluster.failures == []
-
-
-async def _on_real_cluster(scenario: Scenario, kubeconfig: str) -> None:
-    from claimctl.kube.connection import load_connection
-    from claimctl.kube.transport import HttpTransport
-
-    clock = LoopClock()
-    async with HttpTransport(load_connection(kubeconfig, None)) as transport:
-        stage = Stage(
-            client=Client(transport, clock, field_manager="kubectl"),
-            clock=clock,
-            connect=lambda: transport,
-            cluster=None,
-        )
-        await stage.play(scenario)
 
 
 async def _tried(holds: Callable[[], Awaitable[bool]]) -> bool:
