@@ -24,6 +24,7 @@ from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.clock import LoopClock
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW
+from tests.support.telemetry import Recorder
 from tests.torture.line import Line, Plan
 
 GRACE = 20
@@ -63,6 +64,7 @@ class Arena:
     settings: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     ended: list[Line] = field(default_factory=list)
+    telemetry: Recorder | None = None
     crashes: list[str] = field(default_factory=list)
     """What controllers died of that they should not die of."""
 
@@ -73,7 +75,8 @@ class Arena:
         values = {"identity": name, "leader_elect": False, **self.settings, **settings}
         inner = self.cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS)
         line = Line(self.cluster, inner, plan or Plan())
-        manager = Manager(Settings.checked(**values), line, clock, rng=Random(name))
+        settings_ = Settings.checked(**values)
+        manager = Manager(settings_, line, clock, self.telemetry, rng=Random(name))
         stop = asyncio.Event()
         task = asyncio.create_task(manager.run(stop), name=f"manager {name}")
         process = self.processes[name] = Process(line, task, stop, clock)
@@ -133,6 +136,10 @@ class Arena:
             for obj in self.cluster.admin.list(plural)
             if obj["metadata"].get("namespace", NAMESPACE) == NAMESPACE
         ]
+
+    def plurals(self) -> set[str]:
+        """What the cluster serves."""
+        return {kind.plural for kind in self.cluster.api.kinds}
 
     def unreleased(self) -> list[str]:
         """Claims that are allocated, or cannot go."""

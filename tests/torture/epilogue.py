@@ -157,6 +157,9 @@ async def _clear(arena: Arena) -> None:
         for workload in arena.objects(plural):
             if not workload["metadata"].get("deletionTimestamp"):
                 admin.delete(plural, NAMESPACE, workload["metadata"]["name"])
+    for group in arena.objects("podgroups") if "podgroups" in arena.plurals() else ():
+        if not group["metadata"].get("ownerReferences"):
+            admin.delete("podgroups", NAMESPACE, group["metadata"]["name"])
     await arena.sleep(3.0)
     for pod in arena.objects("pods"):
         with suppress(StatusError):

@@ -48,6 +48,8 @@ class Line:
         """Writes that were accepted and changed nothing."""
         self.refused: list[str] = []
         """Writes that the server found invalid."""
+        self.partitioned = False
+        """Nothing gets through, streams that are open included."""
         self.dead = asyncio.Event()
         self._listed: dict[str, None] = {}
         self._until = cluster.clock.monotonic() + plan.stale_seconds if plan.stale_at else 0.0
@@ -58,6 +60,8 @@ class Line:
         if self.dead.is_set():
             raise Dead
         self.requests += 1
+        if self.partitioned:
+            raise ConnectionResetError("no route to host")
         dies = self.requests == self._plan.dies_at
         if dies:
             self.dead.set()
@@ -101,6 +105,8 @@ class Line:
         if late > 0:
             await self._cluster.clock.sleep(late)
         async for part in body:
+            if self.partitioned:
+                raise ConnectionResetError("no route to host")
             kept: list[bytes] = []
             for line in part.splitlines(keepends=True):
                 if b'"BOOKMARK"' not in line[:40]:
