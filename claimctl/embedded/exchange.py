@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,11 +52,12 @@ class Exchange:
         text = self.query.get(name)
         if not text:
             return None
-        try:
-            return int(text)
-        except ValueError:
-            shown = f'strconv.ParseInt: parsing "{text}": invalid syntax'
-            raise bad_request(shown) from None
+        if re.fullmatch(r"[-+]?[0-9]{1,40}", text) is None:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        value = int(text)
+        if not -(2**63) <= value < 2**63:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+        return value
 
 
 def list_options(exchange: Exchange) -> ListOptions:

@@ -85,3 +85,21 @@ def test_a_warning_that_no_header_can_carry_is_left_out() -> None:
 def test_odd_patches_are_refused(media: str, body: Any, status: int) -> None:
     path = "/api/v1/namespaces/ns/configmaps/c?fieldManager=me"
     assert answer("PATCH", path, body, media).status == status
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("9223372036854775808", "value out of range"),
+        ("\u0661", "invalid syntax"),
+        ("1_0", "invalid syntax"),
+        ("soon", "invalid syntax"),
+    ],
+)
+def test_numbers_in_a_query_are_gos(text: str, why: str) -> None:
+    path = f"/api/v1/namespaces/ns/configmaps?watch=true&timeoutSeconds={text}"
+    found = answer("GET", path, None)
+    assert (found.status, found.body["message"]) == (
+        400,
+        f'strconv.ParseInt: parsing "{text}": {why}',
+    )
