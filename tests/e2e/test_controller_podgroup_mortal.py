@@ -1,0 +1,137 @@
+"""Killed, doubled and lagging where pods share through PodGroups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from claimctl.kube.errors import NotFound
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    PODGROUPS,
+    RESOURCECLAIMS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, play
+from tests.e2e.mortal import WRITES, MortalTransport
+
+MOST_WRITES = 8
+"""At least as many as a story's end takes; one more is tried, which is one without a crash."""
+
+
+class Mortal(MortalTransport):
+    """Dies at writes to PodGroups too."""
+
+    def _counts(self, method: str, path: str) -> bool:
+        ours = "claim" in path or "podgroups" in path
+        return self._armed and method in WRITES and ours and "/leases/" not in path
+
+
+async def held(stage: Stage, replicas: int = 3) -> None:
+    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=30)
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=replicas)))
+    await stage.until_running(replicas)
+    await stage.until_listed("podgroups/train", "deployments/train")
+    await stage.until_condition("Reserved", "True", "Reserved")
+
+
+async def no_group(stage: Stage) -> bool:
+    try:
+        await stage.client.get(PODGROUPS, "train", NAMESPACE)
+    except NotFound:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
+@pytest.mark.parametrize("write", range(1, MOST_WRITES + 2))
+def test_an_idle_release_is_finished_after_a_kill_at_any_write(delivered: bool, write: int) -> None:
+    async def scenario(stage: Stage) -> None:
+        transport = Mortal(stage.connect(), write, delivered=delivered)
+        await stage.started("first", transport=transport)
+        await held(stage)
+        transport.arm()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+
+        async def over() -> bool:
+            return transport.dead.is_set() or (await stage.condition("Released"))[0] == "True"
+
+        await stage.until(over, "the controller dies or releases")
+        await stage.kill("first")
+        await stage.started("second")
+        await stage.until_released(within=300)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.until_listed("podgroups/train", "deployments/train")
+
+    play(scenario, PODGROUP_136)
+
+
+@pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
+@pytest.mark.parametrize("write", range(1, MOST_WRITES + 2))
+def test_a_whole_life_is_finished_after_a_kill_at_any_write(delivered: bool, write: int) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.client.speak(PODGROUPS.group, "v1alpha2")
+        transport = Mortal(stage.connect(), write, delivered=delivered)
+        await stage.started("first", transport=transport)
+        transport.arm()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.job(pods=3, seconds=3, reserve="*")
+        await stage.create(JOBS, manifests.in_group(body))
+
+        async def over() -> bool:
+            return transport.dead.is_set() or await no_group(stage)
+
+        await stage.clock.sleep(1)
+        await stage.until(over, "the controller dies or all is done")
+        await stage.kill("first")
+        await stage.started("second")
+        await stage.until_released(within=400)
+        await stage.until(lambda: no_group(stage), "the group is gone", within=400)
+
+    play(scenario, PODGROUP_136)
+
+
+def test_two_controllers_at_once_do_no_harm() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started("first", leader_elect=False)
+        await stage.started("second", leader_elect=False)
+        await held(stage)
+        for _ in range(5):
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+            await stage.clock.sleep(2.1)
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 5}})
+            await stage.clock.sleep(1.3)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released()
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until(lambda: no_group(stage), "the group is gone")
+
+    play(scenario, PODGROUP_136)
+
+
+@pytest.mark.parametrize("pause", [1.0, 2.5, 5.0, 6.1, 7.3])
+@pytest.mark.parametrize("lag", [0.5, 2.0, 4.5])
+def test_a_scale_up_into_a_release_under_a_lagging_scheduler_strands_nobody(
+    pause: float, lag: float
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await held(stage)
+        stage.embedded.set_lag(lag)
+        for _ in range(4):
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+            await stage.clock.sleep(pause)
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 4}})
+            await stage.until_running(4)
+            await stage.clock.sleep(3)
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released(within=120)
+
+    play(scenario, replace(PODGROUP_136, seed=7))
