@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import structlog
 
@@ -33,7 +33,7 @@ from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.sharing import made_by_claimctl
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.verdict import blockers
-from claimctl.reservation.workloads import observe
+from claimctl.reservation.workloads import group_of, observe
 from claimctl.telemetry.face import Span
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import OwnerReference
@@ -132,6 +132,7 @@ class PodGroupReconciler:
             asking=asking,
             owner_ended=self._owner_ended(group),
             guarded=any(self._caches.reservations_of(claim) for claim in claims),
+            in_use=any(self._members(group, claims)),
             claims_let_go=all(self._lets_go(claim, group) for claim in claims),
             listed=base.listed,
             quiet=base.quiet,
@@ -143,6 +144,13 @@ class PodGroupReconciler:
         named |= {claim.metadata.name for claim in self._caches.claims_listing(key)}
         for name in sorted(filter(None, named)):
             yield ClaimKey(key.namespace, name)
+
+    def _members(self, group: PodGroup, claims: Iterable[ClaimKey]) -> Iterator[str]:
+        """The group's pods that may still be scheduled, or run."""
+        for claim in claims:
+            for pod in self._caches.pods_of(claim):
+                if not is_done(pod) and group_of(pod.spec) == group.metadata.name:
+                    yield pod.metadata.name
 
     def _owner_ended(self, group: PodGroup) -> bool:
         """Whether the workloads that own the group are there and have ended.

@@ -40,6 +40,9 @@ class GroupCase:
     """Some reservation still has to do with a claim of the group."""
     claims_let_go: bool = False
     """No claim of the group needs it any more (see ``lets_go``)."""
+    in_use: bool = False
+    """A pod of the group is left. A scheduler that still sees the group when it is gone would
+    list it for that pod; KCM would take it out again and deallocate, and the pod be bound."""
     listed: bool = False
     """Some claim lists a group of this name."""
     quiet: float = 0.0
@@ -87,11 +90,11 @@ def decide_group(case: GroupCase) -> GroupDecision:
         return NOTHING
     guards = FINALIZER in case.group.metadata.finalizers
     if case.group.metadata.deleting:
-        over = case.claims_let_go or not case.guarded
+        over = not case.in_use and (case.claims_let_go or not case.guarded)
         return _write(GuardGroup(case.group, present=False)) if guards and over else NOTHING
     if case.guarded and not guards:
         return _write(GuardGroup(case.group, present=True))
-    if case.owner_ended and case.claims_let_go:
+    if case.owner_ended and case.claims_let_go and not case.in_use:
         return _write(DropGroup(case.group))
     if guards and not case.guarded and case.claims_let_go:
         return _write(GuardGroup(case.group, present=False))

@@ -108,6 +108,21 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             id="deleted and let go: gone",
         ),
         pytest.param(
+            GroupCase(GOING, guarded=True, claims_let_go=True, in_use=True),
+            GroupDecision(),
+            id="deleted and let go, and a pod came: kept for it",
+        ),
+        pytest.param(
+            GroupCase(GOING, in_use=True),
+            GroupDecision(),
+            id="deleted and nothing reserved any more, and a pod is there: kept for it",
+        ),
+        pytest.param(
+            GroupCase(OURS, guarded=True, claims_let_go=True, owner_ended=True, in_use=True),
+            GroupDecision(),
+            id="ended and released, and a pod came late: kept for it",
+        ),
+        pytest.param(
             GroupCase(THEIRS, claims_let_go=True, owner_ended=True),
             GroupDecision(),
             id="made by others: never touched",
