@@ -185,9 +185,8 @@ class Witness:
         for name in sorted(claims_of(pod)):
             key = (revision.namespace, name)
             claim = world.claims.get(key)
-            if claim is None or claim.status.allocation is not None:
-                continue
-            if self.deallocations.get(key) in self.users:
+            allocated = claim is not None and claim.status.allocation is not None
+            if not allocated and self.deallocations.get(key) in self.users:
                 self._accuse(STRANDED, revision, name, [revision.name], "deallocated before it got")
 
     def _notice_reservation(self, revision: Revision) -> None:

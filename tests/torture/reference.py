@@ -18,6 +18,8 @@ from tests.torture.line import Plan
 KINDS = ("Deployment", "StatefulSet", "Job")
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
+LAG = 4.4
+"""Seconds; just less than the settle time."""
 LIMIT = 20_000.0
 """Virtual seconds after which a run is given up."""
 
@@ -96,6 +98,18 @@ async def end(arena: Arena, reference: Reference) -> None:
     await arena.sleep(2.0)
 
 
+async def withdraw(arena: Arena, reference: Reference) -> None:
+    """The reservation goes while a slow scheduler is about to bind pods on what it saw before."""
+    _want(arena, reference.kind, 0)
+    await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
+    arena.cluster.set_lag(LAG)
+    _want(arena, reference.kind, 2)
+    await arena.sleep(0.1)
+    arena.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    await arena.sleep(12.0)
+    arena.cluster.set_lag(0.0)
+
+
 async def downgrade(arena: Arena, reference: Reference) -> None:
     """Workload references become pod references, and then the plan goes again."""
     await back(arena, reference)
@@ -109,7 +123,11 @@ async def downgrade(arena: Arena, reference: Reference) -> None:
 
 Step = Callable[[Arena, "Reference"], Awaitable[None]]
 LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
-DOWNGRADE: tuple[Step, ...] = (begin, downgrade, end)
+SCRIPTS: dict[str, tuple[Step, ...]] = {
+    "life": LIFE,
+    "downgrade": (begin, downgrade, end),
+    "withdrawal": (begin, withdraw, end),
+}
 
 
 def _want(arena: Arena, kind: str, pods: int) -> None:
@@ -131,22 +149,23 @@ class Reference:
 
     dialect: str
     kind: str
-    downgraded: bool = False
+    script: str = "life"
 
     @property
     def name(self) -> str:
-        return f"{self.dialect} {self.kind}{' downgrade' if self.downgraded else ''}"
+        return f"{self.dialect} {self.kind} {self.script}"
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        return DOWNGRADE if self.downgraded else LIFE
+        return SCRIPTS[self.script]
 
 
 def references() -> list[Reference]:
-    """Every kind in every dialect, and the downgrade of a Deployment in each."""
+    """Every kind in every dialect, and what else befalls a Deployment in each."""
     known = dialects()
     lives = [Reference(dialect, kind) for dialect in known for kind in KINDS]
-    return lives + [Reference(dialect, "Deployment", downgraded=True) for dialect in known]
+    others = [script for script in SCRIPTS if script != "life"]
+    return lives + [Reference(dialect, "Deployment", each) for dialect in known for each in others]
 
 
 @dataclass(frozen=True, slots=True)
