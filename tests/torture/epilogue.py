@@ -120,15 +120,26 @@ def _missing(arena: Arena) -> list[str]:
     for plural in ("deployments", "statefulsets"):
         for workload in arena.objects(plural):
             meta, spec = workload["metadata"], workload["spec"]
-            ready = workload.get("status", {}).get("readyReplicas", 0)
+            running = sum(_runs(pod, OWNERS[plural]) for pod in arena.objects("pods"))
             wanted = spec.get("replicas", 1)
-            if ready < wanted and not meta.get("deletionTimestamp"):
-                found.append(f"{plural}/{meta['name']}: {ready} of {wanted} pods run")
+            if running < wanted and not meta.get("deletionTimestamp"):
+                found.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
     for job in arena.objects("jobs"):
         ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
         if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
             found.append(f"jobs/{job['metadata']['name']}: not ended")
     return found
+
+
+OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
+"""Who controls the pods; there is one workload of each kind."""
+
+
+def _runs(pod: dict[str, Any], owner: str) -> bool:
+    meta = pod["metadata"]
+    owned = any(each["kind"] == owner for each in meta.get("ownerReferences") or ())
+    running = pod["status"].get("phase") == "Running"
+    return owned and running and not meta.get("deletionTimestamp")
 
 
 async def _still(arena: Arena, verdict: Verdict) -> None:
