@@ -12,7 +12,12 @@ from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.ownership import uids_written_by
 from claimctl.reservation.reallocation import crowded, stuck_since
 from claimctl.reservation.reasons import Reason, Retention
-from claimctl.reservation.references import WORKLOAD_RESOURCES, same_name, workload_reference
+from claimctl.reservation.references import (
+    WORKLOAD_RESOURCES,
+    is_tombstone,
+    same_name,
+    workload_reference,
+)
 from claimctl.reservation.sharing import own_groups
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import Life
@@ -61,10 +66,13 @@ def _left_behind(snapshot: Snapshot, held: Held) -> bool:
     """Whether an ended workload never got to hold the claim, and nobody else will deallocate it.
 
     The scheduler leaves such an allocation when it gives up a pod that is gone by then (Unreserve).
-    So does a workload that came and went while no controller looked, with its PodGroup listed.
+    So does a workload that came and went while no controller looked, with its PodGroup listed;
+    at the fence only tombstones are left of that.
     """
     groups = own_groups(snapshot)
-    abandoned = snapshot.allocated and all(each.uid in groups for each in snapshot.references)
+    abandoned = snapshot.allocated and all(
+        each.uid in groups or is_tombstone(each) for each in snapshot.references
+    )
     return abandoned and held.workload.ended and recorded(snapshot, held) is None
 
 

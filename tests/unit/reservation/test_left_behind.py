@@ -21,6 +21,7 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
+    tomb,
 )
 from tests.support.stage import Stage
 
@@ -94,3 +95,17 @@ def test_an_ended_workload_whose_group_alone_is_listed_leaves_nothing_behind(
     writes = on.settle(seconds=10)
     lists = [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
     assert lists == [((), False), ((), True)]
+
+
+@pytest.mark.parametrize("workload", [ENDED, GONE])
+def test_a_finished_pod_of_the_group_does_not_stop_that_release_at_its_fence(
+    workload: WorkloadState,
+) -> None:
+    made = reservation(status=ClaimReservationStatus(pod_group_name="train"))
+    on = Stage(claim(group_ref()), {made.metadata.name: (made, workload)})
+    on.rules = Rules(dialect="podgroup")
+    on.groups = {"train": pod_group()}
+    on.put(finished("a", group="train"))
+    writes = on.settle(seconds=10)
+    lists = [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
+    assert lists == [((tomb("a"),), False), ((), True)]
