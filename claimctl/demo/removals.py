@@ -16,7 +16,7 @@ from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlan
+from claimctl.wire.reservations import TOMBSTONE_GROUP
 
 
 @dataclass(slots=True)
@@ -27,23 +27,22 @@ class Removals:
     _own: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     _groups: dict[str, bool] = field(default_factory=dict)
     """By UID of every PodGroup there is: whether claimctl made it."""
-    _expanded: dict[str, None] = field(default_factory=dict)
-    """UIDs that a DowngradePlan has on record, to be put back by downgrade-restore."""
+    _downgrading: bool = False
+    """Whether there is a DowngradePlan: an administrator wants pods in the place of all others."""
 
     def notice(self, revision: Revision) -> None:
         """Take in one revision of a claim, a PodGroup or a DowngradePlan."""
         if revision.plural == "podgroups":
             self._notice_group(revision)
         elif revision.plural == "downgradeplans":
-            for claim in decode(revision.data, DowngradePlan).status.claims:
-                self._expanded |= {each.uid: None for each in claim.workload_references}
+            self._downgrading = revision.type != "DELETED"
         elif revision.plural == "resourceclaims" and revision.actor in self.users:
             key = (revision.namespace, revision.name)
-            written = decode(revision.data, ResourceClaim)
+            claim = decode(revision.data, ResourceClaim)
             before = _references(revision.previous)
             self._own[key] |= dict.fromkeys(_references(revision.data) - before.keys())
-            if revision.type == "ADDED" and written.spec.reserved_for is not None:
-                self._own[key][written.spec.reserved_for.uid] = None
+            if revision.type == "ADDED" and claim.spec.reserved_for is not None:
+                self._own[key][claim.spec.reserved_for.uid] = None
 
     def _notice_group(self, revision: Revision) -> None:
         uid = decode(revision.data, PodGroup).metadata.uid
@@ -69,7 +68,7 @@ class Removals:
         if _is_pod(reference) or reference.api_group == TOMBSTONE_GROUP:
             return _dead(claim[0], reference, world)
         if (
-            reference.uid in self._expanded
+            self._downgrading
             or reference.uid in self._own[claim]
             or _named(claim, reference, world)
         ):

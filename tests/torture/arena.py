@@ -64,6 +64,8 @@ class Arena:
     settings: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     ended: list[Line] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)
+    """What a script waited for in vain."""
     telemetry: Recorder | None = None
     crashes: list[str] = field(default_factory=list)
     """What controllers died of that they should not die of."""
@@ -224,6 +226,7 @@ def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
     lines = [*arena.ended, *(process.line for process in arena.processes.values())]
     verdict.violations += [text for line in lines for text in (*line.vain, *line.refused)]
     verdict.leaks += [f"finalizer of {name}" for _, name in witness.unfinished]
+    verdict.stuck += arena.unmet
     verdict.violations += [f"a controller broke: {text}" for text in arena.crashes]
     verdict.violations += [f"the cluster broke: {error!r}" for error in arena.cluster.failures]
     verdict.requests = sum(line.requests for line in lines)

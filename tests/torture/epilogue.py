@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.store import Revision
 from tests.e2e import manifests
@@ -45,6 +46,19 @@ async def conclude(arena: Arena, verdict: Verdict) -> None:
     await arena.stop_all()
 
 
+def _mend_nodes(cluster: Cluster) -> None:
+    for node in cluster.admin.list("nodes"):
+        name = node["metadata"]["name"]
+        if name in cluster.kubelet.lost:
+            cluster.restore_node(name)
+        if node["spec"].get("unschedulable"):
+            cluster.cordon(name, unschedulable=False)
+    for piece in cluster.admin.list("resourceslices"):
+        for device in piece["spec"]["devices"]:
+            device.pop("taints", None)
+        cluster.admin.update("resourceslices", piece)
+
+
 async def _calm(arena: Arena) -> None:
     cluster = arena.cluster
     cluster.handler.fault = None
@@ -52,12 +66,7 @@ async def _calm(arena: Arena) -> None:
     cluster.set_lag(0.0)
     for name in cluster.components:
         cluster.resume(name)
-    for node in cluster.admin.list("nodes"):
-        name = node["metadata"]["name"]
-        if name in cluster.kubelet.lost:
-            cluster.restore_node(name)
-        if node["spec"].get("unschedulable"):
-            cluster.cordon(name, unschedulable=False)
+    _mend_nodes(cluster)
     for plan in cluster.admin.list("downgradeplans"):
         cluster.admin.delete("downgradeplans", "", plan["metadata"]["name"])
     for process in arena.processes.values():

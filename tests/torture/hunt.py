@@ -38,6 +38,7 @@ def _tries() -> Iterator[Tally]:
         yield schedules([next(seeds)])
     chosen = list(points())
     Random(0).shuffle(chosen)
+    chosen.sort(key=lambda point: references()[point.reference].script != "withdrawal")
     for point in chosen:
         yield perturbations([point])
         yield schedules([next(seeds)])

@@ -110,6 +110,61 @@ async def withdraw(arena: Arena, reference: Reference) -> None:
     arena.cluster.set_lag(0.0)
 
 
+async def trap(arena: Arena, reference: Reference) -> None:
+    """The node with the devices takes no more pods, and all of its pods go."""
+    pods = arena.objects("pods")
+    for node in sorted({pod["spec"].get("nodeName", "") for pod in pods} - {""}):
+        arena.cluster.cordon(node)
+    for pod in pods:
+        arena.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+    if not await arena.until(lambda: _running(arena) == 2, 60, step=0.25):
+        arena.unmet.append("pods that could run elsewhere do not")
+
+
+async def complete(arena: Arena, reference: Reference) -> None:
+    """A Job comes to its end and stays, with its pods."""
+    if not await arena.until(lambda: not arena.unreleased(), 60, step=0.25):
+        arena.unmet.append("the claim of a finished Job is not released")
+
+
+async def lose(arena: Arena, reference: Reference) -> None:
+    """The pods' nodes are cut off; PodGC lets go of pods whose containers run on."""
+    for node in sorted({pod["spec"].get("nodeName", "") for pod in arena.objects("pods")} - {""}):
+        arena.cluster.lose_node(node)
+    _want(arena, reference.kind, 0)
+    await arena.sleep(22.0)
+
+
+async def miss(arena: Arena, reference: Reference) -> None:
+    """Pods come, are bound and vanish while nobody watches; then the watches have to begin anew."""
+    _want(arena, reference.kind, 0)
+    await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
+    line = arena.processes["one"].line
+    line.partitioned = True
+    await _come_and_vanish(arena, reference)
+    arena.cluster.store.compact()
+    line.partitioned = False
+    await arena.sleep(16.0)
+
+
+async def sleep_through(arena: Arena, reference: Reference) -> None:
+    """The same while no controller runs."""
+    await arena.kill("one")
+    await _come_and_vanish(arena, reference)
+    arena.start()
+    await arena.sleep(12.0)
+
+
+async def _come_and_vanish(arena: Arena, reference: Reference) -> None:
+    _want(arena, reference.kind, 2)
+    await arena.until(lambda: _running(arena) == 2, 5, step=0.05)
+    for pod in arena.objects("pods"):
+        arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    _want(arena, reference.kind, 0)
+    for pod in arena.objects("pods"):
+        arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+
+
 async def downgrade(arena: Arena, reference: Reference) -> None:
     """Workload references become pod references, and then the plan goes again."""
     await back(arena, reference)
@@ -127,6 +182,11 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "life": LIFE,
     "downgrade": (begin, downgrade, end),
     "withdrawal": (begin, withdraw, end),
+    "trap": (begin, trap, end),
+    "lost node": (begin, lose, end),
+    "gap": (begin, miss, end),
+    "absence": (begin, sleep_through, end),
+    "completion": (begin, complete, end),
 }
 
 
@@ -165,7 +225,12 @@ def references() -> list[Reference]:
     known = dialects()
     lives = [Reference(dialect, kind) for dialect in known for kind in KINDS]
     others = [script for script in SCRIPTS if script != "life"]
-    return lives + [Reference(dialect, "Deployment", each) for dialect in known for each in others]
+    kinds = {"completion": "Job"}
+    return lives + [
+        Reference(dialect, kinds.get(each, "Deployment"), each)
+        for dialect in known
+        for each in others
+    ]
 
 
 @dataclass(frozen=True, slots=True)
