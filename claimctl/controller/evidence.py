@@ -112,9 +112,9 @@ class Investigator:
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
         """A quorum LIST that begins now, after the claim's version was read.
 
-        A pod that was bound and force-deleted just before is not in it, and in no list either
-        where pods are not listed one by one. So the last LIST of a release counts only when the
-        pod cache has come as far: then the ledger of ghosts knows of it.
+        A pod that was bound and force-deleted just before is not in it, and in no list either:
+        where pods are listed one by one KCM has taken it out. So a LIST counts for the claim's
+        version only when the pod cache has come as far: then the ledger of ghosts knows of it.
         """
         pods: list[Pod] = []
         uids: set[str] = set()
@@ -124,8 +124,9 @@ class Investigator:
             uids.update(pod.metadata.uid for pod in page.items)
             using = (pod for pod in page.items if snapshot.name in claim_names(pod))
             pods.extend(slim_pod(pod) or pod for pod in using)
-        settled = settled and await self._cache.catch_up(version, CATCH_UP_SECONDS)
-        return LiveList(need.claim_version, tuple(pods), frozenset(uids), settled)
+        caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)
+        claim_version = need.claim_version if caught_up else ""
+        return LiveList(claim_version, tuple(pods), frozenset(uids), settled)
 
     async def _pages(self, namespace: str) -> AsyncIterator[Listing[Pod]]:
         async with aclosing(self._client.pages(PODS, namespace)) as pages:

@@ -60,9 +60,10 @@ MUTANTS = (
     Mutant(
         "take the cache for a live LIST",
         "claimctl.controller.evidence",
-        """        settled = settled and await self._cache.catch_up(version, CATCH_UP_SECONDS)
+        """        caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)
 """,
         """        pods, uids = list(snapshot.pods), {pod.metadata.uid for pod in snapshot.pods}
+        caught_up = True
 """,
     ),
     Mutant(

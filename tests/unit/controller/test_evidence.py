@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 
+import pytest
+
 from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.clock import LoopClock
@@ -109,7 +111,7 @@ def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> None:
         assert found.uids == {ours, other}
         assert not found.settled
 
-    on_server(scenario)
+    on_server(scenario, following=True)
 
 
 def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
@@ -127,13 +129,18 @@ def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
     on_server(scenario, following=True)
 
 
-def test_a_live_list_does_not_count_while_the_pod_cache_cannot_follow() -> None:
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_follow(
+    settled: bool,
+) -> None:
+    """Who was bound and vanished in the gap is in no list, and not known as a ghost yet."""
+
     async def scenario(made: Server, investigator: Investigator) -> None:
         made.create("pods", pod_body("a"))
-        need = ListLivePods("10", settled=True)
+        need = ListLivePods("10", settled=settled)
         seen = snapshot(Memory(version_age=5.0))
         found = (await investigator.answer(seen, [need], Findings())).live
         assert found is not None
-        assert not found.settled
+        assert found.claim_version == ""
 
     on_server(scenario)
