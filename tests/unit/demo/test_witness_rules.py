@@ -1,0 +1,71 @@
+"""What the witness knows of claimctl's promises beyond deallocating under a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.demo.witness import (
+    DEALLOCATED_UNDER_GHOST,
+    EMPTIED,
+    REMOVED_FOREIGN,
+    STRANDED,
+    WROTE_NOTHING,
+)
+from claimctl.embedded.store import Address, Author
+from tests.unit.demo.test_witness import ALLOCATED, KCM, US, Past
+
+THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
+OWN = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "d"}
+
+
+def held(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {**ALLOCATED, "reservedFor": list(entries)}
+
+
+def rules(past: Past) -> list[str]:
+    return [violation.rule for violation in past.violations()]
+
+
+def reserved(past: Past, grace: int) -> Past:
+    spec = {"resourceClaimName": "slice", "forceDeletedPodGraceSeconds": grace}
+    body = {"metadata": {"namespace": "ml", "name": "r"}, "spec": spec}
+    where = Address("claimctl.io", "claimreservations", "ml", "r")
+    past.store.put(where, body, Author("somebody", "create"))
+    return past
+
+
+def test_deallocating_within_the_grace_of_a_vanished_pod() -> None:
+    past = reserved(Past(), 30).claim(ALLOCATED).pod().gone().claim({}, by=US)
+    assert rules(past) == [DEALLOCATED_UNDER_GHOST]
+
+
+def test_a_grace_that_is_over_and_a_pod_that_was_done_are_no_ghosts() -> None:
+    assert rules(reserved(Past(), 0).claim(ALLOCATED).pod().gone().claim({}, by=US)) == []
+    done = reserved(Past(), 30).claim(ALLOCATED).pod().pod(phase="Succeeded").gone()
+    assert rules(done.claim({}, by=US)) == []
+
+
+def test_removing_what_others_listed() -> None:
+    past = Past().claim(held(THING, OWN)).claim(held(OWN), by=US)
+    assert rules(past) == [REMOVED_FOREIGN]
+
+
+def test_removing_what_claimctl_added_itself_is_its_right() -> None:
+    past = Past().claim(held(THING)).claim(held(THING, OWN), by=US).claim(held(THING), by=US)
+    assert rules(past) == []
+
+
+def test_leaving_an_allocation_to_nobody() -> None:
+    assert rules(Past().claim(ALLOCATED).claim(held(OWN), by=US).claim(ALLOCATED, by=US)) == [
+        EMPTIED
+    ]
+
+
+def test_binding_a_pod_to_what_claimctl_has_deallocated() -> None:
+    bound = {"phase": "Pending", "node": "n1"}
+    assert rules(Past().claim(ALLOCATED).claim({}, by=US).pod(**bound)) == [STRANDED]
+    assert rules(Past().claim(ALLOCATED).claim({}, by=KCM).pod(**bound)) == []
+
+
+def test_a_write_that_says_nothing_new() -> None:
+    assert rules(Past().claim(ALLOCATED).claim(ALLOCATED, by=US)) == [WROTE_NOTHING]
