@@ -35,7 +35,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
-    parser.add_argument("--dialect", default="", help="native or hold; both by default")
+    parser.add_argument("--dialect", default="", help="native, hold or podgroup; all by default")
     parser.add_argument("--larger", action="store_true", help="larger bounds too (minutes)")
     parser.add_argument("--gaps", action="store_true", help="show what is taken for granted")
     parser.add_argument("--mutations", action="store_true", help="break the protocol on purpose")

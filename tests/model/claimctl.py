@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.model.cluster import Step
+from tests.model import grouping
+from tests.model.cluster import Step, lacks_group
 from tests.model.dialects import Dialect
 from tests.model.judge import Judge, Verdict
 from tests.model.promises import broken_by, left_behind
@@ -13,6 +14,7 @@ from tests.model.server import (
     Bounds,
     drop_views,
     write_claim,
+    write_group,
     write_reservation,
 )
 from tests.model.state import (
@@ -20,6 +22,7 @@ from tests.model.state import (
     Claim,
     Entry,
     Ghost,
+    Group,
     Pod,
     Process,
     Reservation,
@@ -33,7 +36,9 @@ from tests.model.views import (
     list_pods,
     restarted,
     see_claim,
+    see_group,
     see_reservation,
+    sees_pods,
 )
 
 
@@ -67,6 +72,8 @@ class Claimctl:
                 yield from self._send(state, process, process.write, become)
             else:
                 yield from self._think(state, process, become)
+            if self._dialect.groups:
+                yield from self._group(state, process, become)
         if state.left.crashes:
             left = state.left._replace(crashes=state.left.crashes - 1)
             again = restarted(state, two_step=self._bounds.two_step_start)
@@ -111,6 +118,43 @@ class Claimctl:
         else:
             yield from self._send(state, process, write, become)
 
+    def _group(
+        self, state: State, process: Process, become: Callable[..., State]
+    ) -> Iterator[tuple[str, bool, State, str]]:
+        """Made at once, as writes to the reservation; a late one is refused."""
+        write = self.judge.group_write(process)
+        if write is None:
+            yield from self._quiet(state, process, become)
+            return
+        group = grouping.written(state, process, write)
+        if group is None or (self._bounds.group_end_seen and _misses_an_end(state, process, group)):
+            return
+        after = write_group(state, group)
+        noted = see_group(process, after.group)
+        what = grouping.TOLD[write.values[0]]
+        yield what, True, become(noted, after), ""
+        if state.left.lost:
+            left = state.left._replace(lost=state.left.lost - 1)
+            yield f"{what} and hears no answer", False, after._replace(left=left), ""
+
+    def _quiet(
+        self, state: State, process: Process, become: Callable[..., State]
+    ) -> Iterator[tuple[str, bool, State, str]]:
+        """By then the scheduler acts on nothing that it knew of an earlier group of the name."""
+        if process.quiet or process.group.there != There.GONE or process.claim.groups:
+            return
+        if process.workload != state.workload:
+            return
+        if max(state.cleared) > process.age or self.judge.group_write(process) is not None:
+            return
+        aged = process._replace(quiet=1)
+        if self.judge.group_write(aged) is None:
+            return
+        at = drop_views(state, process.age)
+        if process.group == state.group:
+            at = at._replace(group_seen=-1)
+        yield "waits until the group's name is forgotten", True, become(aged, at), ""
+
     def _verdict(self, state: State, process: Process) -> Verdict:
         pods = state.pods if self._bounds.live_lists else process.pods
         return self.judge.verdict(process, pods, state.workload)
@@ -136,6 +180,8 @@ class Claimctl:
     def _settles(self, state: State, process: Process) -> Iterator[tuple[str, Process, State]]:
         """By then the scheduler acts on nothing older than what this process has seen."""
         beyond = self._bounds.beyond
+        if self._bounds.prompt_kcm and lacks_group(state, self._dialect):
+            return
         if process.claim.there == There.DELETING:
             if not process.deleting_settled and (beyond or max(state.cleared) < 0):
                 at = state if beyond else drop_views(state, -1)
@@ -183,6 +229,12 @@ class Claimctl:
 LETS_GO = Write("finalizer", (0,), ())
 
 
+def _misses_an_end(state: State, process: Process, written: Group) -> bool:
+    if written.there == There.DELETING:
+        return not sees_pods(state, process)
+    return process.group != state.group
+
+
 def _misses_a_ghost(state: State, process: Process) -> bool:
     pairs = zip(state.pods, process.pods, strict=True)
     return any(there == Pod.GHOST and level != REMOVED for there, level in pairs)
@@ -197,8 +249,9 @@ def _sees_the_parting(state: State, process: Process, write: Write) -> bool:
 def describe(write: Write) -> str:
     """A write as a trace shows it."""
     if write.kind == "list":
-        holders, deallocates = write.values
+        holders, deallocates, groups = write.values
         names = [f"workload/{number}" for number in range(2) if holders & 1 << number]
+        names += [f"group/{number}" for number in range(4) if groups & 1 << number]
         names += [
             f"{'pod' if entry == Entry.POD else 'tombstone'}/p{pod}"
             for pod, entry in enumerate(write.columns)
@@ -206,7 +259,7 @@ def describe(write: Write) -> str:
         ]
         return f"list [{', '.join(names)}]{' and no allocation' if deallocates else ''}"
     if write.kind == "status":
-        _, recorded, idle, step = write.values
+        _, recorded, idle, step, _ = write.values
         said = [f"reservedFor workload/{recorded - 1}"] if recorded else []
         said += ["idle"] if idle else []
         said += [("", "release Intent", "release Fenced")[step]] if step else []
@@ -220,17 +273,19 @@ def describe(write: Write) -> str:
 def _written(claim: Claim, write: Write) -> Claim:
     if write.kind == "claim-finalizer":
         return claim._replace(finalizer=0)
-    holders, deallocates = write.values
+    holders, deallocates, groups = write.values
     allocated = 0 if deallocates else claim.allocated
-    return claim._replace(holders=holders, entries=write.columns, allocated=allocated)
+    return claim._replace(
+        holders=holders, groups=groups, entries=write.columns, allocated=allocated
+    )
 
 
 def _told(reservation: Reservation, write: Write) -> Reservation:
     if write.kind == "finalizer":
         return reservation._replace(finalizer=write.values[0])
-    known, recorded, idle, step = write.values
+    known, recorded, idle, step, named = write.values
     return reservation._replace(
-        known=known, recorded=recorded, idle=idle, step=step, ghosts=write.columns
+        known=known, recorded=recorded, idle=idle, step=step, named=named, ghosts=write.columns
     )
 
 

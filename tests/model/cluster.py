@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.model.dialects import Dialect, list_pod
-from tests.model.server import Bounds, drop_views, write_claim, write_reservation
+from tests.model.server import Bounds, drop_views, write_claim, write_group, write_reservation
 from tests.model.state import Claim, Entry, Life, Pod, State, There, Workload, put
 
 
@@ -33,6 +33,8 @@ class Cluster:
         yield from self._kcm(state)
         yield from self._nodes(state)
         yield from self._workload(state)
+        if self._dialect.groups:
+            yield from self._group(state)
         if state.left.actions:
             yield from self._user(state)
 
@@ -45,8 +47,10 @@ class Cluster:
         for pod, there in enumerate(state.pods):
             if state.cleared[pod] >= 0:
                 yield self._bind(state, pod) if there == Pod.PENDING else self._undo(state, pod)
-            elif there == Pod.PENDING:
+            elif there == Pod.PENDING and (state.group_seen >= 0 or not self._dialect.groups):
                 yield from self._plan(state, pod)
+        if self._dialect.groups and Pod.PENDING in state.pods:
+            yield from self._post_filter(state)
 
     def _plan(self, state: State, pod: int) -> Iterator[Step]:
         age = state.free[pod]
@@ -67,10 +71,19 @@ class Cluster:
             return Step("scheduler", "protects the claim by its finalizer", protected)
         what = "reserves" if claim.allocated else "allocates"
         ours = state.ours if claim.allocated else 0
-        claim = self._dialect.reserve(claim, pod)._replace(allocated=1)
+        claim = self._dialect.reserve(claim, pod, state.group_seen)._replace(allocated=1)
         state = self._write(state._replace(ours=ours), claim)
         state = state._replace(cleared=put(state.cleared, pod, 0))
         return Step("scheduler", f"{what} the claim for p{pod}", state)
+
+    def _post_filter(self, state: State) -> Iterator[Step]:
+        """A group none of whose pods is scheduled does not hold by itself."""
+        claim = state.claim
+        alone = claim.groups and not claim.holders and not any(claim.entries)
+        scheduled = any(there in (Pod.BOUND, Pod.DONE) for there in state.pods)
+        if alone and claim.usable and not scheduled and state.group_seen >= 0:
+            stripped = self._write(state, claim._replace(groups=0))
+            yield Step("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
 
     def _reserve_as_of_old(self, state: State, pod: int) -> Step:
         state = self._write(state, list_pod(state.claim, pod))
@@ -101,9 +114,13 @@ class Cluster:
         yield from self._clean(state)
         if not claim.usable or self._dialect.shared:
             return
-        for pod, there in enumerate(state.pods):
-            if there in (Pod.BOUND, Pod.DONE) and claim.entries[pod] == Entry.NONE:
-                yield Step("KCM", f"puts p{pod} back", self._write(state, list_pod(claim, pod)))
+        if self._dialect.groups:
+            if lacks_group(state, self._dialect):
+                listed = self._write(state, claim._replace(groups=1 << state.group_seen))
+                yield Step("KCM", "puts the group back for its pods", listed)
+            return
+        for pod in _unlisted(state):
+            yield Step("KCM", f"puts p{pod} back", self._write(state, list_pod(claim, pod)))
 
     def _clean(self, state: State) -> Iterator[Step]:
         claim = state.claim
@@ -114,14 +131,34 @@ class Cluster:
             Entry.NONE if entry == Entry.POD and there not in (Pod.PENDING, Pod.BOUND) else entry
             for entry, there in zip(claim.entries, state.pods, strict=True)
         )
-        cleaned = claim._replace(entries=stays)
-        emptied = stays != claim.entries or claim.there == There.DELETING
+        group = state.group
+        present = 0 if group.there == There.GONE else 1 << group.incarnation
+        cleaned = claim._replace(entries=stays, groups=claim.groups & present)
+        emptied = cleaned != claim or claim.there == There.DELETING
         if emptied and cleaned.empty and claim.finalizer:
             cleaned = cleaned._replace(allocated=0, finalizer=0)
             after = self._write(state._replace(ours=0), cleaned)
             yield Step("KCM", "takes the last entries out and deallocates", after)
-        elif stays != claim.entries:
-            yield Step("KCM", "takes dead pods out of the list", self._write(state, cleaned))
+        elif cleaned != claim:
+            what = "dead pods" if cleaned.groups == claim.groups else "a group that is gone"
+            yield Step("KCM", f"takes {what} out of the list", self._write(state, cleaned))
+
+    # group
+
+    def _group(self, state: State) -> Iterator[Step]:
+        group = state.group
+        there = -1 if group.there == There.GONE else group.incarnation
+        if there != state.group_seen:
+            seen = state._replace(group_seen=there)
+            yield Step("scheduler", "is shown the group", seen)
+        owned = state.workload.life != Life.ABSENT and state.workload.incarnation == group.owner
+        if group.there == There.YES and not owned:
+            gone = write_group(state, group._replace(there=There.DELETING))
+            yield Step("GC", "deletes the group, whose owner is gone", gone)
+        used = any(there in (Pod.PENDING, Pod.BOUND) for there in state.pods)
+        if group.there == There.DELETING and group.protected and not used:
+            after = write_group(state, group._replace(protected=0))
+            yield Step("KCM", "finds no pod of the group and lets it go", after)
 
     # nodes
 
@@ -153,6 +190,8 @@ class Cluster:
             return
         pod = state.pods.index(Pod.NONE)
         made = state._replace(pods=put(state.pods, pod, Pod.PENDING))
+        if state.group.there == There.GONE and self._bounds.group_end_seen:
+            made = made._replace(group_seen=-1)
         if state.late:
             late = " although it is not wanted any more"
             yield Step("workload", f"makes p{pod}{late}", made._replace(late=0), fair=False)
@@ -174,7 +213,8 @@ class Cluster:
             if there in (Pod.BOUND, Pod.PENDING):
                 to = Pod.GHOST if there == Pod.BOUND else Pod.QUIET
                 yield "force", f"force-deletes p{pod}", _with_pod(state, pod, to)
-        fenced = state.claim.allocated and state.claim.empty and self._bounds.fence_left_alone
+        shared = state.claim.groups if self._dialect.groups else not state.claim.empty
+        fenced = state.claim.allocated and not shared and self._bounds.fence_left_alone
         if state.claim.there == There.YES and not fenced:
             deleted = state.claim._replace(there=There.DELETING)
             yield "delete claim", "deletes the claim", self._write(state, deleted)
@@ -182,6 +222,9 @@ class Cluster:
             deleting = state.reservation._replace(there=There.DELETING)
             withdrawn = write_reservation(state, deleting)
             yield "withdraw", "deletes the reservation", withdrawn
+        if state.group.there == There.YES:
+            deleting_group = state.group._replace(there=There.DELETING)
+            yield "delete group", "deletes the group", write_group(state, deleting_group)
 
     def _on_workload(self, state: State) -> Iterator[tuple[str, str, State]]:
         life, incarnation = state.workload
@@ -195,6 +238,19 @@ class Cluster:
         elif incarnation == 0:
             again = state._replace(workload=Workload(Life.ACTIVE, 1), late=0)
             yield "recreate", "makes the workload again", again
+
+
+def _unlisted(state: State) -> Iterator[int]:
+    """Pods that KCM puts back, finished ones too."""
+    for pod, there in enumerate(state.pods):
+        if there in (Pod.BOUND, Pod.DONE) and state.claim.entries[pod] == Entry.NONE:
+            yield pod
+
+
+def lacks_group(state: State, dialect: Dialect) -> bool:
+    """Whether KCM puts the group back; where there is none it writes nothing for its pods."""
+    missing = state.claim.usable and not state.claim.groups and state.group_seen >= 0
+    return dialect.groups and missing and any(True for _ in _unlisted(state))
 
 
 def _lives(state: State, life: Life) -> State:

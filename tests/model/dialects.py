@@ -1,7 +1,4 @@
-"""How scheduler, KCM and kubelet treat a claim, by dialect; one small object each.
-
-A dialect with PodGroups needs columns for the groups and an object like these.
-"""
+"""How scheduler, KCM and kubelet treat a claim, by dialect; one small object each."""
 
 from __future__ import annotations
 
@@ -27,6 +24,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def groups(self) -> bool:
+        """Whether the pods share the claim through a PodGroup."""
+        ...
+
+    @property
     def kcm_keeps_unknown(self) -> bool:
         """Whether KCM cleans pods beside entries it does not know (from 1.36)."""
         ...
@@ -35,8 +37,11 @@ class Dialect(Protocol):
         """Whether the scheduler that sees the claim so binds the pod without writing to it."""
         ...
 
-    def reserve(self, claim: Claim, pod: int) -> Claim:
-        """What the scheduler puts into the list before it binds the pod."""
+    def reserve(self, claim: Claim, pod: int, group: int) -> Claim:
+        """What the scheduler puts into the list before it binds the pod.
+
+        ``group`` is the incarnation of the pod's group that its cache shows, or -1.
+        """
         ...
 
     def may_start(self, claim: Claim, pod: int) -> bool:
@@ -54,6 +59,7 @@ class Hold:
 
     kcm_keeps_unknown: bool = True
     shared: bool = False
+    groups: bool = False
 
     @property
     def name(self) -> str:
@@ -66,7 +72,7 @@ class Hold:
     def frees(self, claim: Claim, pod: int) -> bool:
         return claim.usable and claim.entries[pod] == Entry.POD
 
-    def reserve(self, claim: Claim, pod: int) -> Claim:
+    def reserve(self, claim: Claim, pod: int, group: int) -> Claim:
         return list_pod(claim, pod)
 
     def may_start(self, claim: Claim, pod: int) -> bool:
@@ -79,6 +85,7 @@ class Native:
 
     name: str = "native"
     shared: bool = True
+    groups: bool = False
     kcm_keeps_unknown: bool = True
 
     @property
@@ -89,7 +96,7 @@ class Native:
         listed = claim.entries[pod] == Entry.POD or Entry.TOMBSTONE in claim.entries
         return claim.usable and bool(claim.holders or listed)
 
-    def reserve(self, claim: Claim, pod: int) -> Claim:
+    def reserve(self, claim: Claim, pod: int, group: int) -> Claim:
         """The claim was made for the workload's first incarnation."""
         if any(claim.entries):
             return list_pod(claim, pod)
@@ -97,3 +104,26 @@ class Native:
 
     def may_start(self, claim: Claim, pod: int) -> bool:
         return bool(claim.allocated)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """KEP-5729: every pod is of one PodGroup, which schedulers and kubelets know by its name."""
+
+    name: str = "podgroup"
+    shared: bool = False
+    groups: bool = True
+    kcm_keeps_unknown: bool = True
+
+    @property
+    def rules(self) -> Rules:
+        return Rules("podgroup", fight_limit=1_000_000)
+
+    def frees(self, claim: Claim, pod: int) -> bool:
+        return claim.usable and bool(claim.groups)
+
+    def reserve(self, claim: Claim, pod: int, group: int) -> Claim:
+        return claim if claim.groups else claim._replace(groups=1 << group)
+
+    def may_start(self, claim: Claim, pod: int) -> bool:
+        return bool(claim.allocated and claim.groups)

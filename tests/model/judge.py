@@ -18,7 +18,7 @@ from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
-from tests.model import objects
+from tests.model import grouping, objects
 from tests.model.dialects import Dialect
 from tests.model.state import EXISTS, Life, Process, There, Workload, Write
 from tests.support import builders
@@ -41,6 +41,7 @@ class Judge:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._known: dict[tuple[object, ...], Verdict] = {}
+        self._grouped: dict[tuple[object, ...], Write | None] = {}
         self._asks: dict[tuple[object, ...], bool] = {}
 
     def verdict(self, process: Process, pods: tuple[int, ...], workload: Workload) -> Verdict:
@@ -54,6 +55,14 @@ class Judge:
         if verdict is None:
             verdict = self._known[full] = self._decide(process, (pods, workload))[0]
         return verdict
+
+    def group_write(self, process: Process) -> Write | None:
+        """What the process does about the group; all of it from its caches."""
+        key = (*_key(process), process.quiet)
+        if key not in self._grouped:
+            snapshot = _Scene(process, self._dialect).snapshot()
+            self._grouped[key] = grouping.write(process, snapshot)
+        return self._grouped[key]
 
     def __len__(self) -> int:
         return len(self._known)
@@ -87,14 +96,15 @@ def _key(process: Process) -> tuple[object, ...]:
         process.settled,
         process.deleting_settled,
         process.blind,
+        process.group,
     )
 
 
-def _confirmed(workload: Workload) -> WorkloadState:
+def _confirmed(workload: Workload, dialect: Dialect) -> WorkloadState:
     """What a live GET of the workload tells."""
     if workload.life == Life.ABSENT:
         return WorkloadState(RealLife.ABSENT)
-    return replace(objects.workload_of(workload), confirmed=True)
+    return replace(objects.workload_of(workload, dialect), confirmed=True)
 
 
 class _Scene:
@@ -102,19 +112,21 @@ class _Scene:
 
     def __init__(self, process: Process, dialect: Dialect) -> None:
         self._process = process
+        self._dialect = dialect
         self._held: ClaimReservation | None = None
         if process.reservation.there != There.GONE:
             self._held = objects.reservation_of(process.reservation, dialect)
         absent = process.workload.life == Life.ABSENT
         unseen = WorkloadState(RealLife.UNSEEN)
-        self._workload = unseen if absent else objects.workload_of(process.workload)
+        self._workload = unseen if absent else objects.workload_of(process.workload, dialect)
         self._evidence = Evidence()
         self._snapshot = Snapshot(
             now=builders.NOW,
             namespace=builders.NAMESPACE,
             name=builders.CLAIM,
             claim=objects.claim_of(process.claim, dialect),
-            pods=objects.pods_of(process.pods),
+            pods=objects.pods_of(process.pods, dialect),
+            groups=objects.groups_of(process.group),
             ghosts=objects.ghosts_of(process),
             nodes={"node-0": builders.node()},
             rules=dialect.rules,
@@ -129,14 +141,14 @@ class _Scene:
         there = {f"uid-{objects.name_of(pod)}" for pod, at in enumerate(pods) if at in EXISTS}
         for need in decision.needs:
             if isinstance(need, ConfirmWorkload):
-                self._workload = _confirmed(workload)
+                self._workload = _confirmed(workload, self._dialect)
             elif isinstance(need, ConfirmPods):
                 asked = frozenset(reference.uid for reference in need.references)
                 old = self._evidence
                 gone, present = old.gone_pods | (asked - there), old.present_pods | (asked & there)
                 self._evidence = replace(old, gone_pods=gone, present_pods=present)
             else:
-                listed = objects.pods_of(pods)
+                listed = objects.pods_of(pods, self._dialect)
                 live = LiveList(need.claim_version, listed, frozenset(there), self._settled())
                 self._evidence = replace(self._evidence, live=live)
 

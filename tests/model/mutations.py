@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from claimctl.reservation import consistency, decide, parting, release, verdict
+from claimctl.reservation import consistency, decide, grouping, parting, release, verdict
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import is_pod, is_tombstone, pod_reference
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
-from tests.model.dialects import Dialect, Hold, Native
+from tests.model import grouping as model_grouping
+from tests.model.dialects import Dialect, Grouped, Hold, Native
 from tests.model.search import Found, Model, Search
 from tests.model.server import Bounds
 
@@ -91,6 +92,17 @@ def _yes(*_: object) -> bool:
     return True
 
 
+def _never(*_: object) -> bool:
+    return False
+
+
+def _at_once(case: grouping.GroupCase) -> grouping.GroupDecision:
+    """Whoever lists the name, and however lately it was in use."""
+    return _missing(replace(case, listed=False, quiet=case.settle_seconds))
+
+
+_missing = grouping._missing
+
 SMALL = Bounds(pods=1, crashes=0, actions=1)
 ENDING = replace(SMALL, cache_lag=1, finish=False, kinds=frozenset({"end"}))
 """Pods run until the workload has ended."""
@@ -149,6 +161,24 @@ MUTATIONS = (
         "let reservations go on a late view of the claim",
         Hold(),
         replace(SMALL, lost=1, live_claims=False),
+    ),
+    Mutation(
+        "fence beside a finished pod",
+        Grouped(),
+        replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
+        ((release, "to_bury", _none),),
+    ),
+    Mutation(
+        "recreate a group under its old name",
+        Grouped(),
+        replace(SMALL, actions=2, cache_lag=1, lag=1, finish=False),
+        ((grouping, "_missing", _at_once),),
+    ),
+    Mutation(
+        "let a group go beside its pods",
+        Grouped(),
+        replace(SMALL, actions=1, cache_lag=1, lag=1, finish=False),
+        ((model_grouping, "in_use", _never),),
     ),
     Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
 )

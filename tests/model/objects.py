@@ -13,14 +13,16 @@ from msgspec.structs import replace
 from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, WriteList, WriteStatus
 from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.references import is_pod, is_tombstone
+from claimctl.reservation.references import is_pod, is_pod_group, is_tombstone
 from claimctl.reservation.snapshot import Memory
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ManagedFieldsEntry
+from claimctl.wire.meta import ManagedFieldsEntry, OwnerReference
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import (
+    FINALIZER,
     ClaimReservation,
     ClaimReservationStatus,
     ForceDeletedPod,
@@ -32,6 +34,7 @@ from tests.model.state import (
     Claim,
     Entry,
     Ghost,
+    Group,
     Life,
     Pod,
     Process,
@@ -47,6 +50,7 @@ LONG = 1_000_000.0
 _LONG_AGO = builders.NOW - timedelta(days=2)
 _STEPS = ("", ReleaseStep.INTENT, ReleaseStep.FENCED)
 _INCARNATIONS = (builders.deployment_ref(uid="uid-0"), builders.deployment_ref(uid="uid-1"))
+_GROUPS = tuple(builders.group_ref(uid=f"uid-group-{number}") for number in range(4))
 _LIVES = {Life.ACTIVE: RealLife.ACTIVE, Life.IDLE: RealLife.IDLE, Life.ENDED: RealLife.ENDED}
 
 
@@ -58,16 +62,22 @@ _NUMBERS = {f"uid-{name_of(pod)}": pod for pod in range(16)}
 
 
 @lru_cache(None)
-def pods_of(levels: tuple[int, ...]) -> tuple[wire_pods.Pod, ...]:
+def pods_of(levels: tuple[int, ...], dialect: Dialect) -> tuple[wire_pods.Pod, ...]:
     """The pods that are there, by what a cache or a LIST shows."""
-    return tuple(_pod(pod, level) for pod, level in enumerate(levels) if level in EXISTS)
+    group = group_name(dialect)
+    return tuple(_pod(pod, level, group) for pod, level in enumerate(levels) if level in EXISTS)
 
 
-def _pod(pod: int, level: int) -> wire_pods.Pod:
+def group_name(dialect: Dialect) -> str:
+    """The PodGroup that pods and the workload's template name, or ''."""
+    return "train" if dialect.groups else ""
+
+
+def _pod(pod: int, level: int, group: str) -> wire_pods.Pod:
     if level == Pod.PENDING:
-        return builders.pending(name_of(pod))
+        return builders.pending(name_of(pod), group=group)
     made = builders.running if level == Pod.BOUND else builders.finished
-    return made(name_of(pod))
+    return made(name_of(pod), group=group)
 
 
 @lru_cache(None)
@@ -90,7 +100,11 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
 def _references(claim: Claim) -> list[Reference]:
     makers = {Entry.POD: builders.pod_ref, Entry.TOMBSTONE: builders.tomb}
     pods = [makers[Entry(entry)](name_of(pod)) for pod, entry in enumerate(claim.entries) if entry]
-    return pods + _holders(claim.holders)
+    return pods + _holders(claim.holders) + _groups(claim.groups)
+
+
+def _groups(bits: int) -> list[Reference]:
+    return [ref for number, ref in enumerate(_GROUPS) if bits & 1 << number]
 
 
 def _holders(bits: int) -> list[Reference]:
@@ -104,6 +118,28 @@ def _managed(claim: Claim) -> tuple[ManagedFieldsEntry, ...]:
     }
     fields = msgspec.Raw(json.dumps({"f:status": {"f:reservedFor": keys}}).encode())
     return (ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields),)
+
+
+@lru_cache(None)
+def groups_of(group: Group) -> tuple[PodGroup, ...]:
+    """The group as a cache shows it, if it is there."""
+    if group.there == There.GONE:
+        return ()
+    kept = (FINALIZER,) if group.guarded else ()
+    return (
+        builders.pod_group(
+            uid=f"uid-group-{group.incarnation}",
+            owner=owner_of(group.owner),
+            made_by_claimctl=True,
+            finalizers=(*kept, "scheduling.k8s.io/podgroup-protection"),
+            deleting=group.there == There.DELETING,
+        ),
+    )
+
+
+def owner_of(incarnation: int) -> OwnerReference:
+    uid = f"uid-{incarnation}"
+    return OwnerReference(api_version="apps/v1", kind="Deployment", name="train", uid=uid)
 
 
 @lru_cache(None)
@@ -127,6 +163,7 @@ def _status(reservation: Reservation, dialect: Dialect) -> ClaimReservationStatu
             _ghost(pod, Ghost.YOUNG) for pod, ghost in enumerate(reservation.ghosts) if ghost
         ),
         release=_release(reservation),
+        pod_group_name=group_name(dialect) if reservation.named else "",
     )
 
 
@@ -171,18 +208,22 @@ def memory_of(process: Process) -> Memory:
     )
 
 
-def workload_of(workload: Workload) -> WorkloadState:
+def workload_of(workload: Workload, dialect: Dialect) -> WorkloadState:
     """The workload as its object shows it."""
-    wants = 1 if workload.life == Life.ACTIVE else 0
-    return WorkloadState(_LIVES[Life(workload.life)], f"uid-{workload.incarnation}", wants)
+    return WorkloadState(
+        _LIVES[Life(workload.life)],
+        f"uid-{workload.incarnation}",
+        wants=1 if workload.life == Life.ACTIVE else 0,
+        pod_group=group_name(dialect),
+    )
 
 
 def write_of(write: RealWrite, held: Reservation) -> Write:
     """A write of ``decide`` in the model's terms."""
     match write:
         case WriteList():
-            holders, entries = _list(write.reserved_for, len(held.ghosts))
-            return Write("list", (holders, int(write.deallocate)), entries)
+            holders, groups, entries = _list(write.reserved_for, len(held.ghosts))
+            return Write("list", (holders, int(write.deallocate), groups), entries)
         case RemoveClaimFinalizer():
             return Write("claim-finalizer", (), ())
         case SetFinalizer():
@@ -192,15 +233,17 @@ def write_of(write: RealWrite, held: Reservation) -> Write:
     raise AssertionError(f"the model has no such write: {write}")
 
 
-def _list(references: Iterable[Reference], pods: int) -> tuple[int, tuple[int, ...]]:
-    holders, entries = 0, [0] * pods
+def _list(references: Iterable[Reference], pods: int) -> tuple[int, int, tuple[int, ...]]:
+    holders, groups, entries = 0, 0, [0] * pods
     for reference in references:
         if is_pod(reference) or is_tombstone(reference):
             kind = Entry.POD if is_pod(reference) else Entry.TOMBSTONE
             entries[_NUMBERS[reference.uid]] = kind
+        elif is_pod_group(reference):
+            groups |= 1 << _GROUPS.index(reference)
         else:
             holders |= 1 << _INCARNATIONS.index(reference)
-    return holders, tuple(entries)
+    return holders, groups, tuple(entries)
 
 
 def _status_write(status: ClaimReservationStatus, pods: int) -> Write:
@@ -209,9 +252,10 @@ def _status_write(status: ClaimReservationStatus, pods: int) -> Write:
     step = _STEPS.index(status.release.step) if status.release else 0
     vanished = {_NUMBERS[ghost.uid] for ghost in status.force_deleted_pods}
     ghosts = tuple(int(pod in vanished) for pod in range(pods))
-    return Write("status", (int(bool(status.claim_uid)), recorded, idle, step), ghosts)
+    known, named = int(bool(status.claim_uid)), int(bool(status.pod_group_name))
+    return Write("status", (known, recorded, idle, step, named), ghosts)
 
 
 def status_values(reservation: Reservation) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    values = (reservation.known, reservation.recorded, reservation.idle, reservation.step)
-    return values, reservation.ghosts
+    held = reservation
+    return (held.known, held.recorded, held.idle, held.step, held.named), held.ghosts

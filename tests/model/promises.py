@@ -28,9 +28,13 @@ def broken_by(state: State, write: Write, claim: Claim, dialect: Dialect) -> str
         used = [pod for pod, there in enumerate(state.pods) if there in IN_USE]
         if used:
             return f"promise 1: deallocated while p{used[0]} uses the device"
-    elif claim.empty and not (dialect.shared and state.reservation.there):
+    elif claim.empty and not (_fences(before, dialect) and state.reservation.there):
         return "promise 5: the list emptied beside an allocation that nobody will clear"
     return _entries(state, claim, dialect)
+
+
+def _fences(before: Claim, dialect: Dialect) -> bool:
+    return dialect.shared or bool(before.groups)
 
 
 def _finalizer(state: State) -> str:
@@ -50,6 +54,10 @@ def _adds(before: Claim, after: Claim) -> bool:
 
 def _entries(state: State, after: Claim, dialect: Dialect) -> str:
     """Promise 2: what of pods was taken out was dead, or stands in another form."""
+    present = 0 if state.group.there == There.GONE else 1 << state.group.incarnation
+    taken = state.claim.groups & ~after.groups
+    if taken & present and after.holders:
+        return "promise 2: the group taken out beside a hold, and it is there"
     folds = dialect.shared and after.holders
     for pod, (old, new) in enumerate(zip(state.claim.entries, after.entries, strict=True)):
         there = state.pods[pod]
@@ -94,18 +102,25 @@ def wrong_at_rest(state: State, dialect: Dialect) -> str:
 def _stuck(state: State, dialect: Dialect) -> str:
     """No pod waits for the claim, and those that are bound may start."""
     for pod, there in enumerate(state.pods):
-        if there == Pod.PENDING and state.claim.there == There.YES:
+        wanted = state.claim.there == There.YES and not _ungrouped(state, dialect)
+        if there == Pod.PENDING and wanted:
             return f"p{pod} waits for ever"
         if there == Pod.BOUND and not dialect.may_start(state.claim, pod):
             return f"p{pod} is bound and may never start"
     return ""
 
 
+def _ungrouped(state: State, dialect: Dialect) -> bool:
+    """Without a reservation nobody makes the group that the pod waits for."""
+    return dialect.groups and not state.group.there and not state.reservation.there
+
+
 def _unused(state: State) -> str:
     """Nobody uses the claim: it is released, or held for a workload that lives."""
     claim, reservation = state.claim, state.reservation
     if claim.there == There.DELETING:
-        return "the deleted claim stays"
+        kept = claim.groups and reservation.there == There.GONE
+        return "" if kept else "the deleted claim stays"
     if reservation.there == There.DELETING:
         return "the deleted reservation stays"
     if not claim.allocated:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tests.model.dialects import Dialect, Hold, Native
+from tests.model.dialects import Dialect, Grouped, Hold, Native
 from tests.model.server import Bounds
 
 HOLD, OLD_HOLD, NATIVE = Hold(), Hold(kcm_keeps_unknown=False), Native()
+GROUPED = Grouped()
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,18 @@ TWO_PODS_HOLD = replace(TWO_PODS, lag=1, kinds=frozenset({"end", "force"}))
 TWO_CLAIMCTLS = Bounds(
     pods=1, processes=2, crashes=0, actions=1, cache_lag=1, finish=False, kinds=frozenset({"end"})
 )
+ONE_GROUPED = Bounds(pods=1, crashes=1, actions=1, lag=1, cache_lag=1)
+AGAIN = Bounds(
+    pods=1,
+    crashes=0,
+    actions=2,
+    lag=1,
+    cache_lag=1,
+    finish=False,
+    kinds=frozenset({"delete", "recreate"}),
+)
+TWO_GROUPED = replace(TWO_PODS, lag=1, kinds=frozenset({"end"}))
+GROUPED_TWICE = replace(TWO_CLAIMCTLS, lag=1, cache_lag=0, held=True)
 MIXED = Bounds(pods=2, crashes=0, held=True, mixed_schedulers=True, finish=False, cache_lag=1)
 
 SCENARIOS = (
@@ -39,6 +52,9 @@ SCENARIOS = (
     Scenario("two claimctls", HOLD, TWO_CLAIMCTLS),
     Scenario("a pod, a crash, a lost answer", OLD_HOLD, ONE_POD),
     Scenario("two pods", OLD_HOLD, TWO_PODS_HOLD),
+    Scenario("a pod, a crash", GROUPED, ONE_GROUPED),
+    Scenario("a workload made again", GROUPED, AGAIN),
+    Scenario("two pods", GROUPED, TWO_GROUPED),
 )
 
 _WITHDRAWN = frozenset({"end", "withdraw"})
@@ -52,6 +68,10 @@ LARGER = (
     Scenario("two claimctls", HOLD, replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN)),
     Scenario("a pod, a crash, a busy user", OLD_HOLD, BUSY_USER),
     Scenario("two claimctls", OLD_HOLD, replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN)),
+    Scenario("a pod, a crash, a lost answer", GROUPED, replace(ONE_GROUPED, lost=1)),
+    Scenario("a pod, a busy user", GROUPED, replace(BUSY_USER, crashes=0, lag=1, cache_lag=1)),
+    Scenario("two pods, any action", GROUPED, replace(TWO_PODS, lag=1)),
+    Scenario("two claimctls", GROUPED, replace(GROUPED_TWICE, kinds=_WITHDRAWN)),
 )
 
 WINDOW = Scenario("a scheduler slower than the settle time", NATIVE, replace(TWO_PODS, beyond=True))
@@ -78,5 +98,20 @@ GAPS = (
         NATIVE,
         Bounds(pods=1, crashes=0, actions=2, fence_left_alone=False),
     ),
+    Scenario(
+        "a scheduler that sees a later pod before the end of its group",
+        GROUPED,
+        replace(AGAIN, actions=1, group_end_seen=False),
+    ),
+    Scenario(
+        "a group deleted by hand while no claim lists it",
+        GROUPED,
+        replace(AGAIN, actions=1, kinds=frozenset({"delete group"}), group_end_seen=False),
+    ),
 )
-"""What the scenarios take for granted: without it a promise breaks."""
+"""What the scenarios take for granted: without it a promise breaks.
+
+The first three are upheld by claimctl's processes themselves: they act on the last LIST only once
+the pod cache has reached its version; part from a reservation only ``settle_seconds`` after they
+first saw its deletion; and list the pods before the claims when they start. The others nobody can
+uphold but the cluster and its users."""

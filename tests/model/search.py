@@ -64,7 +64,7 @@ class Model:
         state = initial(bounds.pods, bounds.processes, left)
         if not bounds.held:
             return state
-        state = held(state)
+        state = held(state, groups=self.dialect.groups)
         frees = (self.dialect.frees(state.claim, pod) for pod in range(bounds.pods))
         return state._replace(free=tuple(0 if free else -1 for free in frees))
 
@@ -198,7 +198,7 @@ class Search:
             if any(of[target] != component for target in self._targets(number, FAIR)):
                 leaves.add(component)
         for component, numbers in members.items():
-            if component not in leaves:
+            if component not in leaves and not self._has_enough():
                 self._check_end(numbers)
         if self.model.bounds.processes == 1 and not self.model.bounds.forced:
             self._check_circles()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.model.dialects import Dialect
-from tests.model.state import Claim, Process, Reservation, State, There
+from tests.model.state import Claim, Group, Process, Reservation, State, There
 from tests.model.views import see_claim
 
 CLAIM_WRITES = ("list", "claim-finalizer")
@@ -25,15 +25,22 @@ class Bounds:
     cache_lag: int = 2
     """Of claimctl's cache of the claim; its other caches may always be late."""
     two_step_start: bool = False
-    """Whether a restarted process lists the claim before it lists the pods."""
+    """Whether a restarted process lists the claim before it lists the pods; claimctl does not."""
     finish: bool = True
     """Whether pods finish, and finished ones are deleted, although the workload wants them."""
     ghosts_seen: bool = True
-    """Whether a force-deletion is in the pod cache before a live LIST that misses the pod."""
+    """Whether a force-deletion is in the pod cache before a live LIST that misses the pod: claimctl
+    acts on its last LIST only once the pod cache has reached the LIST's version."""
     parting_seen: bool = True
-    """Whether, when a reservation is let go, no other claimctl is about to hold its claim."""
+    """Whether, when a reservation is let go, no other claimctl is about to hold its claim: claimctl
+    lets it go only ``settle_seconds`` after it first saw its deletion."""
     fence_left_alone: bool = True
-    """Whether nobody deletes the claim while it is allocated and its list is empty."""
+    """Whether nobody deletes the claim while it is allocated and lists nobody who shares it."""
+    group_end_seen: bool = True
+    """Whether claimctl's cache shows a group's pods when it lets the group go, and the end of one
+    when it makes the next; and schedulers know that it is gone before they see a later pod."""
+    prompt_kcm: bool = False
+    """Whether KCM puts the group back before a settle time is over."""
     held: bool = False
     """Whether the start is a held claim with a running pod that is listed."""
     mixed_schedulers: bool = False
@@ -95,6 +102,12 @@ def write_reservation(state: State, reservation: Reservation) -> State:
         reservation=reservation,
         processes=tuple(process._replace(fresh=0) for process in state.processes),
     )
+
+
+def write_group(state: State, group: Group) -> State:
+    if group.there == There.DELETING and not group.guarded and not group.protected:
+        group = Group(There.GONE, group.incarnation)
+    return state._replace(group=group)
 
 
 def drop_views(state: State, age: int) -> State:

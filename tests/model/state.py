@@ -76,10 +76,12 @@ class Claim(NamedTuple):
     holders: int
     """Workload references in the list, a bit for each incarnation."""
     entries: tuple[int, ...]
+    groups: int = 0
+    """PodGroup references in the list, a bit for each incarnation of the name."""
 
     @property
     def empty(self) -> bool:
-        return not self.holders and not any(self.entries)
+        return not self.holders and not self.groups and not any(self.entries)
 
     @property
     def usable(self) -> bool:
@@ -98,6 +100,24 @@ class Reservation(NamedTuple):
     step: int
     """``status.release``: 0 none, 1 Intent, 2 Fenced."""
     ghosts: tuple[int, ...]
+    named: int = 0
+    """Whether the status names the PodGroup that shares the claim."""
+
+
+class Group(NamedTuple):
+    """The object under the PodGroup's name: the latest incarnation, there or gone."""
+
+    there: int = There.GONE
+    incarnation: int = -1
+    owner: int = 0
+    """The workload's incarnation it was made for."""
+    guarded: int = 0
+    """claimctl's own finalizer."""
+    protected: int = 0
+    """The finalizer that stays until the last pod has ended."""
+
+
+NO_GROUP = Group()
 
 
 class Workload(NamedTuple):
@@ -109,7 +129,7 @@ class Write(NamedTuple):
     """What a request says, under the version it was decided on."""
 
     kind: str
-    """list, claim-finalizer, status, finalizer."""
+    """list, claim-finalizer, status, finalizer, group."""
     values: tuple[int, ...]
     columns: tuple[int, ...]
 
@@ -134,6 +154,9 @@ class Process(NamedTuple):
     """Whether pods may have vanished before this process began to look."""
     synced: int
     """Whether the pods were listed since the start."""
+    group: Group
+    quiet: int
+    """Whether the settle time has passed since this process last saw the group's name in use."""
     write: Write | None
 
 
@@ -155,6 +178,9 @@ class State(NamedTuple):
     """Per pod: age of the version on which the scheduler decided to bind it, or -1."""
     reservation: Reservation
     workload: Workload
+    group: Group
+    group_seen: int
+    """The incarnation of the group that the cache of scheduler and KCM shows, or -1."""
     late: int
     """Whether the workload's controller is about to make a pod that is not wanted any more."""
     pods: tuple[int, ...]
@@ -174,7 +200,9 @@ def initial(pods: int, processes: int, left: Left) -> State:
     claim = Claim(There.YES, 0, 0, 0, none)
     reservation = Reservation(There.YES, 0, 0, 0, 0, 0, none)
     workload = Workload(Life.ACTIVE, 0)
-    process = Process(claim, 0, reservation, 1, workload, none, none, none, 0, 0, 0, 1, None)
+    process = Process(
+        claim, 0, reservation, 1, workload, none, none, none, 0, 0, 0, 1, NO_GROUP, 0, None
+    )
     no_view = (-1,) * pods
     return State(
         claim,
@@ -182,6 +210,8 @@ def initial(pods: int, processes: int, left: Left) -> State:
         no_view,
         reservation,
         workload,
+        NO_GROUP,
+        -1,
         0,
         none,
         0,
@@ -190,18 +220,22 @@ def initial(pods: int, processes: int, left: Left) -> State:
     )
 
 
-def held(state: State) -> State:
-    """The claim is held already, and its first pod, which runs, is listed beside the holder."""
+def held(state: State, *, groups: bool = False) -> State:
+    """The claim is held already, and its first pod runs; it or its group is listed too."""
     rest = (0,) * (len(state.pods) - 1)
-    claim = Claim(There.YES, 1, 1, 1, (Entry.POD, *rest))
-    reservation = state.reservation._replace(finalizer=1, known=1, recorded=1)
+    entry = Entry.NONE if groups else Entry.POD
+    claim = Claim(There.YES, 1, 1, 1, (entry, *rest), int(groups))
+    group = Group(There.YES, 0, 0, 1, 1) if groups else NO_GROUP
+    reservation = state.reservation._replace(finalizer=1, known=1, recorded=1, named=int(groups))
     pods = (Pod.BOUND, *rest)
     return state._replace(
         claim=claim,
         reservation=reservation,
+        group=group,
+        group_seen=group.incarnation,
         pods=pods,
         processes=tuple(
-            process._replace(claim=claim, reservation=reservation, pods=pods)
+            process._replace(claim=claim, reservation=reservation, pods=pods, group=group)
             for process in state.processes
         ),
     )

@@ -8,17 +8,34 @@ import pytest
 
 from tests.model.components import components
 from tests.model.mutations import MUTATIONS, Mutation
-from tests.model.scenarios import GAPS, HOLD, NATIVE, OLD_HOLD, TWO_PODS, WINDOW, Scenario
+from tests.model.scenarios import (
+    GAPS,
+    GROUPED,
+    HOLD,
+    NATIVE,
+    OLD_HOLD,
+    ONE_GROUPED,
+    TWO_PODS,
+    WINDOW,
+    Scenario,
+)
 from tests.model.search import Model, Search
 from tests.model.server import Bounds
 from tests.model.state import Entry, Left, Pod, canonical, held, initial, put
 
 ONE_POD = Bounds(pods=1, crashes=1, actions=1)
+GROUPED_ONCE = replace(ONE_GROUPED, crashes=0, cache_lag=0, finish=False)
 QUICK = (
     Scenario("one pod and a crash", NATIVE, ONE_POD),
     Scenario("one pod and a crash", HOLD, ONE_POD),
     Scenario("one pod and a crash", OLD_HOLD, ONE_POD),
     Scenario("two pods", NATIVE, TWO_PODS),
+    Scenario("a held claim", GROUPED, replace(GROUPED_ONCE, held=True)),
+    Scenario(
+        "a finished pod and a prompt KCM",
+        GROUPED,
+        replace(GROUPED_ONCE, finish=True, prompt_kcm=True, kinds=frozenset({"withdraw"})),
+    ),
     Scenario("two pods of a held claim", HOLD, replace(TWO_PODS, held=True, lag=1)),
 )
 

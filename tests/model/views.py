@@ -10,6 +10,7 @@ from tests.model.state import (
     Claim,
     Entry,
     Ghost,
+    Group,
     Pod,
     Process,
     Reservation,
@@ -28,6 +29,7 @@ def see_claim(process: Process, claim: Claim) -> Process:
         settled=0,
         deleting_settled=process.deleting_settled if claim.there == There.DELETING else 0,
         blind=process.blind if claim.allocated else 0,
+        quiet=process.quiet if not claim.groups else 0,
         ghosts=none if forgets else process.ghosts,
         overdue=none if forgets else process.overdue,
     )
@@ -41,12 +43,23 @@ def _levels(pods: tuple[int, ...]) -> tuple[int, ...]:
 def deliveries(state: State, process: Process) -> Iterator[tuple[str, Process]]:
     if process.age > 0:
         yield "is shown the claim", see_claim(process, state.claim)
-    if process.pods != _levels(state.pods):
+    if not sees_pods(state, process):
         yield "is shown the pods", _watch_pods(process, state)
     if not process.fresh:
         yield "is shown the reservation", see_reservation(process, state.reservation)
     if process.workload != state.workload:
         yield "is shown the workload", process._replace(workload=state.workload)
+    if process.group != state.group:
+        yield "is shown the group", see_group(process, state.group)
+
+
+def see_group(process: Process, group: Group) -> Process:
+    """A watch shows every life under a name, also one that is over by now."""
+    return process._replace(group=group, quiet=0)
+
+
+def sees_pods(state: State, process: Process) -> bool:
+    return process.pods == _levels(state.pods)
 
 
 def see_reservation(process: Process, reservation: Reservation) -> Process:
@@ -120,6 +133,8 @@ def restarted(state: State, *, two_step: bool) -> Process:
         deleting_settled=0,
         blind=int(state.claim.allocated),
         synced=0,
+        group=state.group,
+        quiet=0,
         write=None,
     )
     return process if two_step else list_pods(process, state)

@@ -1,0 +1,85 @@
+"""What claimctl does about the PodGroup: the real ``decide_group``, asked from the caches."""
+
+from __future__ import annotations
+
+from claimctl.controller.podgroups import _against
+from claimctl.reservation.grouping import (
+    Asking,
+    DropGroup,
+    GroupCase,
+    GuardGroup,
+    MakeGroup,
+    decide_group,
+    lets_go,
+)
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
+from tests.model.objects import LONG, owner_of
+from tests.model.state import Group, Life, Pod, Process, State, There, Write
+from tests.support import builders
+
+MAKE, GUARD, UNGUARD, DROP = range(4)
+TOLD = (
+    "makes the group",
+    "puts its finalizer on the group",
+    "takes its finalizer off the group",
+    "deletes the group",
+)
+_ENTRY = PodResourceClaim(name="gpus", resource_claim_name=builders.CLAIM)
+_TEMPLATE = PodTemplateSpec(spec=PodSpec(resource_claims=(_ENTRY,)))
+
+
+def write(process: Process, snapshot: Snapshot) -> Write | None:
+    decided = decide_group(_case(process, snapshot)).write
+    match decided:
+        case None:
+            return None
+        case MakeGroup():
+            return Write("group", (MAKE, process.workload.incarnation), ())
+        case GuardGroup():
+            return Write("group", (GUARD if decided.present else UNGUARD, 0), ())
+        case DropGroup():
+            return Write("group", (DROP, 0), ())
+
+
+def _case(process: Process, snapshot: Snapshot) -> GroupCase:
+    """As the controller makes it; the one claim is all that the group is about."""
+    group = next(iter(snapshot.groups), None)
+    workload = process.workload
+    ours = workload.incarnation == process.group.owner
+    return GroupCase(
+        group=group,
+        asking=_asking(process),
+        owner_ended=ours and workload.life == Life.ENDED,
+        guarded=process.reservation.there != There.GONE,
+        in_use=in_use(process),
+        claims_let_go=group is not None and lets_go(snapshot, group, _against(snapshot)),
+        listed=bool(process.claim.groups),
+        quiet=LONG if process.quiet else 0.0,
+    )
+
+
+def in_use(process: Process) -> bool:
+    return any(pod in (Pod.PENDING, Pod.BOUND) for pod in process.pods)
+
+
+def _asking(process: Process) -> tuple[Asking, ...]:
+    if process.workload.life in (Life.ABSENT, Life.ENDED):
+        return ()
+    reserved = {builders.CLAIM} if process.reservation.there == There.YES else set()
+    owner = owner_of(process.workload.incarnation)
+    return (Asking(owner, _TEMPLATE, frozenset(reserved)),)
+
+
+def written(state: State, process: Process, write: Write) -> Group | None:
+    """The group after the write, or None where the API server refuses it."""
+    group, (what, owner) = state.group, write.values
+    if what == MAKE:
+        if group.there != There.GONE:
+            return None
+        return Group(There.YES, group.incarnation + 1, owner, guarded=1, protected=1)
+    if process.group != group:
+        return None
+    if what == DROP:
+        return group._replace(there=There.DELETING)
+    return group._replace(guarded=int(what == GUARD))
