@@ -71,7 +71,7 @@ LARGER = (
     Scenario("a pod, a crash, a lost answer", GROUPED, replace(ONE_GROUPED, lost=1)),
     Scenario("a pod, a busy user", GROUPED, replace(BUSY_USER, crashes=0, lag=1, cache_lag=1)),
     Scenario("two pods, any action", GROUPED, replace(TWO_PODS, lag=1)),
-    Scenario("two claimctls", GROUPED, replace(GROUPED_TWICE, kinds=_WITHDRAWN)),
+    Scenario("two claimctls", GROUPED, GROUPED_TWICE),
 )
 
 WINDOW = Scenario("a scheduler slower than the settle time", NATIVE, replace(TWO_PODS, beyond=True))
