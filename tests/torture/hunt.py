@@ -8,7 +8,7 @@ from random import Random
 
 from tests.torture.budget import Timer
 from tests.torture.reference import play, references
-from tests.torture.sieve import points
+from tests.torture.sieve import UNOBSERVED, points
 from tests.torture.work import Tally, perturbations, quiet, schedules
 
 ROUND = 60
@@ -38,7 +38,7 @@ def _tries() -> Iterator[Tally]:
         yield schedules([next(seeds)])
     chosen = list(points())
     Random(0).shuffle(chosen)
-    chosen.sort(key=lambda point: references()[point.reference].script != "withdrawal")
+    chosen.sort(key=lambda point: point.kind != UNOBSERVED)
     for point in chosen:
         yield perturbations([point])
         yield schedules([next(seeds)])
