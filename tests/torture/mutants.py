@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 CAUGHT, MISSED, BROKEN = 0, 1, 2
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds for the hunt of one; MUTANT_BUDGET changes it."""
 
 
