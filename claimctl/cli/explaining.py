@@ -6,10 +6,8 @@ Everything is read live and once, so what only a controller that watched all the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from claimctl.cli.claims_view import ClaimView
 from claimctl.kube.client import Client
@@ -27,21 +25,14 @@ from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observ
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
-    DEPLOYMENTS,
-    JOBS,
     NODES,
     PODS,
     REPLICASETS,
     RESOURCECLAIMS,
     RESOURCESLICES,
-    STATEFULSETS,
-    Resource,
+    WORKLOADS,
 )
 from claimctl.wire.workloads import Workload
-
-_KINDS: Mapping[tuple[str, str], Resource[Any]] = {
-    (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
-}
 
 ADVICE = {
     Reason.CONSUMERS_LEFT: "Scale the workload down or delete the pods that use the claim.",
@@ -180,7 +171,7 @@ async def _held(client: Client, reservation: ClaimReservation, claim: str) -> He
 
 async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:
     ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
-    resource = _KINDS.get((ref.api_group, ref.kind))
+    resource = WORKLOADS.get((ref.api_group, ref.kind))
     if resource is None:
         return WorkloadState(Life.UNSEEN)
     try:

@@ -33,6 +33,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     RESOURCESLICES,
     STATEFULSETS,
+    WORKLOADS,
     Resource,
 )
 from claimctl.wire.seams import Clock
@@ -51,10 +52,6 @@ WATCHED: tuple[Resource[Any], ...] = (
     RESOURCESLICES,
 )
 """What has to be served and may be read; ``Caches.waves`` says in which order."""
-
-_WORKLOADS: dict[tuple[str, str], Resource[Any]] = {
-    (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
-}
 
 BY_CLAIM, BY_WORKLOAD, BY_DRIVER, BY_GROUP = "claim", "workload", "driver", "group"
 
@@ -77,7 +74,7 @@ class Caches:
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
             kind: informer(resource, indexes={BY_GROUP: _template_group})
-            for kind, resource in _WORKLOADS.items()
+            for kind, resource in WORKLOADS.items()
         }
         self.groups = GroupCache(
             lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}), clock
@@ -166,7 +163,7 @@ def _has_holder(claim: ResourceClaim) -> bool:
 
 def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
     """The resource of a workload kind that claimctl reserves for; raises KeyError on others."""
-    return _WORKLOADS[api_group, kind]
+    return WORKLOADS[api_group, kind]
 
 
 def slim_pod(pod: Pod) -> Pod | None:

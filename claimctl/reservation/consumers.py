@@ -49,10 +49,6 @@ def is_finished(pod: Pod) -> bool:
     return is_done(pod) and is_bound(pod)
 
 
-def is_consumer(pod: Pod) -> bool:
-    return not is_done(pod)
-
-
 def vanishes_as_ghost(last: Pod) -> bool:
     """Whether a pod whose object is gone, last seen like this, may still use its devices.
 

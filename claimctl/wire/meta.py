@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -103,11 +102,6 @@ class Status(Wire, frozen=True, kw_only=True):
     metadata: ListMeta = ListMeta()
 
 
-class TypeMeta(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-
-
 class ObjectHeader(Wire, frozen=True, kw_only=True):
     """Any object by its metadata alone."""
 
@@ -121,6 +115,3 @@ class WatchLine(Wire, frozen=True, kw_only=True):
 
     type: str
     object: msgspec.Raw
-
-
-JSON = Any

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from claimctl.wire.claims import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from claimctl.wire.coordination import Event, Lease
@@ -71,3 +72,8 @@ DOWNGRADEPLANS = Resource(
     DowngradePlan,
     namespaced=False,
 )
+
+WORKLOADS: Mapping[tuple[str, str], Resource[Any]] = {
+    (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
+}
+"""The kinds that claims are reserved for, by API group and kind."""

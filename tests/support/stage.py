@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from claimctl.reservation.consumers import is_consumer
+from claimctl.reservation.consumers import is_done
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
@@ -94,7 +94,7 @@ class Stage:
                 self._deleting_seen = self.time
             for reference in self.claim.status.reserved_for:
                 known = self.pods.get(reference.uid)
-                if known is None or not is_consumer(known):
+                if known is None or is_done(known):
                     self._dead_seen.setdefault(reference.uid, self.time)
         return Memory(
             version_age=self.time - self._version_seen[1],
