@@ -10,8 +10,9 @@ from dataclasses import fields
 
 from tests.model.mutations import MUTATIONS
 from tests.model.scenarios import GAPS, LARGER, SCENARIOS, WINDOW, Scenario
-from tests.model.search import Found, Model, Search, Violation
+from tests.model.search import Found, Search, Violation
 from tests.model.server import Bounds
+from tests.model.space import Model
 
 
 def main() -> int:
@@ -20,9 +21,11 @@ def main() -> int:
     chosen = [one for one in scenarios if one.dialect.name.startswith(options.dialect)]
     found = [_search(scenario) for scenario in chosen]
     violations = sum(len(each.violations) for each in found)
+    incomplete = sum(not each.complete for each in found)
     print(
         f"states {sum(each.states for each in found)}, "
-        f"transitions {sum(each.transitions for each in found)}, violations {violations}"
+        f"transitions {sum(each.transitions for each in found)}, violations {violations}, "
+        f"{'all complete' if not incomplete else f'INCOMPLETE {incomplete}'}"
     )
     if WINDOW.dialect.name.startswith(options.dialect):
         _search(WINDOW)
@@ -30,7 +33,7 @@ def main() -> int:
         for gap in GAPS:
             _search(gap)
     missed = _break() if options.mutations else 0
-    return 3 if violations or missed else 0
+    return 3 if violations or missed or incomplete else 0
 
 
 def _options() -> argparse.Namespace:
@@ -51,6 +54,8 @@ def _search(scenario: Scenario) -> Found:
         f"    {found.states} states, {found.transitions} transitions, {found.resting} ends, "
         f"{found.decisions} decisions, {len(found.violations)} violations, {seconds:.1f} s"
     )
+    if not found.complete:
+        print("    INCOMPLETE: there are more states than are kept")
     for what, times in sorted(found.window.items()):
         print(f"    known window: {what}: {times} transitions")
     _print(found.violations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tests.model import grouping
 from tests.model.cluster import Step, lacks_group
@@ -13,6 +13,7 @@ from tests.model.server import (
     CLAIM_WRITES,
     Bounds,
     drop_views,
+    overtaken,
     write_claim,
     write_group,
     write_reservation,
@@ -26,8 +27,8 @@ from tests.model.state import (
     Pod,
     Process,
     Reservation,
-    State,
     There,
+    World,
     Write,
 )
 from tests.model.views import (
@@ -41,61 +42,53 @@ from tests.model.views import (
     sees_pods,
 )
 
+Own = tuple[str, Process, World]
+"""What a process does, and what becomes of it and of the world."""
+
 
 class Claimctl:
+    """The steps of one process; ``alone`` tells what they depend on of the others."""
+
     def __init__(self, dialect: Dialect, bounds: Bounds) -> None:
         self._dialect = dialect
         self._bounds = bounds
         self.judge = Judge(dialect)
 
-    def steps(self, state: State) -> Iterator[Step]:
-        for number, process in enumerate(state.processes):
-            who = f"claimctl-{number}"
-            for what, fair, after, broken in self._process(state, number, process):
-                yield Step(who, what, after, fair, broken)
-        if state.reservation.idle == 1:
-            yield Step("time", "the idle timeout passes", _idled(state))
-
-    def _process(
-        self, state: State, number: int, process: Process
-    ) -> Iterator[tuple[str, bool, State, str]]:
-        def become(changed: Process, at: State = state) -> State:
-            processes = (*at.processes[:number], changed, *at.processes[number + 1 :])
-            return at._replace(processes=processes)
-
+    def steps(self, world: World, process: Process, *, alone: bool) -> Iterator[Step]:
+        """
+        Args:
+            alone: whether no other process has a write on its way.
+        """
         if not process.synced:
-            yield "lists the pods", True, become(list_pods(process, state)), ""
+            yield _step("lists the pods", list_pods(process, world), world)
         else:
-            for what, seen in deliveries(state, process):
-                yield what, True, become(seen), ""
+            for what, seen in deliveries(world, process):
+                yield _step(what, seen, world)
             if process.write is not None:
-                yield from self._send(state, process, process.write, become)
+                yield from self._send(world, process, process.write)
             else:
-                yield from self._think(state, process, become)
+                yield from self._think(world, process, alone)
             if self._dialect.groups:
-                yield from self._group(state, process, become)
-        if state.left.crashes:
-            left = state.left._replace(crashes=state.left.crashes - 1)
-            again = restarted(state, two_step=self._bounds.two_step_start)
+                yield from self._group(world, process)
+        if world.left.crashes:
+            left = world.left._replace(crashes=world.left.crashes - 1)
+            again = restarted(world, two_step=self._bounds.two_step_start)
             if again != process:
-                yield "is killed and starts again", False, become(again)._replace(left=left), ""
+                killed = world._replace(left=left)
+                yield _step("is killed and starts again", again, killed, fair=False)
 
     # deciding
 
-    def _think(
-        self, state: State, process: Process, become: Callable[..., State]
-    ) -> Iterator[tuple[str, bool, State, str]]:
-        verdict = self._verdict(state, process)
+    def _think(self, world: World, process: Process, alone: bool) -> Iterator[Step]:
+        verdict = self._verdict(world, process)
         if verdict.write is not None:
-            yield from self._act(state, process, verdict.write, become)
+            yield from self._act(world, process, verdict.write, alone)
             return
-        for what, aged, at in self._waits(state, process):
-            if self._verdict(state, aged) != verdict:
-                yield what, True, become(aged, at), ""
+        for what, aged, at in self._waits(world, process):
+            if self._verdict(world, aged) != verdict:
+                yield _step(what, aged, at)
 
-    def _act(
-        self, state: State, process: Process, write: Write, become: Callable[..., State]
-    ) -> Iterator[tuple[str, bool, State, str]]:
+    def _act(self, world: World, process: Process, write: Write, alone: bool) -> Iterator[Step]:
         """Writes to the claim travel; what is late from the start is refused and changes nothing.
 
         A write to the reservation is made at once: whatever happens between decision and write
@@ -103,147 +96,148 @@ class Claimctl:
         write refused.
         """
         late = process.age > 0 if write.kind in CLAIM_WRITES else not process.fresh
-        if late and (write.kind not in self._bounds.forced or state.claim.there == There.GONE):
+        if late and (write.kind not in self._bounds.forced or world.claim.there == There.GONE):
             return
-        if self._bounds.ghosts_seen and _misses_a_ghost(state, process):
+        if self._bounds.ghosts_seen and _misses_a_ghost(world, process):
             return
-        if self._bounds.parting_seen and not _sees_the_parting(state, process, write):
+        if self._bounds.parting_seen and not _sees_the_parting(world, process, write, alone):
             return
         if write == LETS_GO and self._bounds.live_claims:
-            live = see_claim(process, state.claim) if process.age else process
-            if self._verdict(state, live).write != write:
+            live = see_claim(process, world.claim) if process.age else process
+            if self._verdict(world, live).write != write:
                 return
         if write.kind in CLAIM_WRITES:
-            yield f"decides: {describe(write)}", True, become(process._replace(write=write)), ""
+            yield _step(f"decides: {describe(write)}", process._replace(write=write), world)
         else:
-            yield from self._send(state, process, write, become)
+            yield from self._send(world, process, write)
 
-    def _group(
-        self, state: State, process: Process, become: Callable[..., State]
-    ) -> Iterator[tuple[str, bool, State, str]]:
+    def _group(self, world: World, process: Process) -> Iterator[Step]:
         """Made at once, as writes to the reservation; a late one is refused."""
         write = self.judge.group_write(process)
         if write is None:
-            yield from self._quiet(state, process, become)
+            yield from self._quiet(world, process)
             return
-        group = grouping.written(state, process, write)
-        if group is None or (self._bounds.group_end_seen and _misses_an_end(state, process, group)):
+        group = grouping.written(world, process, write)
+        if group is None or (self._bounds.group_end_seen and _misses_an_end(world, process, group)):
             return
-        after = write_group(state, group)
+        after = write_group(world, group)
         noted = see_group(process, after.group)
         what = grouping.TOLD[write.values[0]]
-        yield what, True, become(noted, after), ""
-        if state.left.lost:
-            left = state.left._replace(lost=state.left.lost - 1)
-            yield f"{what} and hears no answer", False, after._replace(left=left), ""
+        yield _step(what, noted, after)
+        if world.left.lost:
+            unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1))
+            yield _step(f"{what} and hears no answer", process, unheard, fair=False)
 
-    def _quiet(
-        self, state: State, process: Process, become: Callable[..., State]
-    ) -> Iterator[tuple[str, bool, State, str]]:
+    def _quiet(self, world: World, process: Process) -> Iterator[Step]:
         """By then the scheduler acts on nothing that it knew of an earlier group of the name."""
         if process.quiet or process.group.there != There.GONE or process.claim.groups:
             return
-        if process.workload != state.workload:
+        if process.workload != world.workload:
             return
-        if max(state.cleared) > process.age or self.judge.group_write(process) is not None:
+        if max(world.cleared) > process.age or self.judge.group_write(process) is not None:
             return
         aged = process._replace(quiet=1)
         if self.judge.group_write(aged) is None:
             return
-        at = drop_views(state, process.age)
-        if process.group == state.group:
+        at = drop_views(world, process.age)
+        if process.group == world.group:
             at = at._replace(group_seen=-1)
-        yield "waits until the group's name is forgotten", True, become(aged, at), ""
+        yield _step("waits until the group's name is forgotten", aged, at)
 
-    def _verdict(self, state: State, process: Process) -> Verdict:
-        pods = state.pods if self._bounds.live_lists else process.pods
-        return self.judge.verdict(process, pods, state.workload)
+    def _verdict(self, world: World, process: Process) -> Verdict:
+        pods = world.pods if self._bounds.live_lists else process.pods
+        return self.judge.verdict(process, pods, world.workload)
 
-    def _waits(self, state: State, process: Process) -> Iterator[tuple[str, Process, State]]:
+    def _waits(self, world: World, process: Process) -> Iterator[tuple[str, Process, World]]:
         """Waits that may end now; the world has to be as their length says."""
-        yield from self._settles(state, process)
-        haunted = zip(process.ghosts, state.pods, strict=True)
+        yield from self._settles(world, process)
+        haunted = zip(process.ghosts, world.pods, strict=True)
         if process.blind and not any(
             known == Ghost.BEFORE and there == Pod.GHOST for known, there in haunted
         ):
-            yield "waits out its blind grace", process._replace(blind=0), state
+            yield "waits out its blind grace", process._replace(blind=0), world
         expired = tuple(
             Ghost.OLD if known in (Ghost.YOUNG, Ghost.UNSEEN) and there != Pod.GHOST else known
-            for known, there in zip(process.ghosts, state.pods, strict=True)
+            for known, there in zip(process.ghosts, world.pods, strict=True)
         )
         if expired != process.ghosts:
-            yield "waits out a ghost's grace", process._replace(ghosts=expired), state
+            yield "waits out a ghost's grace", process._replace(ghosts=expired), world
         overdue = dead(process)
         if overdue != process.overdue:
-            yield "finds that KCM had its time", process._replace(overdue=overdue), state
+            yield "finds that KCM had its time", process._replace(overdue=overdue), world
 
-    def _settles(self, state: State, process: Process) -> Iterator[tuple[str, Process, State]]:
+    def _settles(self, world: World, process: Process) -> Iterator[tuple[str, Process, World]]:
         """By then the scheduler acts on nothing older than what this process has seen."""
         beyond = self._bounds.beyond
-        if self._bounds.prompt_kcm and lacks_group(state, self._dialect):
+        if self._bounds.prompt_kcm and lacks_group(world, self._dialect):
             return
         if process.claim.there == There.DELETING:
-            if not process.deleting_settled and (beyond or max(state.cleared) < 0):
-                at = state if beyond else drop_views(state, -1)
+            if not process.deleting_settled and (beyond or max(world.cleared) < 0):
+                at = world if beyond else drop_views(world, -1)
                 aged = process._replace(deleting_settled=1)
                 yield "waits out the settle time since the deletion", aged, at
-        elif not process.settled and (beyond or max(state.cleared) <= process.age):
-            at = state if beyond else drop_views(state, process.age)
+        elif not process.settled and (beyond or max(world.cleared) <= process.age):
+            at = world if beyond else drop_views(world, process.age)
             yield "waits out the settle time", process._replace(settled=1), at
 
     # writing
 
-    def _send(
-        self, state: State, process: Process, write: Write, become: Callable[..., State]
-    ) -> Iterator[tuple[str, bool, State, str]]:
+    def _send(self, world: World, process: Process, write: Write) -> Iterator[Step]:
         done = process._replace(write=None)
         what = describe(write)
-        gone = state.claim if write.kind in CLAIM_WRITES else state.reservation
+        gone = world.claim if write.kind in CLAIM_WRITES else world.reservation
         if gone.there == There.GONE:
-            yield f"is refused: {what}", True, become(done), ""
+            yield _step(f"is refused: {what}", done, world)
             return
-        after, broken = self._accept(become(done), write)
+        after, broken = self._accept(world, write)
         if write.kind in self._bounds.forced and broken.startswith(("422", "promise 7")):
-            yield f"changes nothing: {what}", True, become(done), ""
+            yield _step(f"changes nothing: {what}", done, world)
             return
         if broken.startswith("422"):
-            yield f"is refused (422): {what}", True, become(done), broken
+            yield _step(f"is refused (422): {what}", done, world, broken=broken)
             return
-        noted = _noted(after, done, write)
-        yield f"writes: {what}", True, become(noted, after), broken
-        if state.left.lost:
-            left = state.left._replace(lost=state.left.lost - 1)
-            yield f"writes and hears no answer: {what}", False, after._replace(left=left), broken
+        yield _step(f"writes: {what}", _noted(after, done, write), after, broken=broken)
+        if world.left.lost:
+            deaf = overtaken(done, after, self._bounds)
+            unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1))
+            what = f"writes and hears no answer: {what}"
+            yield _step(what, deaf, unheard, fair=False, broken=broken)
 
-    def _accept(self, state: State, write: Write) -> tuple[State, str]:
+    def _accept(self, world: World, write: Write) -> tuple[World, str]:
         if write.kind not in CLAIM_WRITES:
-            told = write_reservation(state, _told(state.reservation, write))
-            return told, left_behind(state, told, self._dialect)
-        claim = _written(state.claim, write)
-        broken = broken_by(state, write, claim, self._dialect)
-        ours = 1 if state.claim.allocated and not claim.allocated else state.ours
-        after = state._replace(ours=ours)
+            told = write_reservation(world, _told(world.reservation, write))
+            return told, left_behind(world, told, self._dialect)
+        claim = _written(world.claim, write)
+        broken = broken_by(world, write, claim, self._dialect)
+        ours = 1 if world.claim.allocated and not claim.allocated else world.ours
+        after = world._replace(ours=ours)
         return write_claim(after, claim, self._dialect, self._bounds), broken
+
+
+def _step(
+    what: str, process: Process, world: World, *, fair: bool = True, broken: str = ""
+) -> Step:
+    return Step("claimctl", what, world, fair, broken, process)
 
 
 LETS_GO = Write("finalizer", (0,), ())
 
 
-def _misses_an_end(state: State, process: Process, written: Group) -> bool:
+def _misses_an_end(world: World, process: Process, written: Group) -> bool:
     if written.there == There.DELETING:
-        return not sees_pods(state, process)
-    return process.group != state.group
+        return not sees_pods(world, process)
+    return process.group != world.group
 
 
-def _misses_a_ghost(state: State, process: Process) -> bool:
-    pairs = zip(state.pods, process.pods, strict=True)
+def _misses_a_ghost(world: World, process: Process) -> bool:
+    pairs = zip(world.pods, process.pods, strict=True)
     return any(there == Pod.GHOST and level != REMOVED for there, level in pairs)
 
 
-def _sees_the_parting(state: State, process: Process, write: Write) -> bool:
+def _sees_the_parting(world: World, process: Process, write: Write, alone: bool) -> bool:
     if write == LETS_GO:
-        return all(other.write is None for other in state.processes)
-    return state.reservation.there != There.GONE or bool(process.fresh)
+        return alone
+    return world.reservation.there != There.GONE or bool(process.fresh)
 
 
 def describe(write: Write) -> str:
@@ -289,18 +283,8 @@ def _told(reservation: Reservation, write: Write) -> Reservation:
     )
 
 
-def _noted(state: State, process: Process, write: Write) -> Process:
+def _noted(world: World, process: Process, write: Write) -> Process:
     """Nothing is decided again before the caches show what was written."""
     if write.kind in CLAIM_WRITES:
-        return see_claim(process, state.claim)
-    return see_reservation(process, state.reservation)
-
-
-def _idled(state: State) -> State:
-    def passed(reservation: Reservation) -> Reservation:
-        return reservation._replace(idle=2) if reservation.idle == 1 else reservation
-
-    processes = tuple(
-        process._replace(reservation=passed(process.reservation)) for process in state.processes
-    )
-    return state._replace(reservation=passed(state.reservation), processes=processes)
+        return see_claim(process, world.claim)
+    return see_reservation(process, world.reservation)

@@ -15,7 +15,7 @@ from claimctl.reservation.grouping import (
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from tests.model.objects import LONG, owner_of
-from tests.model.state import Group, Life, Pod, Process, State, There, Write
+from tests.model.state import Group, Life, Pod, Process, There, World, Write
 from tests.support import builders
 
 MAKE, GUARD, UNGUARD, DROP = range(4)
@@ -71,9 +71,9 @@ def _asking(process: Process) -> tuple[Asking, ...]:
     return (Asking(owner, _TEMPLATE, frozenset(reserved)),)
 
 
-def written(state: State, process: Process, write: Write) -> Group | None:
+def written(world: World, process: Process, write: Write) -> Group | None:
     """The group after the write, or None where the API server refuses it."""
-    group, (what, owner) = state.group, write.values
+    group, (what, owner) = world.group, write.values
     if what == MAKE:
         if group.there != There.GONE:
             return None

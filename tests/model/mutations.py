@@ -17,8 +17,9 @@ from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from tests.model import grouping as model_grouping
 from tests.model.dialects import Dialect, Grouped, Hold, Native
-from tests.model.search import Found, Model, Search
+from tests.model.search import Found, Search
 from tests.model.server import Bounds
+from tests.model.space import Model
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,10 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tests.model.claimctl import Claimctl
-from tests.model.cluster import Cluster, Step
 from tests.model.components import components
-from tests.model.dialects import Dialect
-from tests.model.promises import broken_in, wrong_at_rest
-from tests.model.server import Bounds
-from tests.model.state import Left, State, There, canonical, held, initial
-
-MAY, FAIR, OURS = 0, 1, 2
-"""Kinds of transitions: may happen, will happen, will happen and is claimctl's."""
+from tests.model.promises import wrong_at_rest
+from tests.model.space import FAIR, OURS, Model, Space
+from tests.model.state import There, World
 
 
 @dataclass(frozen=True)
@@ -50,42 +44,17 @@ class Found:
     complete: bool = True
 
 
-class Model:
-    """A dialect within bounds."""
-
-    def __init__(self, dialect: Dialect, bounds: Bounds) -> None:
-        self.dialect, self.bounds = dialect, bounds
-        self._cluster = Cluster(dialect, bounds)
-        self.claimctl = Claimctl(dialect, bounds)
-
-    def start(self) -> State:
-        bounds = self.bounds
-        left = Left(bounds.crashes, bounds.actions, bounds.lost)
-        state = initial(bounds.pods, bounds.processes, left)
-        if not bounds.held:
-            return state
-        state = held(state, groups=self.dialect.groups)
-        frees = (self.dialect.frees(state.claim, pod) for pod in range(bounds.pods))
-        return state._replace(free=tuple(0 if free else -1 for free in frees))
-
-    def steps(self, state: State) -> Iterator[Step]:
-        yield from self.claimctl.steps(state)
-        yield from self._cluster.steps(state)
-
-
 class Search:
-    """Breadth first, so that the first trace to a violation is a shortest one."""
-
-    def __init__(self, model: Model, *, most: int = 5_000_000, enough: int = 1) -> None:
+    def __init__(self, model: Model, *, most: int = 20_000_000, enough: int = 1) -> None:
         self.model = model
+        self._space = Space(model)
         self._most = most
         self._enough = enough
-        self._numbers: dict[State, int] = {}
-        self._states: list[State] = []
+        self._numbers: dict[int, int] = {}
+        self._states: list[int] = []
         self._parents = array("q")
         self._edges = array("q")
         self._offsets = array("q", [0])
-        self._shared: tuple[dict[object, object], ...] = tuple({} for _ in State._fields)
         self.found = Found()
 
     def run(self) -> Found:
@@ -97,7 +66,7 @@ class Search:
             gc.enable()
 
     def _run(self) -> Found:
-        self._visit(canonical(self.model.start()), -1)
+        self._visit(self._space.canonical(self._space.start()), -1)
         expanded = 0
         while expanded < len(self._states) and not self._has_enough():
             if len(self._states) > self._most:
@@ -115,37 +84,25 @@ class Search:
     def _has_enough(self) -> bool:
         return len(self.found.violations) >= self._enough
 
-    def _visit(self, state: State, parent: int) -> int:
-        number = self._numbers.get(state)
-        if number is None:
-            number = len(self._states)
-            state = self._compact(state)
-            self._numbers[state] = number
+    def _visit(self, state: int, parent: int) -> int:
+        number = self._numbers.setdefault(state, len(self._states))
+        if number == len(self._states):
             self._states.append(state)
             self._parents.append(parent)
         return number
 
-    def _compact(self, state: State) -> State:
-        """Parts that many states have in common are kept once."""
-        return State._make(
-            seen.setdefault(part, part) for seen, part in zip(self._shared, state, strict=True)
-        )
-
     def _expand(self, number: int) -> None:
         state = self._states[number]
-        for step in self.model.steps(state):
-            after = canonical(step.state)
+        canonical, add = self._space.canonical, self._edges.append
+        for move, parts in self._space.moves(self._space.unpacked(state)):
+            after = canonical(parts)
             if after == state:
                 continue
-            broken = step.broken or broken_in(after)
-            if broken and self._is_known(broken):
+            if move.broken and self._is_known(move.broken):
                 continue
-            target = self._visit(after, number)
-            ours = step.who.startswith("claimctl")
-            kind = (OURS if ours else FAIR) if step.fair else MAY
-            self._edges.append(target << 2 | kind)
-            if broken:
-                self._report(broken, [*self._path(number), after])
+            add(self._visit(after, number) << 2 | move.kind)
+            if move.broken:
+                self._report(move.broken, [*self._path(number), after])
                 if self._has_enough():
                     break
         self._offsets.append(len(self._edges))
@@ -160,27 +117,26 @@ class Search:
 
     # traces
 
-    def _path(self, number: int) -> list[State]:
+    def _path(self, number: int) -> list[int]:
         path = []
         while number >= 0:
             path.append(self._states[number])
             number = self._parents[number]
         return path[::-1]
 
-    def _report(self, what: str, path: list[State]) -> None:
+    def _report(self, what: str, path: list[int]) -> None:
         self.found.violations.append(Violation(what, tuple(self._told(path))))
 
-    def _told(self, path: Iterable[State]) -> Iterator[str]:
+    def _told(self, path: Iterable[int]) -> Iterator[str]:
         """Replayed with the names of pods and processes kept."""
-        state = self.model.start()
+        parts = self._space.start()
         for target in list(path)[1:]:
-            step = next(
-                each
-                for each in self.model.steps(state)
-                if canonical(each.state) == target and each.state != state
+            told, parts = next(
+                (told, after)
+                for told, after in self._space.told(parts)
+                if self._space.canonical(after) == target and after != parts
             )
-            state = step.state
-            yield f"{step.who} {step.what}"
+            yield told
 
     # liveness
 
@@ -210,11 +166,11 @@ class Search:
                 self._report(f"{len(numbers)} states go round for ever", self._circle(numbers))
             return
         self.found.resting += 1
-        wrong = wrong_at_rest(first, self.model.dialect)
+        wrong = wrong_at_rest(self._world(first), self.model.dialect)
         if wrong and not self._has_enough():
             self._report(f"at rest: {wrong}", self._path(min(numbers)))
 
-    def _circle(self, numbers: list[int]) -> list[State]:
+    def _circle(self, numbers: list[int]) -> list[int]:
         """The way into a circle, and a few steps of it."""
         path, inside, at = self._path(min(numbers)), set(numbers), min(numbers)
         for _ in range(min(len(numbers), 8)):
@@ -224,7 +180,11 @@ class Search:
 
     def _upstream(self, numbers: list[int]) -> bool:
         """KCM's own loop on a finished pod, where no reservation is there to stop it."""
-        return all(self._states[each].reservation.there == There.GONE for each in numbers)
+        worlds = (self._world(self._states[each]) for each in numbers)
+        return all(world.reservation.there == There.GONE for world in worlds)
+
+    def _world(self, state: int) -> World:
+        return self._space.worlds[self._space.unpacked(state)[0]]
 
     def _check_circles(self) -> None:
         of = components(len(self._states), lambda number: self._targets(number, OURS))

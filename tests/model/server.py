@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.model.dialects import Dialect
-from tests.model.state import Claim, Group, Process, Reservation, State, There
+from tests.model.state import Claim, Group, News, Process, Reservation, There, World
 from tests.model.views import see_claim
 
 CLAIM_WRITES = ("list", "claim-finalizer")
@@ -64,19 +64,19 @@ class Bounds:
         return max(self.lag, self.cache_lag) + 1
 
 
-def write_claim(state: State, claim: Claim, dialect: Dialect, bounds: Bounds) -> State:
+def write_claim(world: World, claim: Claim, dialect: Dialect, bounds: Bounds) -> World:
     """A new version: views grow older, writes decided on the one before come too late."""
     if not claim.allocated and claim.finalizer == 0 and claim.there == There.DELETING:
         claim = Claim(There.GONE, 0, 0, 0, (0,) * len(claim.entries))
     lag = bounds.lag
     free = tuple(
-        0 if dialect.frees(claim, pod) else _older(age, lag) for pod, age in enumerate(state.free)
+        0 if dialect.frees(claim, pod) else _older(age, lag) for pod, age in enumerate(world.free)
     )
-    return state._replace(
+    return world._replace(
         claim=claim,
         free=free,
-        cleared=tuple(age if age < 0 else min(age + 1, bounds.oldest) for age in state.cleared),
-        processes=tuple(_behind(process, claim, bounds) for process in state.processes),
+        cleared=tuple(age if age < 0 else min(age + 1, bounds.oldest) for age in world.cleared),
+        news=world.news | News.CLAIM,
     )
 
 
@@ -84,34 +84,49 @@ def _older(age: int, lag: int) -> int:
     return age + 1 if 0 <= age < lag else -1
 
 
+def write_reservation(world: World, reservation: Reservation) -> World:
+    if reservation.there == There.DELETING and not reservation.finalizer:
+        none = (0,) * len(reservation.ghosts)
+        reservation = Reservation(There.GONE, 0, 0, 0, 0, 0, none)
+    return world._replace(reservation=reservation, news=world.news | News.RESERVATION)
+
+
+def write_group(world: World, group: Group) -> World:
+    if group.there == There.DELETING and not group.guarded and not group.protected:
+        group = Group(There.GONE, group.incarnation)
+    return world._replace(group=group)
+
+
+def drop_views(world: World, age: int) -> World:
+    """The scheduler's cache has moved on: it shows nothing older than ``age`` any more."""
+    if all(free <= age for free in world.free):
+        return world
+    return world._replace(free=tuple(free if free <= age else -1 for free in world.free))
+
+
+def idled(world: World) -> World:
+    """The idle timeout passes."""
+    return world._replace(
+        reservation=world.reservation._replace(idle=2), news=world.news | News.IDLED
+    )
+
+
+def overtaken(process: Process, world: World, bounds: Bounds) -> Process:
+    """The process after somebody else's writes: a write on its way will be refused now."""
+    if world.news & News.CLAIM:
+        process = _behind(process, world.claim, bounds)
+    if world.news & News.RESERVATION:
+        process = process._replace(fresh=0)
+    if world.news & News.IDLED and process.reservation.idle == 1:
+        process = process._replace(reservation=process.reservation._replace(idle=2))
+    return process
+
+
 def _behind(process: Process, claim: Claim, bounds: Bounds) -> Process:
-    """A write on its way will be refused now: it is as good as never made."""
+    """Of what is refused for its version it makes no difference whether it was ever sent."""
     write = process.write
     if write is not None and write.kind not in bounds.forced:
         process = process._replace(write=None)
     if process.age >= bounds.cache_lag:
         return see_claim(process, claim)
     return process._replace(age=process.age + 1)
-
-
-def write_reservation(state: State, reservation: Reservation) -> State:
-    if reservation.there == There.DELETING and not reservation.finalizer:
-        none = (0,) * len(reservation.ghosts)
-        reservation = Reservation(There.GONE, 0, 0, 0, 0, 0, none)
-    return state._replace(
-        reservation=reservation,
-        processes=tuple(process._replace(fresh=0) for process in state.processes),
-    )
-
-
-def write_group(state: State, group: Group) -> State:
-    if group.there == There.DELETING and not group.guarded and not group.protected:
-        group = Group(There.GONE, group.incarnation)
-    return state._replace(group=group)
-
-
-def drop_views(state: State, age: int) -> State:
-    """The scheduler's cache has moved on: it shows nothing older than ``age`` any more."""
-    if all(free <= age for free in state.free):
-        return state
-    return state._replace(free=tuple(free if free <= age else -1 for free in state.free))

@@ -1,12 +1,11 @@
 """The model's states: plain tuples of small integers, the same for all that is symmetric.
 
-Versions are not numbered but aged: 0 is the present version, 1 the one before. Pods are columns of
-every tuple named after them, and two states that differ by a renaming of pods are one.
+A state is a world and the processes of claimctl. Versions are not numbered but aged: 0 is the
+present version, 1 the one before. Pods are columns of every tuple named after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -169,7 +168,18 @@ class Left(NamedTuple):
     """Answers that never arrive although the write was accepted."""
 
 
-class State(NamedTuple):
+class News(IntEnum):
+    """What a step has written: every process is behind from then on. Bits."""
+
+    CLAIM = 1
+    RESERVATION = 2
+    IDLED = 4
+    """Time has passed over ``status.idleSince``, in whatever view of it."""
+
+
+class World(NamedTuple):
+    """Everything but claimctl's processes."""
+
     claim: Claim
     free: tuple[int, ...]
     """Per pod: age of the youngest version still in the scheduler's cache on which it binds the
@@ -186,119 +196,77 @@ class State(NamedTuple):
     pods: tuple[int, ...]
     ours: int
     """Whether it was claimctl who deallocated last."""
-    processes: tuple[Process, ...]
     left: Left
+    news: int = 0
+    """Written by the step that led here; no part of what is remembered."""
 
 
 def put(columns: tuple[int, ...], pod: int, value: int) -> tuple[int, ...]:
     return (*columns[:pod], value, *columns[pod + 1 :])
 
 
-def initial(pods: int, processes: int, left: Left) -> State:
+def initial(pods: int, left: Left) -> World:
     """A claim nobody has used, a workload that wants pods, a reservation nobody has touched."""
-    none = (0,) * pods
+    none, no_view = (0,) * pods, (-1,) * pods
     claim = Claim(There.YES, 0, 0, 0, none)
     reservation = Reservation(There.YES, 0, 0, 0, 0, 0, none)
     workload = Workload(Life.ACTIVE, 0)
-    process = Process(
-        claim, 0, reservation, 1, workload, none, none, none, 0, 0, 0, 1, NO_GROUP, 0, None
-    )
-    no_view = (-1,) * pods
-    return State(
-        claim,
-        no_view,
-        no_view,
-        reservation,
-        workload,
-        NO_GROUP,
-        -1,
-        0,
-        none,
-        0,
-        (process,) * processes,
-        left,
-    )
+    return World(claim, no_view, no_view, reservation, workload, NO_GROUP, -1, 0, none, 0, left)
 
 
-def held(state: State, *, groups: bool = False) -> State:
+def held(world: World, *, groups: bool = False) -> World:
     """The claim is held already, and its first pod runs; it or its group is listed too."""
-    rest = (0,) * (len(state.pods) - 1)
+    rest = (0,) * (len(world.pods) - 1)
     entry = Entry.NONE if groups else Entry.POD
-    claim = Claim(There.YES, 1, 1, 1, (entry, *rest), int(groups))
     group = Group(There.YES, 0, 0, 1, 1) if groups else NO_GROUP
-    reservation = state.reservation._replace(finalizer=1, known=1, recorded=1, named=int(groups))
-    pods = (Pod.BOUND, *rest)
-    return state._replace(
-        claim=claim,
-        reservation=reservation,
+    return world._replace(
+        claim=Claim(There.YES, 1, 1, 1, (entry, *rest), int(groups)),
+        reservation=world.reservation._replace(finalizer=1, known=1, recorded=1, named=int(groups)),
         group=group,
         group_seen=group.incarnation,
-        pods=pods,
-        processes=tuple(
-            process._replace(claim=claim, reservation=reservation, pods=pods, group=group)
-            for process in state.processes
-        ),
+        pods=(Pod.BOUND, *rest),
     )
 
 
-def canonical(state: State) -> State:
-    """The one of all states alike but for the names of pods and processes."""
-    number = len(state.pods)
-    if number > 1:
-        columns = _columns(state)
-        order = sorted(range(number), key=columns.__getitem__)
-        if order != list(range(number)):
-            state = _renamed(state, order)
-    first, *others = state.processes
-    if others and any(_rank(other) < _rank(first) for other in others):
-        state = state._replace(processes=tuple(sorted(state.processes, key=_rank)))
-    return state
-
-
-def _rank(process: Process) -> tuple[object, ...]:
-    return (*process[:-1], process.write or ())
-
-
-def _columns(state: State) -> list[tuple[int, ...]]:
-    rows = [
-        state.pods,
-        state.cleared,
-        state.free,
-        state.claim.entries,
-        state.reservation.ghosts,
-    ]
-    for process in state.processes:
-        rows += [process.claim.entries, process.reservation.ghosts, process.pods]
-        rows += [process.ghosts, process.overdue]
-        if process.write is not None and process.write.columns:
-            rows.append(process.write.columns)
-    return list(zip(*rows, strict=True))
-
-
-def _renamed(state: State, order: list[int]) -> State:
-    def moved(columns: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple([columns[pod] for pod in order]) if columns else columns
-
-    def process(old: Process) -> Process:
-        write = old.write
-        return old._replace(
-            claim=old.claim._replace(entries=moved(old.claim.entries)),
-            reservation=old.reservation._replace(ghosts=moved(old.reservation.ghosts)),
-            pods=moved(old.pods),
-            ghosts=moved(old.ghosts),
-            overdue=moved(old.overdue),
-            write=write and write._replace(columns=moved(write.columns)),
-        )
-
-    return state._replace(
-        claim=state.claim._replace(entries=moved(state.claim.entries)),
-        free=moved(state.free),
-        cleared=moved(state.cleared),
-        reservation=state.reservation._replace(ghosts=moved(state.reservation.ghosts)),
-        pods=moved(state.pods),
-        processes=tuple(process(old) for old in state.processes),
+def watching(world: World) -> Process:
+    """A process that has watched the world from its beginning."""
+    none = (0,) * len(world.pods)
+    claim, reservation, workload = world.claim, world.reservation, world.workload
+    return Process(
+        claim, 0, reservation, 1, workload, world.pods, none, none, 0, 0, 0, 1, world.group, 0, None
     )
 
 
-def show(pods: Iterable[int]) -> str:
-    return " ".join(f"p{number}:{Pod(pod).name.lower()}" for number, pod in enumerate(pods))
+def renamed(world: World, order: tuple[int, ...]) -> World:
+    """The same with other names for the pods: a pod's number becomes its place in ``order``."""
+    return world._replace(
+        claim=_renamed_claim(world.claim, order),
+        free=_moved(world.free, order),
+        cleared=_moved(world.cleared, order),
+        reservation=_renamed_reservation(world.reservation, order),
+        pods=_moved(world.pods, order),
+    )
+
+
+def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
+    write = process.write
+    return process._replace(
+        claim=_renamed_claim(process.claim, order),
+        reservation=_renamed_reservation(process.reservation, order),
+        pods=_moved(process.pods, order),
+        ghosts=_moved(process.ghosts, order),
+        overdue=_moved(process.overdue, order),
+        write=write and write._replace(columns=_moved(write.columns, order)),
+    )
+
+
+def _moved(columns: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([columns[pod] for pod in order]) if columns else columns
+
+
+def _renamed_claim(claim: Claim, order: tuple[int, ...]) -> Claim:
+    return claim._replace(entries=_moved(claim.entries, order))
+
+
+def _renamed_reservation(reservation: Reservation, order: tuple[int, ...]) -> Reservation:
+    return reservation._replace(ghosts=_moved(reservation.ghosts, order))

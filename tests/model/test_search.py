@@ -19,9 +19,10 @@ from tests.model.scenarios import (
     WINDOW,
     Scenario,
 )
-from tests.model.search import Model, Search
+from tests.model.search import Search
 from tests.model.server import Bounds
-from tests.model.state import Entry, Left, Pod, canonical, held, initial, put
+from tests.model.space import Model, Space
+from tests.model.state import Entry, Pod, put, renamed, renamed_process, watching
 
 ONE_POD = Bounds(pods=1, crashes=1, actions=1)
 GROUPED_ONCE = replace(ONE_GROUPED, crashes=0, cache_lag=0, finish=False)
@@ -48,6 +49,7 @@ def _name(case: Scenario | Mutation) -> str:
 def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario) -> None:
     found = Search(Model(scenario.dialect, scenario.bounds)).run()
     assert found.violations == []
+    assert found.complete
     assert found.resting > 0
 
 
@@ -72,27 +74,34 @@ def test_a_scheduler_slower_than_the_settle_time_is_the_known_window_and_nothing
     }
 
 
+def test_a_search_that_is_cut_off_says_so() -> None:
+    assert not Search(Model(HOLD, ONE_POD), most=100).run().complete
+
+
 def test_a_search_repeats_itself() -> None:
     first, second = (Search(Model(HOLD, Bounds(pods=1, crashes=0))).run() for _ in range(2))
     assert first == second
 
 
 def test_states_that_differ_by_the_names_of_pods_are_one() -> None:
-    state = held(initial(2, 1, Left(0, 0, 0)))
-    state = state._replace(pods=put(state.pods, 1, Pod.PENDING))
-    entries = state.claim.entries[::-1]
-    (process,) = state.processes
-    turned = state._replace(
-        claim=state.claim._replace(entries=entries),
-        free=state.free[::-1],
-        pods=state.pods[::-1],
-        processes=(
-            process._replace(claim=state.claim._replace(entries=entries), pods=process.pods[::-1]),
-        ),
-    )
-    assert Entry.POD in entries
-    assert turned != state
-    assert canonical(turned) == canonical(state) == canonical(canonical(state))
+    model = Model(HOLD, Bounds(pods=2, held=True))
+    world = model.start()
+    world = world._replace(pods=put(world.pods, 1, Pod.PENDING))
+    process, swapped = watching(world), renamed(world, (1, 0))
+    assert Entry.POD in world.claim.entries
+    assert swapped != world
+    space = Space(model)
+    assert space.number(swapped, renamed_process(process, (1, 0))) == space.number(world, process)
+    assert space.number(swapped, process) != space.number(world, process)
+
+
+def test_states_that_differ_by_the_order_of_processes_are_one() -> None:
+    model = Model(HOLD, Bounds(pods=1, processes=2))
+    world = model.start()
+    early, late = watching(world), watching(world)._replace(fresh=0)
+    space = Space(model)
+    assert space.number(world, early, late) == space.number(world, late, early)
+    assert space.number(world, early, late) != space.number(world, early, early)
 
 
 def test_components_are_the_circles_of_a_graph() -> None:

@@ -14,8 +14,8 @@ from tests.model.state import (
     Pod,
     Process,
     Reservation,
-    State,
     There,
+    World,
 )
 
 
@@ -40,17 +40,17 @@ def _levels(pods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(min(pod, REMOVED) for pod in pods)
 
 
-def deliveries(state: State, process: Process) -> Iterator[tuple[str, Process]]:
+def deliveries(world: World, process: Process) -> Iterator[tuple[str, Process]]:
     if process.age > 0:
-        yield "is shown the claim", see_claim(process, state.claim)
-    if not sees_pods(state, process):
-        yield "is shown the pods", _watch_pods(process, state)
+        yield "is shown the claim", see_claim(process, world.claim)
+    if not sees_pods(world, process):
+        yield "is shown the pods", _watch_pods(process, world)
     if not process.fresh:
-        yield "is shown the reservation", see_reservation(process, state.reservation)
-    if process.workload != state.workload:
-        yield "is shown the workload", process._replace(workload=state.workload)
-    if process.group != state.group:
-        yield "is shown the group", see_group(process, state.group)
+        yield "is shown the reservation", see_reservation(process, world.reservation)
+    if process.workload != world.workload:
+        yield "is shown the workload", process._replace(workload=world.workload)
+    if process.group != world.group:
+        yield "is shown the group", see_group(process, world.group)
 
 
 def see_group(process: Process, group: Group) -> Process:
@@ -58,8 +58,8 @@ def see_group(process: Process, group: Group) -> Process:
     return process._replace(group=group, quiet=0)
 
 
-def sees_pods(state: State, process: Process) -> bool:
-    return process.pods == _levels(state.pods)
+def sees_pods(world: World, process: Process) -> bool:
+    return process.pods == _levels(world.pods)
 
 
 def see_reservation(process: Process, reservation: Reservation) -> Process:
@@ -75,12 +75,12 @@ def _recorded(ghosts: tuple[int, ...], reservation: Reservation) -> tuple[int, .
     )
 
 
-def _watch_pods(process: Process, state: State) -> Process:
+def _watch_pods(process: Process, world: World) -> Process:
     ghosts = tuple(
         _end(known, before, there)
-        for known, before, there in zip(process.ghosts, process.pods, state.pods, strict=True)
+        for known, before, there in zip(process.ghosts, process.pods, world.pods, strict=True)
     )
-    return with_unseen(process._replace(pods=_levels(state.pods), ghosts=ghosts))
+    return with_unseen(process._replace(pods=_levels(world.pods), ghosts=ghosts))
 
 
 def _end(known: int, before: int, there: int) -> int:
@@ -118,31 +118,31 @@ def dead(process: Process) -> tuple[int, ...]:
     )
 
 
-def restarted(state: State, *, two_step: bool) -> Process:
-    none = (0,) * len(state.pods)
+def restarted(world: World, *, two_step: bool) -> Process:
+    none = (0,) * len(world.pods)
     process = Process(
-        claim=state.claim,
+        claim=world.claim,
         age=0,
-        reservation=state.reservation,
+        reservation=world.reservation,
         fresh=1,
-        workload=state.workload,
+        workload=world.workload,
         pods=none,
         ghosts=none,
         overdue=none,
         settled=0,
         deleting_settled=0,
-        blind=int(state.claim.allocated),
+        blind=int(world.claim.allocated),
         synced=0,
-        group=state.group,
+        group=world.group,
         quiet=0,
         write=None,
     )
-    return process if two_step else list_pods(process, state)
+    return process if two_step else list_pods(process, world)
 
 
-def list_pods(process: Process, state: State) -> Process:
-    ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in state.pods)
+def list_pods(process: Process, world: World) -> Process:
+    ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in world.pods)
     listed = process._replace(
-        pods=_levels(state.pods), ghosts=_recorded(ghosts, process.reservation), synced=1
+        pods=_levels(world.pods), ghosts=_recorded(ghosts, process.reservation), synced=1
     )
     return with_unseen(listed)
