@@ -72,6 +72,9 @@ class Reason(StrEnum):
     SETTLING = "Settling"
     RELEASING = "Releasing"
     FINISHED_PODS_LEFT = "FinishedPodsLeft"
+    # why a claim that was left over stays as it is
+    CANNOT_TELL = "CannotTell"
+    FOREIGN_FINALIZER = "ForeignFinalizer"
     # what is wrong with the list, or with the cluster
     MORE_PODS_THAN_PLACES = "MorePodsThanPlaces"
     SCHEDULER_IGNORES_GROUPS = "SchedulerIgnoresPodGroups"

@@ -16,7 +16,8 @@ from claimctl.wire.meta import Condition, ObjectMeta
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
 RELEASE_ANNOTATION = "claimctl.io/release"
-"""On a ClaimReservation: the UID of the claim that ``claimctl release`` was asked to release."""
+"""On a ClaimReservation: the UID of the claim that ``claimctl release`` was asked to release.
+On a claim: its own UID, put there just before it is deallocated as left over by others."""
 FINALIZER = "claimctl.io/release"
 POD_GROUP_ANNOTATION = "claimctl.io/pod-group"
 """On a workload: ``inject`` lets claimctl put its pods into a PodGroup, where that is allowed."""

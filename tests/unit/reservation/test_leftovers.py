@@ -1,0 +1,389 @@
+"""Which claims are left over, what stands against freeing them, and what frees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from claimctl.reservation.decision import RemoveClaimFinalizer, WriteList
+from claimctl.reservation.leftovers import judge, questions
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import LIMIT, is_tombstone
+from claimctl.reservation.sights import Answer, Cause, Fate, Leftover, Patience, Sight
+from claimctl.reservation.snapshot import LiveList
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ManagedFieldsEntry, OwnerReference
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+from tests.support.builders import (
+    NOW,
+    claim,
+    deployment_ref,
+    finished,
+    group_ref,
+    pending,
+    pod,
+    pod_ref,
+    running,
+    tomb,
+)
+
+VM = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+HELD, GROUP = deployment_ref(), group_ref()
+WATCHED = Patience(version_age=1000.0, quiet_age=1000.0)
+FREED = WriteList("10", (), deallocate=True, reason="ReleaseRequested")
+FREED_DELETED = replace(FREED, reason="ClaimDeleted")
+
+
+def by_claimctl(on: ResourceClaim, *references: Reference) -> ResourceClaim:
+    """The claim with managedFields that show these references to be claimctl's."""
+    keys: dict[str, object] = {f'k:{{"uid":"{each.uid}"}}': {} for each in references}
+    fields = msgspec.json.encode({"f:status": {"f:reservedFor": keys}})
+    entry = ManagedFieldsEntry(
+        manager="claimctl", subresource="status", fields_v1=msgspec.Raw(fields)
+    )
+    return structs.replace(on, metadata=structs.replace(on.metadata, managed_fields=(entry,)))
+
+
+def marked(on: ResourceClaim, uid: str = "uid-slice") -> ResourceClaim:
+    annotations = {RELEASE_ANNOTATION: uid}
+    return structs.replace(on, metadata=structs.replace(on.metadata, annotations=annotations))
+
+
+def owned(on: ResourceClaim) -> ResourceClaim:
+    """A claim that claimctl made for a reservation."""
+    owner = OwnerReference(
+        api_version="claimctl.io/v1alpha1", kind="ClaimReservation", name="r", controller=True
+    )
+    return structs.replace(on, metadata=structs.replace(on.metadata, owner_references=(owner,)))
+
+
+def sight(on: ResourceClaim, *pods: Pod, reserved: bool = False, **fates: Fate) -> Sight:
+    """``fates`` by the last part of the UID: train, group, v."""
+    answers = {("v" if uid == "v" else f"uid-{uid}"): Answer(fate) for uid, fate in fates.items()}
+    uids = frozenset(each.metadata.uid for each in pods)
+    return Sight(on, LiveList("10", pods, uids), NOW, answers, reserved)
+
+
+@dataclass(frozen=True)
+class Case:
+    sight: Sight
+    cause: Cause | None
+    against: tuple[Reason, ...] = ()
+    write: WriteList | RemoveClaimFinalizer | None = None
+    patience: Patience = field(default=WATCHED)
+
+
+CASES = {
+    "an empty list beside an allocation": Case(
+        sight(claim()), Cause.ALLOCATED_TO_NOBODY, write=FREED
+    ),
+    "the same, with a pod that is about to use it": Case(sight(claim(), pending("a")), None),
+    "the same, deleted: it takes no pods": Case(
+        sight(claim(deleting=True), pending("a")), Cause.DELETED_BUT_ALLOCATED, write=FREED_DELETED
+    ),
+    "a deleted claim whose pods are gone": Case(
+        sight(claim(pod_ref("a"), pod_ref("b"), deleting=True)),
+        Cause.DELETED_BUT_ALLOCATED,
+        write=FREED_DELETED,
+    ),
+    "a deleted claim with one pod left": Case(
+        sight(claim(pod_ref("a"), pod_ref("b"), deleting=True), running("b")), None
+    ),
+    "a deleted claim with a listed pod that has no node yet": Case(
+        sight(claim(pod_ref("a"), deleting=True), pending("a")), None
+    ),
+    "pods that are gone": Case(sight(claim(pod_ref("a"))), Cause.DEAD_PODS, write=FREED),
+    "a pod that has finished": Case(
+        sight(claim(pod_ref("a")), finished("a")), Cause.DEAD_PODS, write=FREED
+    ),
+    "a pod that is deleted and never got a node": Case(
+        sight(claim(pod_ref("a")), pod("a", deleting=True)), Cause.DEAD_PODS, write=FREED
+    ),
+    "a pod on a lost node: Failed by PodGC, its container still running": Case(
+        sight(claim(pod_ref("a")), pod("a", node="n", phase="Failed", running=True)), None
+    ),
+    "a pod that names the claim in no place, but is listed and there": Case(
+        Sight(claim(pod_ref("a")), LiveList("10", (), frozenset({"uid-a"})), NOW), None
+    ),
+    "somebody else's hold for a workload that is gone": Case(
+        sight(claim(HELD), train=Fate.GONE), Cause.DANGLING_REFERENCE, write=FREED
+    ),
+    "and for one that is another object by now": Case(
+        sight(claim(HELD, pod_ref("a")), train=Fate.REPLACED),
+        Cause.DANGLING_REFERENCE,
+        write=FREED,
+    ),
+    "and for one that is there": Case(sight(claim(HELD), train=Fate.ALIVE), None),
+    "a dangling hold beside a living one": Case(
+        sight(claim(HELD, VM), train=Fate.GONE, v=Fate.ALIVE),
+        Cause.DANGLING_REFERENCE,
+        (Reason.OTHER_HOLDERS,),
+    ),
+    "a dangling hold over a running pod": Case(
+        sight(claim(HELD), running("a"), train=Fate.GONE), None
+    ),
+    "a hold of a kind that nobody knows": Case(
+        sight(claim(VM), v=Fate.UNKNOWN_KIND),
+        Cause.UNKNOWN_REFERENCE,
+        (Reason.UNKNOWN_REFERENCES,),
+    ),
+    "the same beside one that is gone": Case(
+        sight(claim(HELD, VM, deleting=True), train=Fate.GONE, v=Fate.UNKNOWN_KIND),
+        Cause.DANGLING_REFERENCE,
+        (Reason.UNKNOWN_REFERENCES,),
+    ),
+    "a hold that could not be asked about": Case(
+        sight(claim(VM), v=Fate.UNTOLD), Cause.UNKNOWN_REFERENCE, (Reason.CANNOT_TELL,)
+    ),
+    "claimctl's own hold, which nobody answers for": Case(
+        sight(by_claimctl(claim(HELD), HELD), train=Fate.ALIVE), Cause.ORPHANED_HOLD, write=FREED
+    ),
+    "the same for a workload that is gone": Case(
+        sight(by_claimctl(claim(HELD), HELD), train=Fate.GONE), Cause.ORPHANED_HOLD, write=FREED
+    ),
+    "the same over a running pod": Case(
+        sight(by_claimctl(claim(HELD, pod_ref("a")), HELD), running("a"), train=Fate.ALIVE),
+        Cause.ORPHANED_HOLD,
+        (Reason.CONSUMERS_LEFT,),
+    ),
+    "the same beside somebody else's": Case(
+        sight(by_claimctl(claim(HELD, VM), HELD), train=Fate.ALIVE, v=Fate.ALIVE),
+        Cause.ORPHANED_HOLD,
+        (Reason.OTHER_HOLDERS,),
+    ),
+    "the same while its workload asks for a reservation": Case(
+        sight(by_claimctl(claim(HELD), HELD), train=Fate.RESERVING), None
+    ),
+    "the same when nobody could tell whether it asks": Case(
+        sight(by_claimctl(claim(HELD), HELD), train=Fate.UNTOLD),
+        Cause.UNKNOWN_REFERENCE,
+        (Reason.CANNOT_TELL,),
+    ),
+    "a claim that claimctl made for a workload, reserved for it by the scheduler": Case(
+        sight(owned(claim(HELD, made_for=HELD, deleting=True)), train=Fate.ALIVE),
+        Cause.ORPHANED_HOLD,
+        write=FREED_DELETED,
+    ),
+    "a claim that somebody else made for a workload": Case(
+        sight(claim(HELD, made_for=HELD), train=Fate.ALIVE), None
+    ),
+    "nothing but tombstones": Case(
+        sight(claim(tomb("a"), tomb("b"))), Cause.ORPHANED_TOMBSTONES, write=FREED
+    ),
+    "the tombstone of a pod that is still there": Case(
+        sight(claim(tomb("a")), finished("a")), Cause.ORPHANED_TOMBSTONES, write=FREED
+    ),
+    "whatever a ClaimReservation names": Case(sight(claim(), reserved=True), None),
+    "a claim that is not allocated": Case(sight(claim(allocated=False)), None),
+    "shared by any pod, its workload gone: a fence comes first": Case(
+        sight(claim(HELD, tomb("a"), shared=True), train=Fate.GONE),
+        Cause.DANGLING_REFERENCE,
+        write=WriteList("10", (tomb("a"),), reason="ReleaseRequested", fence=True),
+    ),
+    "shared through a PodGroup that is gone: tombstones for who has finished": Case(
+        sight(claim(GROUP), finished("a", group="train"), group=Fate.GONE),
+        Cause.DANGLING_REFERENCE,
+        write=WriteList("10", (tomb("a"),), reason="ReleaseRequested", fence=True),
+    ),
+    "the same with more finished pods than places": Case(
+        sight(claim(GROUP), *(finished(f"p{n}") for n in range(LIMIT + 1)), group=Fate.GONE),
+        Cause.DANGLING_REFERENCE,
+        (Reason.FINISHED_PODS_LEFT,),
+    ),
+    "shared and deleted: the deletion is the fence": Case(
+        sight(claim(GROUP, deleting=True, shared=True), group=Fate.GONE),
+        Cause.DELETED_BUT_ALLOCATED,
+        write=FREED_DELETED,
+    ),
+    "a PodGroup that is there": Case(sight(claim(GROUP), group=Fate.ALIVE), None),
+    "deallocated by an earlier run": Case(
+        sight(marked(claim(allocated=False))),
+        Cause.UNFINISHED_RELEASE,
+        write=RemoveClaimFinalizer("10"),
+    ),
+    "the mark of another claim of that name": Case(
+        sight(marked(claim(allocated=False), "uid-old")), None
+    ),
+    "deleted and deallocated by somebody else": Case(
+        sight(claim(allocated=False, deleting=True)),
+        Cause.FINALIZER_LEFT,
+        (Reason.FOREIGN_FINALIZER,),
+    ),
+    "deleted and deallocated, the finalizer gone": Case(
+        sight(claim(allocated=False, deleting=True, finalizer=False)), None
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_what_is_left_over_and_what_frees_it(case: Case) -> None:
+    found = judge(case.sight, case.patience)
+    if found is None:
+        assert case.cause is None
+    else:
+        told = (found.cause, tuple(each.reason for each in found.against), found.write)
+        assert told == (case.cause, case.against, case.write)
+        assert found.wait is None
+
+
+@pytest.mark.parametrize(
+    ("patience", "wait"),
+    [
+        (Patience(), (Reason.SETTLING, 5.0)),
+        (Patience(version_age=4.0, quiet_age=1000.0), (Reason.SETTLING, 1.0)),
+        (Patience(version_age=1000.0), (Reason.HISTORY_UNKNOWN, 300.0)),
+        (Patience(version_age=305.0, quiet_age=299.0), (Reason.HISTORY_UNKNOWN, 1.0)),
+        (Patience(version_age=305.0, quiet_age=300.0), None),
+        (Patience(grace_seconds=0.0, version_age=5.0), None),
+        (Patience(grace_seconds=0.0, version_age=4.0), (Reason.SETTLING, 1.0)),
+    ],
+)
+@pytest.mark.parametrize(
+    "seen",
+    [
+        sight(claim()),
+        sight(claim(pod_ref("a"), deleting=True)),
+        sight(claim(HELD), train=Fate.GONE),
+        sight(claim(HELD, shared=True), train=Fate.GONE),
+    ],
+    ids=["empty", "deleted", "dangling", "shared"],
+)
+def test_nothing_is_written_before_it_was_watched_for_long_enough(
+    seen: Sight, patience: Patience, wait: tuple[Reason, float] | None
+) -> None:
+    found = judge(seen, patience)
+    assert found is not None
+    told = (found.wait.reason, found.wait.after) if found.wait else None
+    assert (told, found.write is None) == (wait, wait is not None)
+
+
+def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() -> None:
+    seen = sight(marked(claim(allocated=False)))
+    assert judge(seen, Patience(version_age=5.0)) == Leftover(
+        Cause.UNFINISHED_RELEASE,
+        "deallocated by an earlier run, which did not take the finalizer off",
+        write=RemoveClaimFinalizer("10"),
+    )
+    early = judge(seen, Patience(version_age=4.0))
+    assert early is not None
+    assert early.wait is not None
+    assert (early.wait.reason, early.write) == (Reason.SETTLING, None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked"),
+    [
+        (sight(claim(HELD, VM)), (HELD, VM)),
+        (sight(claim(GROUP, pod_ref("a"), tomb("b"))), (GROUP,)),
+        (sight(claim(HELD, VM), running("a")), ()),
+        (sight(by_claimctl(claim(HELD, VM), HELD), running("a")), (HELD,)),
+        (sight(claim(HELD), reserved=True), ()),
+        (sight(claim(allocated=False)), ()),
+    ],
+)
+def test_only_suspicious_references_are_asked_about(
+    seen: Sight, asked: tuple[Reference, ...]
+) -> None:
+    assert questions(seen) == asked
+
+
+# -- what holds for every claim
+
+NAMES = ("a", "b", "c")
+PODS = (running, pending, finished, lambda name: pod(name, deleting=True))
+
+
+@st.composite
+def sights(draw: st.DrawFn) -> Sight:
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True))
+    pods = tuple(draw(st.sampled_from(PODS))(name) for name in names)
+    entries = [HELD, VM, GROUP, *map(pod_ref, NAMES), tomb("d"), pod_ref("gone")]
+    listed = draw(st.lists(st.sampled_from(entries), unique=True))
+    on = claim(
+        *listed,
+        allocated=draw(st.booleans()) or bool(listed),
+        shared=draw(st.booleans()),
+        deleting=draw(st.booleans()),
+        finalizer=draw(st.booleans()),
+    )
+    if draw(st.booleans()):
+        on = by_claimctl(on, HELD)
+    if draw(st.booleans()):
+        on = marked(on)
+    fates = {uid: draw(st.sampled_from(list(Fate))) for uid in ("train", "v", "group")}
+    return sight(on, *pods, reserved=draw(st.integers(0, 4)) == 0, **fates)
+
+
+def _may_be_used(seen: Sight) -> bool:
+    """Said once more, without the words of the product."""
+    listed = {each.uid for each in seen.claim.status.reserved_for}
+    for each in seen.live.pods:
+        running_ = bool(each.spec.node_name) and each.status.phase not in ("Succeeded", "Failed")
+        coming = not each.spec.node_name and not each.metadata.deleting
+        if running_ or (
+            coming and (each.metadata.uid in listed or not seen.claim.metadata.deleting)
+        ):
+            return True
+    return False
+
+
+@given(sights())
+def test_what_is_used_reserved_or_held_is_never_written(seen: Sight) -> None:
+    found = judge(seen, WATCHED)
+    if found is None or not isinstance(found.write, WriteList):
+        return
+    assert not seen.reserved
+    assert not _may_be_used(seen)
+    fates = {uid: answer.fate for uid, answer in seen.answers.items()}
+    mine = bool(seen.claim.metadata.managed_fields)
+    for each in seen.claim.status.reserved_for:
+        if each.resource in ("pods", "finishedpods"):
+            continue
+        gone = fates[each.uid] in (Fate.GONE, Fate.REPLACED)
+        own = mine and each == HELD and fates[each.uid] not in (Fate.RESERVING, Fate.UNTOLD)
+        assert gone or own
+
+
+@given(sights())
+def test_a_write_frees_the_claim_or_fences_it(seen: Sight) -> None:
+    found = judge(seen, WATCHED)
+    if found is None:
+        return
+    assert (found.write is None) == bool(found.against)
+    if isinstance(found.write, RemoveClaimFinalizer):
+        assert seen.claim.status.allocation is None
+        assert seen.claim.metadata.annotations == {RELEASE_ANNOTATION: "uid-slice"}
+    elif found.write is not None and not found.write.deallocate:
+        assert found.write.fence
+        assert not seen.claim.metadata.deleting
+        assert all(map(is_tombstone, found.write.reserved_for))
+        assert seen.claim.status.allocation is not None
+        shared = seen.claim.status.allocation.reserved_for_any_pod
+        assert shared or GROUP in seen.claim.status.reserved_for
+    elif found.write is not None:
+        assert found.write.reserved_for == ()
+
+
+@given(sights(), st.floats(0, 400), st.floats(0, 400))
+def test_nothing_is_written_within_the_settle_time_or_the_grace(
+    seen: Sight, age: float, quiet: float
+) -> None:
+    found = judge(seen, Patience(version_age=age, quiet_age=quiet))
+    if found is not None and found.write is not None:
+        assert age >= 5
+        assert quiet >= 300 or isinstance(found.write, RemoveClaimFinalizer)
+
+
+@given(sights())
+def test_what_nobody_asked_about_is_never_taken_for_gone(seen: Sight) -> None:
+    unasked = replace(seen, answers={})
+    found = judge(unasked, WATCHED)
+    holders = [r for r in seen.claim.status.reserved_for if r in (HELD, VM, GROUP)]
+    if holders and found is not None:
+        assert found.write is None
