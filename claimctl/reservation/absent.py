@@ -15,27 +15,34 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.outlook import Outlook
+from claimctl.reservation.parting import in_doubt
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import WORKLOAD_RESOURCES, workload_reference
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.standing import Stand, Standing
-from claimctl.reservation.telling import tell
+from claimctl.reservation.telling import sooner, tell
 from claimctl.wire.reservations import FINALIZER
 
 
 def without_claim(snapshot: Snapshot) -> Decision:
-    """The claim does not exist: make it, or say so; what is being deleted has nothing left."""
+    """The claim does not exist: make it, or say so; what is being deleted has nothing left.
+
+    It may yet be made while another controller has not seen the deletion.
+    """
+    after: float | None = None
     for held in snapshot.reservations:
         meta = held.reservation.metadata
         if meta.deleting and FINALIZER in meta.finalizers:
-            return Decision(write=SetFinalizer(held.reservation, present=False))
+            if (left := in_doubt(snapshot, held)) <= 0:
+                return Decision(write=SetFinalizer(held.reservation, present=False))
+            after = sooner(after, left)
         if _may_create(snapshot, held):
             reference = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
             made_for = DIALECTS[snapshot.rules.dialect].created_for(reference)
             return Decision(write=CreateClaim(held.reservation, made_for))
     stands = [Standing(held, Stand.NONE, Reason.CLAIM_NOT_FOUND) for held in snapshot.reservations]
     outlooks = [ended_release(stand, Outlook(snapshot.consumers())) for stand in stands]
-    return tell(snapshot, stands, outlooks, Decision())
+    return tell(snapshot, stands, outlooks, Decision(after=after))
 
 
 def _may_create(snapshot: Snapshot, held: Held) -> bool:

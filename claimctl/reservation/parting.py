@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from claimctl.reservation.case import Case
 from claimctl.reservation.decision import Decision, SetFinalizer
+from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.telling import sooner
 from claimctl.wire.reservations import FINALIZER
@@ -26,14 +27,19 @@ def let_reservations_go(case: Case, decision: Decision) -> Decision:
 
 
 def _in_doubt(case: Case, stand: Standing) -> float:
+    if any(one.stand is Stand.HOLD for one in case.stands):
+        return 0.0
+    return in_doubt(case.snapshot, stand.held)
+
+
+def in_doubt(snapshot: Snapshot, held: Held) -> float:
     """Seconds for which another controller may still be adding the reference.
 
-    It may have decided so before it saw the deletion, and no version stands in its way: this
-    reservation has written nothing to the claim. Nobody would answer for that hold.
+    It may act on a view from before the deletion, also on a claim that is only allocated now, and
+    no version stands in its way: this reservation has written nothing to the claim. Nobody would
+    answer for that hold.
     """
-    if not case.snapshot.allocated or any(one.stand is Stand.HOLD for one in case.stands):
-        return 0.0
-    return case.snapshot.rules.settle_seconds - stand.held.withdrawn_age
+    return snapshot.rules.settle_seconds - held.withdrawn_age
 
 
 def _nothing_left(case: Case, stand: Standing) -> bool:

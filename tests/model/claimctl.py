@@ -57,7 +57,8 @@ class Claimctl:
     def steps(self, world: World, process: Process, *, alone: bool) -> Iterator[Step]:
         """
         Args:
-            alone: whether no other process has a write on its way.
+            alone: whether no other process acts any more on what it knew before the
+                reservation's deletion.
         """
         if not process.synced:
             yield _step("lists the pods", list_pods(process, world), world)
@@ -82,13 +83,13 @@ class Claimctl:
     def _think(self, world: World, process: Process, alone: bool) -> Iterator[Step]:
         verdict = self._verdict(world, process)
         if verdict.write is not None:
-            yield from self._act(world, process, verdict.write, alone)
+            yield from self._act(world, process, verdict.write)
             return
-        for what, aged, at in self._waits(world, process):
+        for what, aged, at in self._waits(world, process, alone):
             if self._verdict(world, aged) != verdict:
                 yield _step(what, aged, at)
 
-    def _act(self, world: World, process: Process, write: Write, alone: bool) -> Iterator[Step]:
+    def _act(self, world: World, process: Process, write: Write) -> Iterator[Step]:
         """Writes to the claim travel; what is late from the start is refused and changes nothing.
 
         A write to the reservation is made at once: whatever happens between decision and write
@@ -100,14 +101,14 @@ class Claimctl:
             return
         if self._bounds.ghosts_seen and _misses_a_ghost(world, process):
             return
-        if self._bounds.parting_seen and not _sees_the_parting(world, process, write, alone):
-            return
         if write == LETS_GO and self._bounds.live_claims:
             live = see_claim(process, world.claim) if process.age else process
             if self._verdict(world, live).write != write:
                 return
         if write.kind in CLAIM_WRITES:
-            yield _step(f"decides: {describe(write)}", process._replace(write=write), world)
+            early = int(process.reservation.there == There.YES)
+            sent = process._replace(write=write._replace(early=early))
+            yield _step(f"decides: {describe(write)}", sent, world)
         else:
             yield from self._send(world, process, write)
 
@@ -148,9 +149,12 @@ class Claimctl:
         pods = world.pods if self._bounds.live_lists else process.pods
         return self.judge.verdict(process, pods, world.workload)
 
-    def _waits(self, world: World, process: Process) -> Iterator[tuple[str, Process, World]]:
+    def _waits(self, world: World, process: Process, alone: bool) -> Iterator[Own]:
         """Waits that may end now; the world has to be as their length says."""
         yield from self._settles(world, process)
+        if self._may_part(process, alone):
+            what = "waits out the settle time since the reservation's deletion"
+            yield what, process._replace(withdrawn_settled=1), world
         haunted = zip(process.ghosts, world.pods, strict=True)
         if process.blind and not any(
             known == Ghost.BEFORE and there == Pod.GHOST for known, there in haunted
@@ -166,7 +170,11 @@ class Claimctl:
         if overdue != process.overdue:
             yield "finds that KCM had its time", process._replace(overdue=overdue), world
 
-    def _settles(self, world: World, process: Process) -> Iterator[tuple[str, Process, World]]:
+    def _may_part(self, process: Process, alone: bool) -> bool:
+        waits = process.reservation.there == There.DELETING and not process.withdrawn_settled
+        return waits and (alone or not self._bounds.parting_seen)
+
+    def _settles(self, world: World, process: Process) -> Iterator[Own]:
         """By then the scheduler acts on nothing older than what this process has seen."""
         beyond = self._bounds.beyond
         if self._bounds.prompt_kcm and lacks_group(world, self._dialect):
@@ -232,12 +240,6 @@ def _misses_an_end(world: World, process: Process, written: Group) -> bool:
 def _misses_a_ghost(world: World, process: Process) -> bool:
     pairs = zip(world.pods, process.pods, strict=True)
     return any(there == Pod.GHOST and level != REMOVED for there, level in pairs)
-
-
-def _sees_the_parting(world: World, process: Process, write: Write, alone: bool) -> bool:
-    if write == LETS_GO:
-        return alone
-    return world.reservation.there != There.GONE or bool(process.fresh)
 
 
 def describe(write: Write) -> str:

@@ -96,6 +96,7 @@ def _key(process: Process) -> tuple[object, ...]:
         process.settled,
         process.deleting_settled,
         process.blind,
+        process.withdrawn_settled,
         process.group,
     )
 
@@ -134,8 +135,14 @@ class _Scene:
         )
 
     def snapshot(self) -> Snapshot:
-        held = (Held(self._held, self._workload),) if self._held else ()
+        held = (self._as_held(self._held),) if self._held else ()
         return replace(self._snapshot, reservations=held, evidence=self._evidence)
+
+    def _as_held(self, reservation: ClaimReservation) -> Held:
+        if not reservation.metadata.deleting:
+            return Held(reservation, self._workload)
+        settled = self._process.withdrawn_settled
+        return Held(reservation, self._workload, objects.LONG if settled else 0.0)
 
     def answer(self, decision: Decision, pods: tuple[int, ...], workload: Workload) -> None:
         there = {f"uid-{objects.name_of(pod)}" for pod, at in enumerate(pods) if at in EXISTS}

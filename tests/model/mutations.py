@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from claimctl.reservation import consistency, decide, grouping, parting, release, verdict
+from claimctl.reservation import absent, consistency, decide, grouping, parting, release, verdict
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
@@ -97,6 +97,10 @@ def _never(*_: object) -> bool:
     return False
 
 
+def _no_time(*_: object) -> float:
+    return 0.0
+
+
 def _at_once(case: grouping.GroupCase) -> grouping.GroupDecision:
     """Whoever lists the name, and however lately it was in use."""
     return _missing(replace(case, listed=False, quiet=case.settle_seconds))
@@ -182,4 +186,10 @@ MUTATIONS = (
         ((model_grouping, "in_use", _never),),
     ),
     Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
+    Mutation(
+        "part from a reservation that another claimctl may be holding for",
+        Hold(),
+        replace(ENDING, processes=2, kinds=frozenset({"withdraw"})),
+        ((parting, "in_doubt", _no_time), (absent, "in_doubt", _no_time)),
+    ),
 )

@@ -84,7 +84,7 @@ GAPS = (
         Bounds(pods=1, crashes=0, actions=2, ghosts_seen=False),
     ),
     Scenario(
-        "a reservation let go beside another claimctl",
+        "a claimctl that sees a reservation's deletion later than the settle time",
         HOLD,
         replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN, parting_seen=False),
     ),
@@ -111,7 +111,6 @@ GAPS = (
 )
 """What the scenarios take for granted: without it a promise breaks.
 
-The first three are upheld by claimctl's processes themselves: they act on the last LIST only once
-the pod cache has reached its version; part from a reservation only ``settle_seconds`` after they
-first saw its deletion; and list the pods before the claims when they start. The others nobody can
-uphold but the cluster and its users."""
+Of these claimctl's processes uphold two by themselves: they act on the last LIST only once the pod
+cache has reached its version, and list the pods before the claims when they start. The others
+nobody can uphold but the cluster and its users."""

@@ -32,8 +32,8 @@ class Bounds:
     """Whether a force-deletion is in the pod cache before a live LIST that misses the pod: claimctl
     acts on its last LIST only once the pod cache has reached the LIST's version."""
     parting_seen: bool = True
-    """Whether, when a reservation is let go, no other claimctl is about to hold its claim: claimctl
-    lets it go only ``settle_seconds`` after it first saw its deletion."""
+    """Whether, when the settle time has passed since one claimctl saw a reservation's deletion, the
+    others have seen it too, and their writes that they had decided on before have arrived."""
     fence_left_alone: bool = True
     """Whether nobody deletes the claim while it is allocated and lists nobody who shares it."""
     group_end_seen: bool = True

@@ -21,6 +21,7 @@ from tests.model.state import (
     Left,
     News,
     Process,
+    There,
     World,
     held,
     initial,
@@ -78,7 +79,7 @@ class Space:
         self._own: dict[int, list[Move]] = {}
         self._effects: dict[tuple[object, ...], dict[int, int]] = {}
         self._broken: dict[int, str] = {}
-        self._busy: list[bool] = []
+        self._unaware: list[bool] = []
         orders = list(permutations(range(model.bounds.pods)))
         self._orders = orders if len(orders) > 1 else []
         self._best: dict[int, tuple[int, list[int]]] = {}
@@ -107,7 +108,7 @@ class Space:
         number = self._process_numbers.setdefault(process, len(self.processes))
         if number == len(self.processes):
             self.processes.append(process)
-            self._busy.append(process.write is not None)
+            self._unaware.append(_is_unaware(process))
         return number
 
     def unpacked(self, state: int) -> tuple[int, ...]:
@@ -189,7 +190,7 @@ class Space:
         return self._model.claimctl.steps(at, of, alone=alone)
 
     def _alone(self, others: list[int]) -> bool:
-        return not any(self._busy[other] for other in others)
+        return not any(self._unaware[other] for other in others)
 
     def _behind(self, effect: dict[int, int] | None, processes: list[int]) -> list[int]:
         return processes if effect is None else [effect[process] for process in processes]
@@ -248,3 +249,9 @@ class _Effect(dict[int, int]):
     def __missing__(self, process: int) -> int:
         number = self[process] = self._space.behind(process, self._after)
         return number
+
+
+def _is_unaware(process: Process) -> bool:
+    """Whether it acts on what it knew before the reservation's deletion."""
+    write = process.write
+    return process.reservation.there == There.YES or (write is not None and bool(write.early))

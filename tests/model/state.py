@@ -131,6 +131,8 @@ class Write(NamedTuple):
     """list, claim-finalizer, status, finalizer, group."""
     values: tuple[int, ...]
     columns: tuple[int, ...]
+    early: int = 0
+    """Whether it was decided on before its process saw that the reservation is being deleted."""
 
 
 class Process(NamedTuple):
@@ -157,6 +159,8 @@ class Process(NamedTuple):
     quiet: int
     """Whether the settle time has passed since this process last saw the group's name in use."""
     write: Write | None
+    withdrawn_settled: int = 0
+    """Whether the settle time has passed since the reservation's deletion was first seen."""
 
 
 class Left(NamedTuple):

@@ -64,7 +64,10 @@ def sees_pods(world: World, process: Process) -> bool:
 
 def see_reservation(process: Process, reservation: Reservation) -> Process:
     ghosts = _recorded(process.ghosts, reservation)
-    return process._replace(reservation=reservation, fresh=1, ghosts=ghosts)
+    settled = process.withdrawn_settled if reservation.there == There.DELETING else 0
+    return process._replace(
+        reservation=reservation, fresh=1, ghosts=ghosts, withdrawn_settled=settled
+    )
 
 
 def _recorded(ghosts: tuple[int, ...], reservation: Reservation) -> tuple[int, ...]:

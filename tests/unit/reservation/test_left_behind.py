@@ -11,12 +11,14 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import SetFinalizer, WriteList
 from claimctl.reservation.snapshot import Held, Rules
 from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
     claim,
     deployment_ref,
     finished,
     group_ref,
+    pending,
     pod_group,
     pod_ref,
     reservation,
@@ -66,21 +68,22 @@ def test_no_tombstone_is_put_into_a_claim_that_is_being_deleted(keeps: bool) -> 
     assert stage.settle(seconds=60) == []
 
 
+@pytest.mark.parametrize("on", [claim(pod_ref("a")), claim(allocated=False), None])
 @pytest.mark.parametrize(("age", "parts"), [(4.9, False), (5.0, True)])
 def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_it(
-    age: float, parts: bool
+    on: ResourceClaim | None, age: float, parts: bool
 ) -> None:
-    """One that has not seen the deletion may be adding the hold at this very version."""
+    """One that has not seen the deletion may be adding the hold, also once a claim comes to be."""
     made = reservation(deleting=True)
     gone = Held(made, WorkloadState(Life.ACTIVE, "uid-train", wants=1), withdrawn_age=age)
-    on = Stage(claim(pod_ref("a")), {})
-    on.put(running("a"))
-    snapshot = replace(on.snapshot(), reservations=(gone,))
-    told = next(iter(decide(snapshot).statuses.values()))
+    stage = Stage(on, {})
+    stage.put(running("a") if on and on.status.allocation else pending("a"))
+    snapshot = replace(stage.snapshot(), reservations=(gone,))
+    told = next(iter(decide(snapshot).statuses.values()), made.status)
     told_made = structs.replace(made, status=told)
     decision = decide(replace(snapshot, reservations=(replace(gone, reservation=told_made),)))
     assert isinstance(decision.write, SetFinalizer) == parts
-    assert decision.after is None or parts or decision.after <= 5.0 - age + 0.001
+    assert parts or (decision.after is not None and decision.after <= 5.0 - age + 0.001)
 
 
 @pytest.mark.parametrize("workload", [ENDED, GONE])
