@@ -52,7 +52,15 @@ class DowngradedClaim(Model):
     workload_references: Annotated[
         tuple[Reference, ...], Field(max_length=256, json_schema_extra=map_list("uid"))
     ] = ()
-    """The references that were replaced by those of pods."""
+    """The references other than pods' that the claim listed when it was looked at, or lost to the
+    plan."""
+    replaced_references: Annotated[
+        tuple[Reference, ...], Field(max_length=256, json_schema_extra=map_list("uid"))
+    ] = ()
+    """Those of them that were replaced by references of pods; while the state is Pending, those
+    that are about to be."""
+    resource_version: Annotated[str, Field(max_length=64)] = ""
+    """The version of the claim that they were replaced in, or are about to be."""
 
 
 class DowngradePlanStatus(Model):

@@ -22,7 +22,7 @@ from claimctl.cli.options import (
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
-    from claimctl.downgrade.plans import Progress
+    from claimctl.downgrade.ledger import Progress
     from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 NamespacesOption = Annotated[
@@ -196,6 +196,7 @@ def document(result: Result, scope: tuple[str, ...]) -> dict[str, Any]:
                 "message": one.message,
                 "pods": one.pods,
                 "workloadReferences": [to_plain(each) for each in one.workload_references],
+                "replacedReferences": [to_plain(each) for each in one.replaced_references],
             }
             for one in status.claims
         ],

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from claimctl.controller.caches import Caches
 from claimctl.controller.keys import PlanKey
-from claimctl.controller.outcome import DONE, Outcome
-from claimctl.controller.patches import merge_diff
+from claimctl.controller.outcome import DONE, After, Outcome
+from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.records import is_over
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.errors import NotFound
 from claimctl.telemetry.face import Span
-from claimctl.wire.base import to_plain
-from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
+from claimctl.wire.reservations import DowngradePlan
 from claimctl.wire.resources import DOWNGRADEPLANS
 from claimctl.wire.seams import Clock
 
-
-class PlanWithdrawn(Exception):
-    """The plan was deleted, or replaced by another one, while it was carried out."""
+REST_SECONDS = 5.0
+"""Beyond the settle time: a run writes something at least so often, unless it has died."""
 
 
 class DowngradePlanReconciler:
@@ -34,6 +32,8 @@ class DowngradePlanReconciler:
         self._caches = caches
         self._clock = clock
         self._settle = settle_seconds
+        self._overtaken: dict[str, tuple[str, float]] = {}
+        """By the plan's UID: the version that somebody else wrote, and since when it stands."""
 
     async def reconcile(self, key: PlanKey, span: Span) -> Outcome:
         span.set(claimctl__plan__name=key.name)
@@ -41,14 +41,38 @@ class DowngradePlanReconciler:
             return DONE
         try:
             plan = await self._client.get(DOWNGRADEPLANS, key.name)
-            if _is_due(plan):
-                report = _PlanReport(self._client, plan)
-                await run_plan(
-                    self._client, plan, self._clock, report.store, settle_seconds=self._settle
-                )
+            return await self._carry_out(plan) if _is_due(plan) else DONE
         except (NotFound, PlanWithdrawn):
             return DONE
+
+    async def _carry_out(self, plan: DowngradePlan) -> Outcome:
+        left = self._left_to_another(plan)
+        if left > 0:
+            return After(left)
+        ledger = Ledger(self._client, plan)
+        try:
+            await run_plan(self._client, ledger, self._clock, settle_seconds=self._settle)
+        except Overtaken as overtaken:
+            return After(self._give_way(overtaken.plan))
         return DONE
+
+    def _give_way(self, plan: DowngradePlan) -> float:
+        """Two that start over at every write of the other would never come to an end."""
+        meta = plan.metadata
+        self._overtaken = {meta.uid: (meta.resource_version, self._clock.monotonic())}
+        return self._settle + REST_SECONDS
+
+    def _left_to_another(self, plan: DowngradePlan) -> float:
+        """Seconds for which somebody else may still be at work on the plan."""
+        version, since = self._overtaken.get(plan.metadata.uid, ("", 0.0))
+        if not version:
+            return 0.0
+        if version != plan.metadata.resource_version:
+            return self._give_way(plan)
+        left = since + self._settle + REST_SECONDS - self._clock.monotonic()
+        if left <= 0:
+            self._overtaken.clear()
+        return left
 
 
 def _is_due(plan: DowngradePlan) -> bool:
@@ -56,36 +80,3 @@ def _is_due(plan: DowngradePlan) -> bool:
         return False
     carried_out = is_over(plan.status)
     return not carried_out or plan.status.observed_generation < plan.metadata.generation
-
-
-class _PlanReport:
-    """Stores statuses in the plan; each write carries the version that the one before made."""
-
-    def __init__(self, client: Client, plan: DowngradePlan) -> None:
-        self._client = client
-        self._plan = plan
-
-    async def store(self, status: DowngradePlanStatus) -> None:
-        """Write a status; raises PlanWithdrawn when the plan is not wanted any more."""
-        for _ in range(5):
-            body = merge_diff(to_plain(self._plan.status), to_plain(status))
-            if not body:
-                return
-            try:
-                self._plan = await self._client.merge_patch(
-                    DOWNGRADEPLANS,
-                    self._plan.metadata.name,
-                    {"status": body},
-                    resource_version=self._plan.metadata.resource_version,
-                    subresource="status",
-                )
-                return
-            except Conflict:
-                await self._read_again()
-        raise PlanWithdrawn(f"plan {self._plan.metadata.name} is being rewritten by somebody else")
-
-    async def _read_again(self) -> None:
-        now = await self._client.get(DOWNGRADEPLANS, self._plan.metadata.name)
-        if now.metadata.uid != self._plan.metadata.uid or now.metadata.deleting:
-            raise PlanWithdrawn(f"plan {self._plan.metadata.name} was deleted")
-        self._plan = now

@@ -1,15 +1,26 @@
-"""Expanding one claim on the API server, under the version it was decided on."""
+"""Expanding one claim on the API server, under the version it was decided on.
+
+What goes is on record first: the write carries the version of the claim whose list was recorded,
+so it takes out nothing else, and a crash between the two loses nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from claimctl.downgrade.records import failed, told
+from claimctl.downgrade.records import (
+    announced,
+    failed,
+    in_doubt,
+    is_announced,
+    over,
+    told,
+    withdrawn,
+)
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
-from claimctl.reservation.consumers import claim_names
-from claimctl.reservation.expansion import Expanded, Unchanged, expand
+from claimctl.reservation.expansion import Expanded, Expansion, expand
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
@@ -22,49 +33,71 @@ ATTEMPTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Expander:
-    """``tended``: a controller runs and goes on looking after tombstones."""
+    """Expands claims one by one.
+
+    Attributes:
+        announce: stores the record in the plan; awaited before the claim is written.
+        on_record: UIDs of the references that reservations made.
+        tended: a controller runs and goes on looking after tombstones.
+    """
 
     client: Client
+    announce: Callable[[DowngradedClaim], Awaitable[None]]
+    on_record: Collection[str] = frozenset()
     tended: bool = True
 
     async def expand(
-        self, record: DowngradedClaim, claim: ResourceClaim, pods: Sequence[Pod]
+        self,
+        record: DowngradedClaim,
+        claim: ResourceClaim,
+        pods: Sequence[Pod],
+        doubtful: Collection[str] = (),
     ) -> DowngradedClaim:
         """Write the claim's holders as pods and tell what came of it.
 
         Args:
             claim: as read before ``pods`` were listed; the first attempt is made with these.
             pods: all of the claim's namespace.
+            doubtful: UIDs of references that an earlier run may have taken out.
         """
         for _ in range(ATTEMPTS):
+            expansion = self._decided(claim, pods)
+            if not isinstance(expansion, Expanded):
+                return told(record, claim, expansion, doubtful)
+            if expansion.removed and not is_announced(record, claim):
+                record = announced(record, claim)
+                await self.announce(record)
             try:
-                return await self._once(record, claim, pods)
-            except (Conflict, RequestTimeout):
-                # Somebody else wrote, or our own write may have arrived: decide afresh.
-                found = await self._read(record)
-                if found is None:
-                    return told(record, Unchanged())
-                claim, pods = found
+                await self._write(claim, expansion)
+                return told(record, claim, expansion)
+            except Conflict:
+                record = withdrawn(record, claim, doubtful)
+            except RequestTimeout:
+                # Our own write may have arrived, or may arrive yet.
+                doubtful = in_doubt(record)
             except NotFound:
-                return told(record, Unchanged())
+                return over(record)
             except (Forbidden, Invalid) as error:
-                return failed(record, error.reason, str(error))
-        return failed(record, "Conflict", f"changed by somebody else {ATTEMPTS} times: run again")
+                return failed(withdrawn(record, claim, doubtful), error.reason, str(error))
+            found = await self._read(record)
+            if found is None:
+                return over(record)
+            claim, pods = found
+        text = f"changed by somebody else {ATTEMPTS} times: run again"
+        return failed(withdrawn(record, claim, doubtful), "Conflict", text)
 
-    async def _once(
-        self, record: DowngradedClaim, claim: ResourceClaim, pods: Sequence[Pod]
-    ) -> DowngradedClaim:
-        expansion = expand(claim, consumers_of(claim, pods), again=True, tombstones=self.tended)
-        if isinstance(expansion, Expanded):
-            await self.client.merge_patch(
-                RESOURCECLAIMS,
-                claim.metadata.name,
-                {"status": {"reservedFor": to_plain(expansion.reserved_for)}},
-                claim.metadata.namespace,
-                resource_version=claim.metadata.resource_version,
-                subresource="status",
-            )
-        return told(record, expansion)
+    def _decided(self, claim: ResourceClaim, pods: Sequence[Pod]) -> Expansion:
+        return expand(claim, pods, on_record=self.on_record, again=True, tombstones=self.tended)
+
+    async def _write(self, claim: ResourceClaim, expansion: Expanded) -> None:
+        await self.client.merge_patch(
+            RESOURCECLAIMS,
+            claim.metadata.name,
+            {"status": {"reservedFor": to_plain(expansion.reserved_for)}},
+            claim.metadata.namespace,
+            resource_version=claim.metadata.resource_version,
+            subresource="status",
+        )
 
     async def _read(self, record: DowngradedClaim) -> tuple[ResourceClaim, Sequence[Pod]] | None:
         """The claim, and then the pods: a LIST proves something only for what was read before."""
@@ -75,7 +108,3 @@ class Expander:
         if claim.metadata.uid != record.uid:
             return None
         return claim, (await self.client.list(PODS, record.namespace)).items
-
-
-def consumers_of(claim: ResourceClaim, pods: Sequence[Pod]) -> tuple[Pod, ...]:
-    return tuple(pod for pod in pods if claim.metadata.name in claim_names(pod))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from claimctl.downgrade.ledger import (
+    Ledger,
+    Overtaken,
+    PlanWithdrawn,
+    Progress,
+)
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.records import is_over
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, Gone, NotFound, Unreachable
+from claimctl.kube.errors import Gone, NotFound, Unreachable
 from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import Lease
 from claimctl.wire.reservations import (
@@ -24,9 +28,10 @@ from claimctl.wire.resources import DOWNGRADEPLANS, LEASES
 from claimctl.wire.seams import Clock
 
 LEASE_NAME = "claimctl-controller"
-_WRITES = 5
-
-Progress = Callable[[DowngradePlanStatus], None]
+QUIET_SECONDS = 10.0
+"""For so long at least nobody else may have written a plan before somebody goes on with it: longer
+than a run is ever silent while a scheduler's cache settles (at the default settle time)."""
+_RUNS = 5
 
 
 class PlanRefused(Exception):
@@ -105,48 +110,36 @@ async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
 async def carry_out(
     client: Client, plan: DowngradePlan, clock: Clock, progress: Progress
 ) -> DowngradePlanStatus:
-    """Do without a controller what it would do, with the caller's own rights."""
-    keeper = _Keeper(client, plan, progress)
-    return await run_plan(client, plan, clock, keeper.report, tended=False)
+    """Do without a controller what it would do, with the caller's own rights.
 
-
-@dataclass(slots=True)
-class _Keeper:
-    """Stores a plan's status under its version, whoever else wrote to it meanwhile."""
-
-    client: Client
-    plan: DowngradePlan
-    progress: Progress
-
-    async def report(self, status: DowngradePlanStatus) -> None:
-        for _ in range(_WRITES - 1):
-            try:
-                return await self._store(status)
-            except Conflict:
-                name = self.plan.metadata.name
-                self.plan = await self.client.get(DOWNGRADEPLANS, name)
-        return await self._store(status)
-
-    async def _store(self, status: DowngradePlanStatus) -> None:
-        self.plan = await self.client.merge_patch(
-            DOWNGRADEPLANS,
-            self.plan.metadata.name,
-            {"status": status_body(status)},
-            resource_version=self.plan.metadata.resource_version,
-            subresource="status",
-        )
-        self.progress(status)
-
-
-def status_body(status: DowngradePlanStatus) -> dict[str, object]:
-    """The status as a merge patch that leaves nothing of an earlier one.
-
-    Fields with their default are left out of what is encoded, so a merge patch would keep the
-    earlier value of an emptied one.
+    Raises:
+        PlanRefused: the plan was deleted, or somebody else keeps writing it.
     """
-    body: dict[str, object] = {"phase": "", "total": 0, "done": 0, "claims": []}
-    body.update(to_plain(status))
-    return body
+    name = plan.metadata.name
+    try:
+        for _ in range(_RUNS):
+            try:
+                return await run_plan(client, Ledger(client, plan, progress), clock, tended=False)
+            except Overtaken as overtaken:
+                plan = await _left_alone(client, overtaken.plan, clock)
+            if is_over(plan.status):
+                progress(plan.status)
+                return plan.status
+    except (NotFound, PlanWithdrawn):
+        raise PlanRefused(f"DowngradePlan {name} was deleted while it was carried out") from None
+    raise PlanRefused(
+        f"somebody else keeps writing DowngradePlan {name}: run again when that is over"
+    )
+
+
+async def _left_alone(client: Client, plan: DowngradePlan, clock: Clock) -> DowngradePlan:
+    """The plan when nobody has written it for a while, or when it is carried out."""
+    while True:
+        version = plan.metadata.resource_version
+        await clock.sleep(QUIET_SECONDS)
+        plan = await client.get(DOWNGRADEPLANS, plan.metadata.name)
+        if plan.metadata.resource_version == version or is_over(plan.status):
+            return plan
 
 
 async def follow(

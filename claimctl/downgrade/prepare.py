@@ -1,27 +1,45 @@
 """Carrying out a DowngradePlan: freeze, record, expand, verify.
 
 The plan itself is the freeze: while it is there the controller adds no workload reference in its
-scope. What will be taken out is in the plan's status before the first claim is written, so that
-nothing is lost when the run is cut off; the next run goes on from there.
+scope. What will be taken out is in the plan's status before a claim is written, under the version
+that this write carries, so that nothing is lost when the run is cut off; the next run goes on from
+there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
-from claimctl.downgrade.expander import Expander, consumers_of
-from claimctl.downgrade.records import Phase, State, failed, final_phase, status, survey, told
+from claimctl.downgrade.expander import Expander
+from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.records import (
+    Phase,
+    State,
+    failed,
+    final_phase,
+    in_doubt,
+    status,
+    survey,
+    told,
+    withdrawn,
+)
 from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
 from claimctl.reservation.expansion import Unchanged, expand
+from claimctl.reservation.ownership import uids_on_record
 from claimctl.reservation.references import is_pod_group
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
-from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.reservations import (
+    ClaimReservation,
+    DowngradedClaim,
+    DowngradePlan,
+    DowngradePlanStatus,
+)
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
-
-Report = Callable[[DowngradePlanStatus], Awaitable[None]]
 
 REPORT_SECONDS = 1.0
 """Least time between two reports of progress within one phase."""
@@ -32,9 +50,8 @@ ROUNDS = 3
 
 async def run_plan(
     client: Client,
-    plan: DowngradePlan,
+    ledger: Ledger,
     clock: Clock,
-    report: Report,
     *,
     settle_seconds: float = 5.0,
     tended: bool = True,
@@ -42,18 +59,20 @@ async def run_plan(
     """Expand every claim in the plan's scope that a workload holds.
 
     Args:
-        report: stores a status in the plan; awaited, so that the record precedes the writes.
+        ledger: of the plan, as read just before.
         settle_seconds: how long a scheduler may still act on a claim as it was before its list
             was written; only then lists that the scheduler does not keep itself are verified.
         tended: a controller runs and goes on looking after tombstones.
 
     Returns:
-        The last reported status: phase Prepared, or Blocked when a claim was left as it was.
+        The last stored status: phase Prepared, or Blocked when a claim was left as it was.
 
     Raises:
+        Overtaken: somebody else wrote the plan: start over with what is there now.
+        PlanWithdrawn: the plan is gone.
         KubeError: a list or a report failed; what is done so far is in the plan's status.
     """
-    run = _Run(client, plan, clock, report, tended)
+    run = _Run(client, ledger, clock, tended)
     await run.tell(Phase.FROZEN)
     claims = await run.begin()
     await run.tell(Phase.EXPANDING)
@@ -66,11 +85,14 @@ async def run_plan(
 async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     """What ``run_plan`` would do, from live lists, without a single write."""
     claims = await _claims(client, plan)
+    on_record = await _on_record(client, plan, claims.values())
+    doubtful = {record.uid: in_doubt(record) for record in plan.status.claims}
     records = {}
-    for record in survey(claims.values(), plan.status.claims):
+    for record in survey(claims.values(), plan.status.claims, on_record):
         claim = claims[record.uid]
         pods = (await client.list(PODS, record.namespace)).items
-        records[record.uid] = told(record, expand(claim, consumers_of(claim, pods), again=True))
+        expansion = expand(claim, pods, on_record=on_record, again=True)
+        records[record.uid] = told(record, claim, expansion, doubtful.get(record.uid, ()))
     return status(plan, final_phase(records.values()), records)
 
 
@@ -83,33 +105,52 @@ async def _claims(client: Client, plan: DowngradePlan) -> dict[str, ResourceClai
     return found
 
 
+async def _on_record(
+    client: Client, plan: DowngradePlan, claims: Iterable[ResourceClaim]
+) -> frozenset[str]:
+    """UIDs of the references that reservations made on these claims; none where the cluster does
+    not know reservations."""
+    reservations: list[ClaimReservation] = []
+    try:
+        for namespace in plan.spec.namespaces or ("",):
+            reservations += (await client.list(CLAIMRESERVATIONS, namespace)).items
+    except NotFound:
+        return frozenset()
+    return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
+
+
 class _Run:
     """One pass over a plan; ``records`` by claim UID in the order of namespace and name."""
 
-    def __init__(
-        self, client: Client, plan: DowngradePlan, clock: Clock, report: Report, tended: bool
-    ) -> None:
-        self.records = {record.uid: record for record in plan.status.claims}
-        self.status = plan.status
+    def __init__(self, client: Client, ledger: Ledger, clock: Clock, tended: bool) -> None:
+        self._plan = ledger.plan
+        self.records = {record.uid: record for record in self._plan.status.claims}
+        self.status = self._plan.status
         self._client = client
-        self._plan = plan
+        self._ledger = ledger
         self._clock = clock
-        self._report = report
-        self._expander = Expander(client, tended)
+        self._expander = Expander(client, self._announce, tended=tended)
+        self._doubtful = {uid: in_doubt(record) for uid, record in self.records.items()}
         self._reported = 0.0
 
     async def tell(self, phase: Phase) -> None:
         self.status = status(self._plan, phase, self.records)
         self._reported = self._clock.monotonic()
-        await self._report(self.status)
+        await self._ledger.store(self.status)
 
     async def _tell_news(self) -> None:
         if self._clock.monotonic() - self._reported >= REPORT_SECONDS:
             await self.tell(Phase.EXPANDING)
 
+    async def _announce(self, record: DowngradedClaim) -> None:
+        self.records[record.uid] = record
+        await self.tell(Phase.EXPANDING)
+
     async def begin(self) -> dict[str, ResourceClaim]:
         claims = await _claims(self._client, self._plan)
-        records = survey(claims.values(), self._plan.status.claims)
+        on_record = await _on_record(self._client, self._plan, claims.values())
+        self._expander = replace(self._expander, on_record=on_record)
+        records = survey(claims.values(), self._plan.status.claims, on_record)
         self.records = {record.uid: record for record in records}
         return claims
 
@@ -124,7 +165,8 @@ class _Run:
     async def _expand_one(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: Sequence[Pod]
     ) -> None:
-        self.records[record.uid] = await self._expander.expand(record, claim, pods)
+        doubtful = self._doubtful.get(record.uid, frozenset())
+        self.records[record.uid] = await self._expander.expand(record, claim, pods, doubtful)
         await self._tell_news()
 
     async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
@@ -133,15 +175,15 @@ class _Run:
         A scheduler that shared the claim may have bound pods without listing them until it saw
         the new list; where it lists every pod itself there is nothing to wait for.
         """
-        if any(_was_shared(before[uid]) for uid in self._expanded()):
+        if any(_was_shared(before[uid], self.records[uid]) for uid in self._expanded()):
             await self._clock.sleep(settle_seconds)
         for _ in range(ROUNDS):
             wrong = await self._not_as_written()
             if not wrong:
                 return
             await self.expand(wrong)
-        for uid in await self._not_as_written():
-            self.records[uid] = _put_back(self.records[uid])
+        for uid, claim in (await self._not_as_written()).items():
+            self.records[uid] = _put_back(withdrawn(self.records[uid], claim, ()))
 
     def _expanded(self) -> list[str]:
         return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
@@ -162,16 +204,15 @@ class _Run:
         }
 
 
-def _was_shared(claim: ResourceClaim) -> bool:
+def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
     """Whether pods used the claim without being listed."""
     allocation = claim.status.allocation
     any_pod = allocation is not None and allocation.reserved_for_any_pod
-    return any_pod or any(map(is_pod_group, claim.status.reserved_for))
+    return any_pod or any(map(is_pod_group, record.replaced_references))
 
 
 def _wants_writing(claim: ResourceClaim, pods: Sequence[Pod]) -> bool:
-    expansion = expand(claim, consumers_of(claim, pods), again=True)
-    return not isinstance(expansion, Unchanged)
+    return not isinstance(expand(claim, pods, again=True), Unchanged)
 
 
 def _put_back(record: DowngradedClaim) -> DowngradedClaim:

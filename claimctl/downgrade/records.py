@@ -1,14 +1,27 @@
-"""What a DowngradePlan's status says: pure functions over its records."""
+"""What a DowngradePlan's status says: pure functions over its records.
+
+``replaced_references`` holds what was taken out of a claim. While the record is Pending it also
+holds what is about to be, by a write under ``resource_version``. Whether such a write arrived, a
+crash or a lost answer may leave open: then it is in doubt, and stays on record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
-from claimctl.reservation.expansion import Expanded, Expansion, Refused, workload_references
-from claimctl.wire.claims import ResourceClaim
+from claimctl.reservation.expansion import (
+    Expanded,
+    Expansion,
+    Refused,
+    unknown_references,
+    workload_references,
+)
+from claimctl.reservation.references import LIMIT
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 
 
@@ -40,15 +53,20 @@ def is_over(status: DowngradePlanStatus) -> bool:
 
 
 def survey(
-    claims: Iterable[ResourceClaim], earlier: Iterable[DowngradedClaim]
+    claims: Iterable[ResourceClaim],
+    earlier: Iterable[DowngradedClaim],
+    on_record: Collection[str] = (),
 ) -> tuple[DowngradedClaim, ...]:
     """One pending record per claim that a workload holds, or held before an earlier run.
 
-    What an earlier run took out is kept, so that restoring knows it; claims that are gone, or
-    came back under another UID, are forgotten.
+    What is about to go is announced. What an earlier run took out is kept, so that restoring knows
+    it; claims that are gone, or came back under another UID, are forgotten.
+
+    Args:
+        on_record: UIDs of the references that reservations made.
     """
     known = {record.uid: record for record in earlier}
-    records = (_pending(claim, known.get(claim.metadata.uid)) for claim in claims)
+    records = (_pending(claim, known.get(claim.metadata.uid), on_record) for claim in claims)
     return tuple(
         sorted(
             (record for record in records if record.workload_references),
@@ -57,44 +75,102 @@ def survey(
     )
 
 
-def _pending(claim: ResourceClaim, before: DowngradedClaim | None) -> DowngradedClaim:
-    references = {entry.uid: entry for entry in before.workload_references} if before else {}
-    references.update({entry.uid: entry for entry in workload_references(claim)})
-    return DowngradedClaim(
-        namespace=claim.metadata.namespace,
-        name=claim.metadata.name,
-        uid=claim.metadata.uid,
-        state=State.PENDING,
-        workload_references=tuple(references.values()),
+def _pending(
+    claim: ResourceClaim, before: DowngradedClaim | None, on_record: Collection[str]
+) -> DowngradedClaim:
+    record = before or DowngradedClaim(
+        namespace=claim.metadata.namespace, name=claim.metadata.name, uid=claim.metadata.uid
+    )
+    if unknown_references(claim, on_record):
+        record = withdrawn(record, claim, in_doubt(record))
+    else:
+        record = announced(record, claim)
+    return msgspec.structs.replace(record, state=State.PENDING, reason="", message="", pods=0)
+
+
+def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
+    """The record from before the write that takes all workloads out of the claim as it is."""
+    if not workload_references(claim):
+        return record
+    due = _with(record, claim, workload_references(claim), claim.metadata.resource_version)
+    return msgspec.structs.replace(due, state=State.PENDING)
+
+
+def is_announced(record: DowngradedClaim, claim: ResourceClaim) -> bool:
+    """Whether the record tells of a write to the claim as it is, and of all that would go."""
+    replaced = {reference.uid for reference in record.replaced_references}
+    return record.resource_version == claim.metadata.resource_version and all(
+        reference.uid in replaced for reference in workload_references(claim)
     )
 
 
-def told(record: DowngradedClaim, expansion: Expansion) -> DowngradedClaim:
+def in_doubt(record: DowngradedClaim) -> frozenset[str]:
+    """UIDs of what an earlier run put on record: it may have been replaced."""
+    return frozenset(reference.uid for reference in record.replaced_references)
+
+
+def withdrawn(
+    record: DowngradedClaim, claim: ResourceClaim, doubtful: Collection[str]
+) -> DowngradedClaim:
+    """The record when the claim was surely not written: what it lists was not replaced."""
+    kept = tuple(each for each in workload_references(claim) if each.uid in doubtful)
+    known = {reference.uid for reference in record.replaced_references}
+    return _with(record, claim, tuple(each for each in kept if each.uid in known), "")
+
+
+def _with(
+    record: DowngradedClaim, claim: ResourceClaim, due: tuple[Reference, ...], version: str
+) -> DowngradedClaim:
+    listed = workload_references(claim)
+    replaced = (*_without(record.replaced_references, listed), *due)
+    return msgspec.structs.replace(
+        record,
+        workload_references=(*_without(replaced, listed), *listed)[-LIMIT:],
+        replaced_references=replaced[-LIMIT:],
+        resource_version=version,
+    )
+
+
+def _without(
+    references: tuple[Reference, ...], others: tuple[Reference, ...]
+) -> tuple[Reference, ...]:
+    uids = {reference.uid for reference in others}
+    return tuple(reference for reference in references if reference.uid not in uids)
+
+
+def told(
+    record: DowngradedClaim,
+    claim: ResourceClaim,
+    expansion: Expansion,
+    doubtful: Collection[str] = (),
+) -> DowngradedClaim:
     """The record after its claim was written, or was found not to need or not to allow it.
 
     A claim that pods alone hold by now was expanded by an earlier run, or by a write whose
     answer was lost.
     """
     if isinstance(expansion, Refused):
-        return msgspec.structs.replace(
-            record,
-            state=State.REFUSED,
-            reason=expansion.obstacle,
-            message=expansion.message,
-            pods=expansion.pods,
-        )
-    expanded = isinstance(expansion, Expanded) or expansion.by_pods
-    return msgspec.structs.replace(
-        record,
-        state=State.EXPANDED if expanded else State.UNCHANGED,
-        reason="",
-        message="",
-        pods=expansion.pods,
-    )
+        left = withdrawn(record, claim, doubtful)
+        reason, message = expansion.obstacle, expansion.message
+        return _ended(left, State.REFUSED, reason, message, pods=expansion.pods)
+    if isinstance(expansion, Expanded) or expansion.by_pods:
+        return _ended(record, State.EXPANDED, pods=expansion.pods)
+    return over(record)
+
+
+def over(record: DowngradedClaim) -> DowngradedClaim:
+    """The record of a claim that is gone or not allocated: there is nothing to put back."""
+    return _ended(record, State.UNCHANGED, replaced_references=(), resource_version="")
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:
-    return msgspec.structs.replace(record, state=State.FAILED, reason=reason, message=message)
+    return _ended(record, State.FAILED, reason, message)
+
+
+def _ended(
+    record: DowngradedClaim, state: State, reason: str = "", message: str = "", **rest: Any
+) -> DowngradedClaim:
+    return msgspec.structs.replace(record, state=state, reason=reason, message=message, **rest)
 
 
 def status(

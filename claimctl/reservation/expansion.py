@@ -1,19 +1,22 @@
 """Turning workload references into pod references, so that a feature can be switched off.
 
 Without the feature the kubelet looks for the pod itself in ``status.reservedFor``; so every pod
-that may be running has to stand there, and nothing but pods may hold the claim.
+that may be running has to stand there, and nothing but pods may hold the claim. KEP-5194
+(Upgrade / Downgrade) asks administrators to replace the references to workloads by those of pods.
+What is replaced is what the feature put there and what is claimctl's own; another's hold is
+neither, and the claim that has one is left whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.consumers import Consumers, claim_names, is_done, is_finished
+from claimctl.reservation.ownership import uids_written_by
 from claimctl.reservation.references import (
     LIMIT,
-    WORKLOAD_RESOURCES,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -22,8 +25,6 @@ from claimctl.reservation.references import (
 )
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-
-_RESERVED_FOR = frozenset((group, resource) for (group, _), resource in WORKLOAD_RESOURCES.items())
 
 
 class Obstacle(StrEnum):
@@ -71,14 +72,34 @@ Expansion = Expanded | Refused | Unchanged
 
 
 def workload_references(claim: ResourceClaim) -> tuple[Reference, ...]:
-    """The references that an expansion has to replace."""
+    """The references that have to give way to pods."""
     return tuple(filter(is_workload, claim.status.reserved_for))
+
+
+def unknown_references(
+    claim: ResourceClaim, on_record: Collection[str] = ()
+) -> tuple[Reference, ...]:
+    """Those of them that are somebody else's hold.
+
+    Known are: claimctl's own, by managedFields or on record with a reservation; what the claim was
+    made for, which the scheduler copied from ``spec.reservedFor`` (whoever made the claim); and
+    PodGroups, which schedulers and KCM list and nobody takes out once their gate is off.
+    """
+    own = uids_written_by(claim) | frozenset(on_record)
+    return tuple(
+        reference
+        for reference in workload_references(claim)
+        if reference.uid not in own
+        and reference != claim.spec.reserved_for
+        and not is_pod_group(reference)
+    )
 
 
 def expand(
     claim: ResourceClaim,
-    pods: Iterable[Pod],
+    pods: Collection[Pod],
     *,
+    on_record: Collection[str] = (),
     again: bool = False,
     tombstones: bool = True,
 ) -> Expansion:
@@ -86,7 +107,9 @@ def expand(
 
     Args:
         claim: the claim under the version that will be the write's precondition.
-        pods: those that name the claim, from a live LIST that began after that version was read.
+        pods: all of its namespace, from a live LIST that began after that version was read. Who is
+            not there is gone, also where its entry names a pod that does not name the claim.
+        on_record: UIDs of references that reservations made on this claim.
         again: the workload references were taken out before; where none is left, pods that are
             bound and not listed are still added.
         tombstones: whether a controller goes on looking after them. Without one they would stay
@@ -94,15 +117,16 @@ def expand(
     """
     listed = claim.status.reserved_for
     workloads = workload_references(claim)
-    consumers = Consumers.of(pods)
+    consumers = Consumers.of(pod for pod in pods if claim.metadata.name in claim_names(pod))
     missing = _missing(listed, consumers)
     if claim.status.allocation is None:
         return Unchanged()
     if not workloads and not (again and missing):
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
-    kept = _kept(listed, consumers) if workloads else listed
-    reserved_for = _with_marks((*kept, *missing), consumers, tombstones)
-    return _refusal(claim, workloads, reserved_for) or Expanded(reserved_for, workloads)
+    kept = _kept(listed, pods) if workloads else listed
+    reserved_for = _with_marks((*kept, *missing), pods, tombstones)
+    unknown = unknown_references(claim, on_record)
+    return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads)
 
 
 def _missing(listed: tuple[Reference, ...], consumers: Consumers) -> tuple[Reference, ...]:
@@ -117,41 +141,43 @@ def _missing(listed: tuple[Reference, ...], consumers: Consumers) -> tuple[Refer
     )
 
 
-def _kept(listed: tuple[Reference, ...], consumers: Consumers) -> tuple[Reference, ...]:
+def _kept(listed: tuple[Reference, ...], pods: Iterable[Pod]) -> tuple[Reference, ...]:
     """The list without workloads and without pods that are gone or done.
 
     A listed pod without a node may be between the scheduler's two writes (claim, then binding).
     """
-    alive = consumers.bound.keys() | consumers.pending.keys()
+    alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
     return tuple(
         entry for entry in listed if is_tombstone(entry) or (is_pod(entry) and entry.uid in alive)
     )
 
 
 def _with_marks(
-    entries: tuple[Reference, ...], consumers: Consumers, tombstones: bool
+    entries: tuple[Reference, ...], pods: Iterable[Pod], tombstones: bool
 ) -> tuple[Reference, ...]:
     """Leave out tombstones that mark nothing, and all of them where living pods need the room."""
-    marked = consumers.finished.keys() if tombstones and len(entries) <= LIMIT else frozenset()
+    marked = set()
+    if tombstones and len(entries) <= LIMIT:
+        marked = {pod.metadata.uid for pod in pods if is_finished(pod)}
     return tuple(entry for entry in entries if not is_tombstone(entry) or entry.uid in marked)
 
 
 def _refusal(
-    claim: ResourceClaim, workloads: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
+    claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
 ) -> Refused | None:
     pods = sum(map(is_pod, reserved_for))
-    found = _obstacle(claim, workloads, reserved_for)
-    return Refused(found, _explain(found, claim, workloads, pods), pods) if found else None
+    found = _obstacle(claim, unknown, reserved_for)
+    return Refused(found, _explain(found, claim, unknown, pods), pods) if found else None
 
 
 def _obstacle(
-    claim: ResourceClaim, workloads: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
+    claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
 ) -> Obstacle | None:
     if _generated_for_group(claim):
         return Obstacle.GENERATED_FOR_POD_GROUP
     if claim.metadata.deleting:
         return Obstacle.BEING_DELETED
-    if any(not _may_go(claim, reference) for reference in workloads):
+    if unknown:
         return Obstacle.UNKNOWN_REFERENCE
     if len(reserved_for) > LIMIT:
         return Obstacle.TOO_MANY_CONSUMERS
@@ -168,24 +194,10 @@ def _generated_for_group(claim: ResourceClaim) -> bool:
     )
 
 
-def _may_go(claim: ResourceClaim, reference: Reference) -> bool:
-    """Whether the reference comes from the feature, not from somebody's own hold.
-
-    KEP-5194 lets any object stand in ``spec.reservedFor``, from where the scheduler copied it.
-    """
-    allocation = claim.status.allocation
-    return (
-        (allocation is not None and allocation.reserved_for_any_pod)
-        or is_pod_group(reference)
-        or (reference.api_group, reference.resource) in _RESERVED_FOR
-    )
-
-
 def _explain(
-    obstacle: Obstacle, claim: ResourceClaim, workloads: tuple[Reference, ...], pods: int
+    obstacle: Obstacle, claim: ResourceClaim, unknown: tuple[Reference, ...], pods: int
 ) -> str:
-    names = ", ".join(f"{workload.resource}/{workload.name}" for workload in workloads)
-    holders = names or "its former workload"
+    holders = _named(workload_references(claim)) or "its former workload"
     match obstacle:
         case Obstacle.TOO_MANY_CONSUMERS:
             return (
@@ -206,4 +218,11 @@ def _explain(
                 f"{claim.metadata.name} -n {claim.metadata.namespace})"
             )
         case Obstacle.UNKNOWN_REFERENCE:
-            return f"held by {holders}, of which some are not claimctl's: let their owner let go"
+            return (
+                f"held by {_named(unknown)}, which is neither claimctl's nor a PodGroup nor what "
+                "the claim was made for, and so is not touched: let its owner let go"
+            )
+
+
+def _named(references: Iterable[Reference]) -> str:
+    return ", ".join(f"{reference.resource}/{reference.name}" for reference in references)

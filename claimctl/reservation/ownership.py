@@ -6,12 +6,13 @@ keep who wrote which one, also after writes of the scheduler and of KCM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
+from claimctl.wire.reservations import ClaimReservation
 
 MANAGER = "claimctl"
 
@@ -23,6 +24,19 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
         for entry in claim.metadata.managed_fields
         if entry.manager == manager and entry.subresource == "status"
         for uid in _uids(entry)
+    )
+
+
+def uids_on_record(
+    claim: ResourceClaim, reservations: Iterable[ClaimReservation]
+) -> frozenset[str]:
+    """UIDs of the references that, as reservations' statuses say, were made on this very claim."""
+    return frozenset(
+        one.status.reserved_for.uid
+        for one in reservations
+        if one.status.reserved_for is not None
+        and one.metadata.namespace == claim.metadata.namespace
+        and one.status.claim_uid == claim.metadata.uid
     )
 
 

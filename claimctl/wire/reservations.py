@@ -109,11 +109,15 @@ class DowngradedClaim(Wire, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     state: str = ""
-    """Expanded, Unchanged, Refused, Failed."""
+    """Pending, Expanded, Unchanged, Refused, Failed."""
     reason: str = ""
     message: str = ""
     pods: int = 0
     workload_references: tuple[Reference, ...] = ()
+    replaced_references: tuple[Reference, ...] = ()
+    """Recorded before the write that takes them out."""
+    resource_version: str = ""
+    """The claim's version that this write carries."""
 
 
 class DowngradePlanStatus(Wire, frozen=True, kw_only=True):

@@ -109,6 +109,12 @@ WHOLE_PLAN = reservations.DowngradePlan(
                         api_group="apps", resource="deployments", name="train", uid="d-1"
                     ),
                 ),
+                replaced_references=(
+                    claims.Reference(
+                        api_group="apps", resource="deployments", name="train", uid="d-1"
+                    ),
+                ),
+                resource_version="41",
             ),
         ),
     ),

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from claimctl.api.definitions import custom_resource_definitions
+from claimctl.downgrade.ledger import Ledger
 from claimctl.embedded.handler import Handler
 from claimctl.embedded.local import ApiFor
 from claimctl.embedded.options import ClusterOptions, Dialect
@@ -54,11 +55,11 @@ class Server:
         namespace: str = NAMESPACE,
         shared: bool = True,
     ) -> None:
-        """An allocated claim with this list; without one it is the Deployment's."""
-        self.admin.create(
-            "resourceclaims",
-            {"metadata": {"name": name, "namespace": namespace}, "spec": {"devices": {}}},
-        )
+        """An allocated claim with this list, made for the first who is in it; else for the
+        Deployment."""
+        spec = {"devices": {}, "reservedFor": next(iter(references), TRAIN)}
+        meta = {"name": name, "namespace": namespace}
+        self.admin.create("resourceclaims", {"metadata": meta, "spec": spec})
         allocation: dict[str, Any] = {"devices": {"results": []}}
         if shared:
             allocation["reservedForAnyPod"] = True
@@ -85,6 +86,10 @@ class Server:
         listed = self.admin.get("resourceclaims", namespace, name)["status"]["reservedFor"]
         return [f"{each['resource']}/{each['name']}" for each in listed]
 
+    def version(self, name: str = "slice") -> str:
+        found = self.admin.get("resourceclaims", NAMESPACE, name)
+        return str(found["metadata"]["resourceVersion"])
+
     def write_list(self, *references: dict[str, str], name: str = "slice") -> None:
         status = {"status": {"reservedFor": list(references)}}
         self.admin.patch("resourceclaims", NAMESPACE, name, status, "status")
@@ -93,8 +98,12 @@ class Server:
         body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": {"namespaces": list(namespaces)}}
         return await self.client.create(DOWNGRADEPLANS, body)
 
-    async def report(self, status: DowngradePlanStatus) -> None:
-        self.reports.append(status)
+    async def read_plan(self) -> DowngradePlan:
+        return await self.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
+
+    def ledger(self, plan: DowngradePlan) -> Ledger:
+        """One that keeps what is stored in ``reports``, too."""
+        return Ledger(self.client, plan, self.reports.append)
 
     def upon(self, verb: str, plural: str, act: Callable[[int], Fault | None]) -> None:
         """Call ``act`` with 1, 2, ... at each such request, before it is served."""

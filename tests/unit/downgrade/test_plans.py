@@ -11,11 +11,11 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.kube.client import Client
 from claimctl.wire.coordination import micro_time
-from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
+from claimctl.wire.reservations import DowngradePlan
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.support.builders import NOW
 from tests.support.virtual import run
-from tests.unit.downgrade.server import NAMESPACE, Server
+from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
 
 
 async def stored(server: Server) -> DowngradePlan:
@@ -139,8 +139,7 @@ def test_tombstones_go_where_nobody_would_look_after_them() -> None:
         alive, done = server.pod("a"), server.pod("b")
         server.admin.patch("pods", NAMESPACE, "b", {"status": {"phase": "Succeeded"}}, "status")
         mark = {**done, "apiGroup": "claimctl.io", "resource": "finishedpods"}
-        holder = {"apiGroup": "apps", "resource": "deployments", "name": "t", "uid": "1"}
-        server.write_list(holder, alive, mark)
+        server.write_list(TRAIN, alive, mark)
         plan = await plans.begin(server.client, ())
         await plans.carry_out(server.client, plan, server.clock, lambda _: None)
         assert server.listed() == ["pods/a"]
@@ -167,7 +166,7 @@ async def advance(client: Client, phase: str, done: int) -> None:
     await client.merge_patch(
         DOWNGRADEPLANS,
         plan.metadata.name,
-        {"status": plans.status_body(DowngradePlanStatus(phase=phase, total=2, done=done))},
+        {"status": {"phase": phase, "total": 2, "done": done}},
         resource_version=plan.metadata.resource_version,
         subresource="status",
     )

@@ -8,6 +8,7 @@ import pytest
 
 from claimctl.downgrade import prepare
 from claimctl.downgrade.expander import ATTEMPTS
+from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.prepare import run_plan
 from claimctl.embedded.requests import Fault
 from claimctl.kube.errors import ServerError
@@ -36,7 +37,7 @@ async def _awaited(act: Callable[[], Awaitable[None]]) -> None:
 
 async def carried_out(server: Server, plan: DowngradePlan | None = None) -> DowngradePlanStatus:
     wanted = plan or await server.plan()
-    return await run_plan(server.client, wanted, server.clock, server.report)
+    return await run_plan(server.client, server.ledger(wanted), server.clock)
 
 
 @story
@@ -45,9 +46,9 @@ async def test_a_claim_ends_with_exactly_its_live_pods_and_is_recorded() -> None
     server.claim()
     server.pod("b")
     server.pod("a")
+    meta = server.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]
     status = await carried_out(server)
     assert server.listed() == ["pods/a", "pods/b"]
-    uid = server.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]["uid"]
     assert status == DowngradePlanStatus(
         observed_generation=1,
         phase="Prepared",
@@ -57,10 +58,12 @@ async def test_a_claim_ends_with_exactly_its_live_pods_and_is_recorded() -> None
             DowngradedClaim(
                 namespace=NAMESPACE,
                 name="slice",
-                uid=uid,
+                uid=meta["uid"],
                 state="Expanded",
                 pods=2,
                 workload_references=(WORKLOAD,),
+                replaced_references=(WORKLOAD,),
+                resource_version=meta["resourceVersion"],
             ),
         ),
     )
@@ -73,15 +76,18 @@ async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it
     server.pod("a")
     seen: list[list[str]] = []
 
-    async def report(status: DowngradePlanStatus) -> None:
-        await server.report(status)
+    def look(status: DowngradePlanStatus) -> None:
+        server.reports.append(status)
         seen.append(server.listed())
 
-    await run_plan(server.client, await server.plan(), server.clock, report)
+    ledger = Ledger(server.client, await server.plan(), look)
+    version = server.version()
+    await run_plan(server.client, ledger, server.clock)
     assert [status.phase for status in server.reports] == ["Frozen", "Expanding", "Prepared"]
     assert seen == [["deployments/train"], ["deployments/train"], ["pods/a"]]
     recorded = server.reports[1].claims[0]
-    assert (recorded.state, recorded.workload_references) == ("Pending", (WORKLOAD,))
+    assert (recorded.state, recorded.replaced_references) == ("Pending", (WORKLOAD,))
+    assert recorded.resource_version == version
 
 
 @story
@@ -237,11 +243,9 @@ async def test_a_run_that_was_cut_off_is_gone_on_with_and_its_record_kept() -> N
     with pytest.raises(ServerError):
         await carried_out(server, plan)
     server.handler.fault = None
-    last = server.reports[-1]
-    again = DowngradePlan(metadata=plan.metadata, spec=plan.spec, status=last)
-    status = await carried_out(server, again)
+    status = await carried_out(server, await server.read_plan())
     assert status.phase == "Prepared"
-    assert [each.workload_references for each in status.claims] == [(WORKLOAD,), (WORKLOAD,)]
+    assert [each.replaced_references for each in status.claims] == [(WORKLOAD,), (WORKLOAD,)]
     assert (server.listed("one"), server.listed("two")) == (["pods/pod-one"], ["pods/pod-two"])
 
 
@@ -250,14 +254,11 @@ async def test_another_run_over_a_finished_plan_verifies_and_keeps_the_record() 
     server = Server.started()
     server.claim()
     server.pod("a")
-    plan = await server.plan()
-    first = await carried_out(server, plan)
+    await carried_out(server)
     before = server.admin.get("resourceclaims", NAMESPACE, "slice")
-    second = await carried_out(
-        server, DowngradePlan(metadata=plan.metadata, spec=plan.spec, status=first)
-    )
+    second = await carried_out(server, await server.read_plan())
     assert (second.phase, second.claims[0].state) == ("Prepared", "Expanded")
-    assert second.claims[0].workload_references == (WORKLOAD,)
+    assert second.claims[0].replaced_references == (WORKLOAD,)
     assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from claimctl.reservation.expansion import (
     Expanded,
@@ -15,10 +16,23 @@ from claimctl.reservation.expansion import (
     Unchanged,
     expand,
 )
+from claimctl.reservation.ownership import uids_on_record
 from claimctl.reservation.references import LIMIT, tombstone
-from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim, ResourceClaimStatus
-from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta, OwnerReference
+from claimctl.wire.claims import (
+    AllocationResult,
+    Reference,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+)
+from claimctl.wire.meta import (
+    ManagedFieldsEntry,
+    ManagedObjectMeta,
+    ObjectMeta,
+    OwnerReference,
+)
 from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodStatus
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 
 TRAIN = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
 GROUP = Reference(api_group="scheduling.k8s.io", resource="podgroups", name="gang", uid="g-1")
@@ -27,10 +41,14 @@ SHARED = AllocationResult(reserved_for_any_pod=True)
 
 
 def claim(
-    *entries: Reference, allocation: AllocationResult | None = SHARED, **meta: Any
+    *entries: Reference,
+    allocation: AllocationResult | None = SHARED,
+    made_for: Reference | None = TRAIN,
+    **meta: Any,
 ) -> ResourceClaim:
     return ResourceClaim(
-        metadata=ManagedObjectMeta(name="slice", namespace="ml", **meta),
+        metadata=ManagedObjectMeta(name="slice", namespace="ml", uid="c-1", **meta),
+        spec=ResourceClaimSpec(reserved_for=made_for),
         status=ResourceClaimStatus(allocation=allocation, reserved_for=entries),
     )
 
@@ -60,13 +78,13 @@ def test_every_bound_consumer_is_listed_in_the_order_of_names() -> None:
 
 
 def test_the_limit_itself_can_be_expressed() -> None:
-    expansion = expand(claim(TRAIN), map(pod, range(LIMIT)))
+    expansion = expand(claim(TRAIN), [*map(pod, range(LIMIT))])
     assert isinstance(expansion, Expanded)
     assert expansion.pods == LIMIT
 
 
 def test_one_pod_more_than_the_limit_is_refused_and_told_what_to_change() -> None:
-    assert expand(claim(TRAIN), map(pod, range(LIMIT + 1))) == Refused(
+    assert expand(claim(TRAIN), [*map(pod, range(LIMIT + 1))]) == Refused(
         Obstacle.TOO_MANY_CONSUMERS,
         "deployments/train runs 257 pods on it and a claim lists at most 256: scale down to 256 "
         "pods or spread them over several claims",
@@ -75,7 +93,7 @@ def test_one_pod_more_than_the_limit_is_refused_and_told_what_to_change() -> Non
 
 
 def test_pods_that_are_listed_already_keep_their_places() -> None:
-    expansion = expand(claim(ref(9), TRAIN, ref(1)), map(pod, (1, 2, 9)))
+    expansion = expand(claim(ref(9), TRAIN, ref(1)), [*map(pod, (1, 2, 9))])
     assert expansion == Expanded((ref(9), ref(1), ref(2)), (TRAIN,))
 
 
@@ -135,8 +153,64 @@ def test_a_group_is_expanded_like_a_workload_where_the_claim_is_its_pods_own() -
     assert expansion == Expanded((ref(1),), (GROUP, TRAIN))
 
 
-def test_a_reference_that_the_feature_copied_may_be_of_any_kind() -> None:
-    assert expand(claim(MACHINE), [pod(1)]) == Expanded((ref(1),), (MACHINE,))
+def test_what_the_claim_was_made_for_may_be_of_any_kind() -> None:
+    made = claim(MACHINE, made_for=MACHINE)
+    assert expand(made, [pod(1)]) == Expanded((ref(1),), (MACHINE,))
+
+
+def test_the_claim_was_made_for_one_incarnation() -> None:
+    later = Reference(api_group="apps", resource="deployments", name="train", uid="d-2")
+    assert obstacle(expand(claim(later), [pod(1)])) is Obstacle.UNKNOWN_REFERENCE
+
+
+def test_what_claimctl_wrote_is_its_own_as_managed_fields_tell() -> None:
+    fields = b'{"f:status":{"f:reservedFor":{"k:{\\"uid\\":\\"d-1\\"}":{}}}}'
+    entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=Raw(fields))
+    held = claim(TRAIN, made_for=None, managed_fields=(entry,))
+    assert expand(held, [pod(1)]) == Expanded((ref(1),), (TRAIN,))
+
+
+def test_what_a_reservation_has_on_record_is_claimctls_own() -> None:
+    held = claim(TRAIN, made_for=None)
+    assert obstacle(expand(held, [pod(1)])) is Obstacle.UNKNOWN_REFERENCE
+    assert expand(held, [pod(1)], on_record={"d-1"}) == Expanded((ref(1),), (TRAIN,))
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"claim_uid": "c-1", "reserved_for": TRAIN}, {"d-1"}, id="on this claim"),
+        pytest.param({"claim_uid": "c-0", "reserved_for": TRAIN}, set(), id="on an earlier one"),
+        pytest.param({"claim_uid": "c-1"}, set(), id="nothing reserved"),
+    ],
+)
+def test_a_record_counts_for_the_claim_it_was_made_on(
+    status: dict[str, Any], expected: set[str]
+) -> None:
+    one = ClaimReservation(
+        metadata=ObjectMeta(namespace="ml"), status=ClaimReservationStatus(**status)
+    )
+    assert uids_on_record(claim(TRAIN), [one]) == expected
+
+
+def test_a_hold_of_somebody_else_is_named_and_left_also_where_any_pod_may_use_the_claim() -> None:
+    assert expand(claim(MACHINE, TRAIN), [pod(1)]) == Refused(
+        Obstacle.UNKNOWN_REFERENCE,
+        "held by virtualmachines/vm, which is neither claimctl's nor a PodGroup nor what the claim "
+        "was made for, and so is not touched: let its owner let go",
+        1,
+    )
+
+
+def test_a_listed_pod_that_lives_stays_although_it_does_not_name_the_claim() -> None:
+    other = Pod(metadata=ObjectMeta(name="guest", namespace="ml", uid="g"), status=PodStatus())
+    guest = Reference(resource="pods", name="guest", uid="g")
+    assert expand(claim(guest, TRAIN), [other, pod(1)]) == Expanded((guest, ref(1)), (TRAIN,))
+
+
+def test_a_pod_whose_name_another_one_has_by_now_is_gone() -> None:
+    again = Reference(resource="pods", name="train-001", uid="p-0")
+    assert expand(claim(again, TRAIN), [pod(1)]) == Expanded((ref(1),), (TRAIN,))
 
 
 @pytest.mark.parametrize(
