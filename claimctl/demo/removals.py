@@ -1,7 +1,8 @@
 """Which references claimctl may take out of a claim, written down a second time.
 
 Its own, and those of objects that are gone or done. Whose a reference is, is known from who put
-it there, from what the claim was created for, and from which workload a reservation names.
+it there, from what the claim was created for, and from which workload a reservation names. A
+DowngradePlan adds what the feature itself put there (see ``expansions``), and nothing else.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from claimctl.demo.expansions import Expansions
 from claimctl.demo.world import TERMINAL, Key, World, runs
 from claimctl.embedded.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP
@@ -27,15 +30,17 @@ class Removals:
     _own: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     _groups: dict[str, bool] = field(default_factory=dict)
     """By UID of every PodGroup there is: whether claimctl made it."""
-    _downgrading: bool = False
-    """Whether there is a DowngradePlan: an administrator wants pods in the place of all others."""
+    _gone: dict[str, None] = field(default_factory=dict)
+    """UIDs of the objects that were deleted, pods aside."""
+    expansions: Expansions = field(default_factory=Expansions)
 
     def notice(self, revision: Revision) -> None:
-        """Take in one revision of a claim, a PodGroup or a DowngradePlan."""
+        """Take in one revision of whatever a claim can be reserved for, or of a claim itself."""
+        if revision.type == "DELETED" and revision.plural != "pods":
+            self._gone[decode(revision.data, ObjectHeader).metadata.uid] = None
+        self.expansions.notice(revision)
         if revision.plural == "podgroups":
             self._notice_group(revision)
-        elif revision.plural == "downgradeplans":
-            self._downgrading = revision.type != "DELETED"
         elif revision.plural == "resourceclaims" and revision.actor in self.users:
             key = (revision.namespace, revision.name)
             claim = decode(revision.data, ResourceClaim)
@@ -61,17 +66,17 @@ class Removals:
         return [
             reference
             for uid, reference in before.items()
-            if uid not in after and not self._may_go(key, reference, world)
+            if uid not in after
+            and not self._may_go(key, reference, world)
+            and not self.expansions.may_replace(revision, reference)
         ]
 
     def _may_go(self, claim: Key, reference: Reference, world: World) -> bool:
         if _is_pod(reference) or reference.api_group == TOMBSTONE_GROUP:
             return _dead(claim[0], reference, world)
-        if (
-            self._downgrading
-            or reference.uid in self._own[claim]
-            or _named(claim, reference, world)
-        ):
+        if reference.uid in self._own[claim] or _named(claim, reference, world):
+            return True
+        if reference.uid in self._gone:
             return True
         is_group = reference.resource == "podgroups"
         return is_group and self._groups.get(reference.uid, True)

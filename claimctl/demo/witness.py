@@ -26,6 +26,7 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 DEALLOCATED_IN_USE = "DeallocatedInUse"
 DEALLOCATED_UNDER_GHOST = "DeallocatedUnderGhost"
 REMOVED_FOREIGN = "RemovedForeignReference"
+UNRECORDED = "ReplacedUnrecorded"
 EMPTIED = "EmptiedBesideAllocation"
 TOOK_FINALIZER = "TookFinalizer"
 STRANDED = "StrandedPod"
@@ -50,6 +51,8 @@ class Witness:
     """Counts what ``users`` (the names claimctl writes under) did to claims."""
 
     users: Collection[str]
+    grace: float = 0.0
+    """Seconds for which a vanished pod counts where no reservation says how long."""
     violations: list[Violation] = field(default_factory=list)
     writes: Counter[Key] = field(default_factory=Counter)
     """Per claim: how many of its revisions claimctl wrote."""
@@ -110,7 +113,7 @@ class Witness:
                 DEALLOCATED_IN_USE, revision, revision.name, left, "deallocated by claimctl under"
             )
         graces = [one.spec.force_deleted_pod_grace_seconds for one in world.reservations_of(key)]
-        ghosts = self.vanished.within(key, max(graces, default=0), revision.at)
+        ghosts = self.vanished.within(key, max(graces, default=self.grace), revision.at)
         if ghosts:
             self._accuse(
                 DEALLOCATED_UNDER_GHOST,
@@ -126,6 +129,10 @@ class Witness:
             self._accuse(
                 REMOVED_FOREIGN, revision, revision.name, foreign, "deprived by claimctl of"
             )
+        unrecorded = [each.name for each in self.removals.expansions.unrecorded(revision, world)]
+        if unrecorded:
+            what = "given to pods, without a record, in the place of"
+            self._accuse(UNRECORDED, revision, revision.name, unrecorded, what)
         before, after = _before(revision), as_claim(revision)
         if before is None or after is None:
             return
