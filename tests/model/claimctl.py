@@ -83,10 +83,14 @@ class Claimctl:
     def _think(self, world: World, process: Process, alone: bool) -> Iterator[Step]:
         verdict = self._verdict(world, process)
         if verdict.write is not None:
-            yield from self._act(world, process, verdict.write)
+            if not (
+                verdict.listed and self._bounds.ghosts_seen and _misses_a_ghost(world, process)
+            ):
+                yield from self._act(world, process, verdict.write)
             return
         for what, aged, at in self._waits(world, process, alone):
-            if self._verdict(world, aged) != verdict:
+            then = self._verdict(world, aged)
+            if (then.write, then.waits_for) != (verdict.write, verdict.waits_for):
                 yield _step(what, aged, at)
 
     def _act(self, world: World, process: Process, write: Write) -> Iterator[Step]:
@@ -98,8 +102,6 @@ class Claimctl:
         """
         late = process.age > 0 if write.kind in CLAIM_WRITES else not process.fresh
         if late and (write.kind not in self._bounds.forced or world.claim.there == There.GONE):
-            return
-        if self._bounds.ghosts_seen and _misses_a_ghost(world, process):
             return
         if write == LETS_GO and self._bounds.live_claims:
             live = see_claim(process, world.claim) if process.age else process

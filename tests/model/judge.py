@@ -13,7 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, Decision, WriteStatus
+from claimctl.reservation.decision import (
+    ConfirmPods,
+    ConfirmWorkload,
+    Decision,
+    ListLivePods,
+    WriteStatus,
+)
 from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
@@ -31,6 +37,8 @@ class Verdict(NamedTuple):
 
     write: Write | None
     waits_for: tuple[str, ...] = ()
+    listed: bool = False
+    """Whether it rests on a live LIST."""
 
 
 class Restless(Exception):
@@ -72,16 +80,17 @@ class Judge:
     ) -> tuple[Verdict, bool]:
         """The verdict, and whether anything had to be asked (only that, where ``live`` is None)."""
         scene = _Scene(process, self._dialect)
-        asked = False
+        asked = listed = False
         for _ in range(ROUNDS):
             decision = decide(scene.snapshot())
             if decision.needs:
                 asked = True
                 if live is None:
                     return Verdict(None), True
+                listed |= any(isinstance(need, ListLivePods) for need in decision.needs)
                 scene.answer(decision, *live)
             elif not scene.told(decision):
-                return scene.verdict(decision), asked
+                return scene.verdict(decision)._replace(listed=listed), asked
         raise Restless(f"{process}: {decision}")
 
 
