@@ -1,0 +1,181 @@
+"""Looking at all claims at once, live: what is needed to tell which of them are left over.
+
+The order of the reads is the proof. Claims come first: a LIST of pods that began later shows
+every pod that a version of a claim can know of, so what is listed and not there is gone.
+ClaimReservations come last, as close as can be to a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from claimctl.controller.caches import slim_pod
+from claimctl.controller.keys import ClaimKey
+from claimctl.kube.client import PAGE, Client
+from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.errors import Gone, KubeError, NotFound
+from claimctl.kube.slim import owning
+from claimctl.reservation.annotation import Annotated, plan
+from claimctl.reservation.consumers import claim_names
+from claimctl.reservation.leftovers import questions
+from claimctl.reservation.references import WORKLOAD_RESOURCES
+from claimctl.reservation.sights import Answer, Fate, Sight
+from claimctl.reservation.snapshot import LiveList
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
+from claimctl.wire.seams import Clock
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_KINDS = {
+    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one look saw. Times are of the looker's monotonic clock, in seconds."""
+
+    sights: tuple[Sight, ...]
+    reservations: tuple[ClaimReservation, ...]
+    pods: frozenset[str]
+    """UIDs of all of them, whether they name a claim or not."""
+    began: float
+    """When all claims had been read, and the LIST of pods began."""
+    listed: float
+    """When that ended."""
+
+
+async def survey(
+    client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
+) -> Survey:
+    """Look at the claims of a namespace ('' means all), or at those of them in ``only``.
+
+    Raises:
+        KubeError: claims, pods or reservations cannot be read.
+    """
+    claims = [
+        claim
+        for claim in await _every(client, RESOURCECLAIMS, namespace, owning)
+        if only is None or _key(claim) in only
+    ]
+    began = clock.monotonic()
+    pods = await _every(client, PODS, namespace, _kept)
+    listed = clock.monotonic()
+    uids = frozenset(uid for uid, _ in pods)
+    users = _users(pod for _, pod in pods if pod is not None)
+    reservations = await _reservations(client, namespace)
+    reserved = {
+        ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in reservations
+    }
+    examiner, now = Examiner(client), clock.now()
+    sights = [
+        Sight(
+            claim,
+            LiveList(claim.metadata.resource_version, tuple(users.get(_key(claim), ())), uids),
+            now,
+            reserved=_key(claim) in reserved,
+        )
+        for claim in claims
+    ]
+    answered = tuple([await examiner.examine(sight) for sight in sights])
+    return Survey(answered, reservations, uids, began, listed)
+
+
+def _key(claim: ResourceClaim) -> ClaimKey:
+    return ClaimKey.of(claim.metadata)
+
+
+def _kept(pod: Pod) -> tuple[str, Pod | None]:
+    """The UID of every pod; more only of those that name a claim."""
+    return pod.metadata.uid, slim_pod(pod)
+
+
+def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:
+    """The pods by each claim that they name."""
+    users: dict[ClaimKey, list[Pod]] = {}
+    for pod in pods:
+        for name in sorted(claim_names(pod)):
+            users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
+    return users
+
+
+class Examiner:
+    """Reads the objects that suspicious claims list."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+
+    async def examine(self, sight: Sight) -> Sight:
+        """The sight with the answers to its questions."""
+        answers = {each.uid: await self._ask(sight.claim, each) for each in questions(sight)}
+        return replace(sight, answers=answers)
+
+    async def _ask(self, claim: ResourceClaim, reference: Reference) -> Answer:
+        place = claim.metadata.namespace
+        try:
+            found = await self._discovery.read(
+                reference.api_group, reference.resource, reference.name, place
+            )
+            if found is None:
+                return Answer(Fate.GONE)
+            if found.metadata.uid != reference.uid:
+                return Answer(Fate.REPLACED)
+            reserving = await self._reserves(claim, reference, found)
+        except UnknownKind:
+            return Answer(Fate.UNKNOWN_KIND)
+        except KubeError as error:
+            return Answer(Fate.UNTOLD, str(error))
+        return Answer(Fate.RESERVING if reserving else Fate.ALIVE)
+
+    async def _reserves(
+        self, claim: ResourceClaim, reference: Reference, found: ObjectHeader
+    ) -> bool:
+        """Whether a controller would make a ClaimReservation of the workload's annotation."""
+        kind = _KINDS.get((reference.api_group, reference.resource))
+        if kind is None or found.metadata.annotation(RESERVE_ANNOTATION) is None:
+            return False
+        resource = WORKLOADS[kind]
+        workload = await self._client.get(resource, reference.name, claim.metadata.namespace)
+        ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
+        wanted = plan(Annotated(ref, resource.api_version, workload)).create
+        return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
+
+
+async def _reservations(client: Client, namespace: str) -> tuple[ClaimReservation, ...]:
+    """None where claimctl is not installed."""
+    try:
+        return (await client.list(CLAIMRESERVATIONS, namespace)).items
+    except NotFound:
+        return ()
+
+
+async def _every(
+    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
+) -> list[U]:
+    """What is kept of each object of one consistent quorum read, page by page.
+
+    A page token that expires on the way means all over again, in one piece.
+    """
+    try:
+        return await _paged(client, resource, namespace, kept, PAGE)
+    except Gone:
+        return await _paged(client, resource, namespace, kept, 0)
+
+
+async def _paged(
+    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U], limit: int
+) -> list[U]:
+    found: list[U] = []
+    async with aclosing(client.pages(resource, namespace, limit=limit)) as pages:
+        async for page in pages:
+            found.extend(map(kept, page.items))
+    return found

@@ -1,0 +1,110 @@
+"""Finding any object by API group and resource name, whatever its kind and version.
+
+References name objects like that; which version serves them, and whether they have a namespace,
+only the API server's discovery tells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import BadAnswer, NotFound
+from claimctl.wire.base import Wire, decode
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import Resource
+
+
+class _Version(Wire, frozen=True, kw_only=True):
+    version: str = ""
+
+
+class _Group(Wire, frozen=True, kw_only=True):
+    versions: tuple[_Version, ...] = ()
+
+
+class _Served(Wire, frozen=True, kw_only=True):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+
+
+class _ResourceList(Wire, frozen=True, kw_only=True):
+    resources: tuple[_Served, ...] | None = None
+
+
+class UnknownKind(Exception):
+    """No version of the group serves such a resource."""
+
+
+class Discovery:
+    """What is served is kept: make a new one where that may have changed."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[tuple[str, str], Resource[ObjectHeader] | None] = {}
+
+    async def read(
+        self, group: str, plural: str, name: str, namespace: str = ""
+    ) -> ObjectHeader | None:
+        """One object live, by its metadata; None when the server says that there is none.
+
+        Raises:
+            UnknownKind: nothing of that name is served.
+            KubeError: the API server does not tell.
+        """
+        resource = await self.find(group, plural)
+        if resource is None:
+            raise UnknownKind(f"{plural}.{group}" if group else plural)
+        place = namespace if resource.namespaced else ""
+        path = resource.path(quote(place, safe=""), quote(name, safe=":"))
+        try:
+            return decode(await self._client.get_raw(path), ObjectHeader)
+        except NotFound as error:
+            # A path that is served no more is a 404 as well, and says nothing of the object.
+            if f'"{name}" not found' in error.message:
+                return None
+            raise
+        except msgspec.MsgspecError as error:
+            raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
+
+    async def find(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
+        """The resource in the first version that serves it; None where none does.
+
+        Raises:
+            KubeError: the API server does not tell.
+        """
+        key = (group, plural)
+        if key not in self._known:
+            self._known[key] = await self._look(group, plural)
+        return self._known[key]
+
+    async def _look(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
+        for version in await self._versions(group):
+            path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
+            listed = await self._ask(path, _ResourceList)
+            for each in (listed.resources or ()) if listed else ():
+                if each.name == plural and "/" not in plural:
+                    return Resource(
+                        group, version, plural, each.kind, ObjectHeader, namespaced=each.namespaced
+                    )
+        return None
+
+    async def _versions(self, group: str) -> tuple[str, ...]:
+        """Of a group, the preferred one first, as the server orders them."""
+        if not group:
+            return ("v1",)
+        found = await self._ask(f"/apis/{quote(group, safe='')}", _Group)
+        return tuple(each.version for each in found.versions) if found else ()
+
+    async def _ask(self, path: str, type_: Any) -> Any:
+        """The document, or None where the server has no such path."""
+        try:
+            return decode(await self._client.get_raw(path), type_)
+        except NotFound:
+            return None
+        except msgspec.MsgspecError as error:
+            raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error

@@ -1,0 +1,237 @@
+"""Claims that are left over, each made as it comes about: somebody was down at the wrong moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from claimctl.controller.freeing import Candidate, Freeing
+from claimctl.kube.client import Client
+from claimctl.reservation.consumers import claim_names
+from claimctl.reservation.sights import Patience
+from claimctl.wire.base import decode
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    RESOURCECLAIMS,
+)
+from claimctl.wire.seams import Transport
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, Stage
+
+ADMINISTRATOR = "administrator"
+KCM = "resourceclaim-controller"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
+
+
+def connection(stage: Stage) -> Transport:
+    return stage.embedded.transport(ADMINISTRATOR, ("system:masters",))
+
+
+def freeing(
+    stage: Stage, transport: Transport | None = None, *, grace: float = 300.0, namespace: str = ""
+) -> Freeing:
+    """One run of ``claimctl release --orphans``, by an administrator."""
+    client = Client(transport or connection(stage), stage.clock)
+    told: list[str] = []
+    return Freeing(client, stage.clock, namespace, Patience(grace_seconds=grace), told.append)
+
+
+async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:
+    return list(map(line, await freeing(stage, **options).run()))
+
+
+def line(found: Candidate) -> tuple[str, str, str]:
+    return found.key.name, str(found.leftover.cause), str(found.outcome)
+
+
+def reasons(found: Candidate) -> list[str]:
+    """What stands against freeing it."""
+    return [str(one.reason) for one in found.leftover.against]
+
+
+# -- how they come about
+
+
+async def in_use(stage: Stage, name: str = "slice", replicas: int = 2) -> None:
+    """A claim that a Deployment's pods use, and nobody holds."""
+    await stage.create(RESOURCECLAIMS, manifests.claim(name))
+    await stage.create(DEPLOYMENTS, manifests.deployment(name, replicas, name))
+    await until_pods(stage, name, replicas)
+
+
+async def deleted_but_allocated(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
+    """KCM is down while the claim, and all that use it, are deleted."""
+    await in_use(stage, name)
+    stage.embedded.pause(KCM)
+    await stage.delete(RESOURCECLAIMS, name)
+    await without_pods(stage, name, force=force)
+
+
+async def dead_pods(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
+    """KCM is down while the pods are deleted."""
+    await in_use(stage, name)
+    stage.embedded.pause(KCM)
+    await without_pods(stage, name, force=force)
+
+
+async def allocated_to_nobody(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
+    """Somebody else empties the list; KCM leaves that alone."""
+    await dead_pods(stage, name, force=force)
+    await foreign(stage, name)
+    stage.embedded.resume(KCM)
+
+
+async def dangling(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
+    """Somebody else held the claim for a Deployment that is gone."""
+    await in_use(stage, name)
+    await foreign(stage, name, await reference(stage, name), keep=True)
+    await without_pods(stage, name, force=force)
+
+
+async def orphaned_hold(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
+    """The reservation is torn away while no controller runs."""
+    await stage.started("holder")
+    await in_use(stage, name)
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation(name, "Deployment", name, name))
+
+    async def holds() -> bool:
+        return f"deployments/{name}" in await stage.references(name)
+
+    await stage.until(holds, "it is held")
+    await stage.stop("holder")
+    await tear_away(stage, name)
+    async with going(stage, name, force=force):
+        await stage.patch(DEPLOYMENTS, name, {"spec": {"replicas": 0}})
+
+
+async def orphaned_tombstones(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
+    """A Job's pods have finished beside a hold, and both it and the hold are torn away."""
+    await stage.started("holder")
+    await stage.create(RESOURCECLAIMS, manifests.claim(name))
+    job = manifests.job(name, claim=name, seconds=3)
+    await stage.create(JOBS, job)
+    beside = manifests.deployment("beside", 1, name)
+    await stage.create(DEPLOYMENTS, beside)
+    body = manifests.reservation(name, "Deployment", "beside", name)
+    await stage.create(CLAIMRESERVATIONS, body)
+
+    async def buried() -> bool:
+        return any(each.startswith("finishedpods/") for each in await stage.references(name))
+
+    await stage.until(buried, "the finished pod has a tombstone")
+    await stage.stop("holder")
+    await tear_away(stage, name)
+    marks = [each for each in await listed(stage, name) if each["resource"] == "finishedpods"]
+    async with going(stage, name, force=force):
+        await stage.delete(DEPLOYMENTS, "beside")
+        await stage.delete(JOBS, name)
+    await foreign(stage, name, *marks)
+
+
+async def using(stage: Stage, claim: str) -> list[Pod]:
+    """The pods that name a claim."""
+    pods = (await stage.client.list(PODS, NAMESPACE)).items
+    return [pod for pod in pods if claim in claim_names(pod)]
+
+
+async def until_pods(stage: Stage, claim: str, count: int) -> None:
+    """Until so many pods that name the claim are there, all of them running."""
+
+    async def holds() -> bool:
+        pods = await using(stage, claim)
+        return len(pods) == count and all(pod.status.phase == "Running" for pod in pods)
+
+    await stage.until(holds, f"{count} pods use {claim}")
+
+
+async def without_pods(stage: Stage, name: str, *, force: bool = False) -> None:
+    async with going(stage, name, force=force):
+        await stage.delete(DEPLOYMENTS, name)
+
+
+@asynccontextmanager
+async def going(stage: Stage, claim: str, *, force: bool) -> AsyncIterator[None]:
+    """Until the pods of the claim are gone; with ``force`` while their containers still run."""
+    if force:
+        stage.embedded.pause("kubelet")
+    yield
+    if force:
+        await stage.clock.sleep(1)
+        for pod in await using(stage, claim):
+            stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
+        stage.embedded.resume("kubelet")
+    await until_pods(stage, claim, 0)
+
+
+async def tear_away(stage: Stage, reservation: str) -> None:
+    """Strip the finalizer and delete, as people do who are in a hurry."""
+    await stage.patch(CLAIMRESERVATIONS, reservation, {"metadata": {"finalizers": None}})
+    await stage.delete(CLAIMRESERVATIONS, reservation)
+
+
+async def reference(stage: Stage, deployment: str) -> dict[str, str]:
+    uid = (await stage.client.get(DEPLOYMENTS, deployment, NAMESPACE)).metadata.uid
+    return {"apiGroup": "apps", "resource": "deployments", "name": deployment, "uid": uid}
+
+
+def replica_set(name: str) -> dict[str, Any]:
+    body = manifests.deployment(name, replicas=0)
+    body["spec"].pop("strategy", None)
+    return body
+
+
+def lists(stage: Stage, name: str = "slice") -> list[list[str]]:
+    """Every list that the allocated claim ever had, each once in a row."""
+    found: list[list[str]] = []
+    for revision in stage.embedded.history():
+        if (revision.plural, revision.name) == ("resourceclaims", name):
+            status = decode(revision.data, ResourceClaim).status
+            shown = [f"{each.resource}/{each.name}" for each in status.reserved_for]
+            if status.allocation is not None and found[-1:] != [shown]:
+                found.append(shown)
+    return found
+
+
+async def listed(stage: Stage, name: str) -> list[dict[str, str]]:
+    claim = stage.embedded.admin.get("resourceclaims", NAMESPACE, name)
+    return list((claim.get("status") or {}).get("reservedFor") or ())
+
+
+async def foreign(stage: Stage, name: str, *references: dict[str, str], keep: bool = False) -> None:
+    """Write a list as somebody else, beside what is there or in its place."""
+    entries = [*(await listed(stage, name) if keep else ()), *references]
+    meta = (await stage.claim(name)).metadata
+    await stage.client.merge_patch(
+        RESOURCECLAIMS,
+        name,
+        {"status": {"reservedFor": entries or None}},
+        NAMESPACE,
+        resource_version=meta.resource_version,
+        subresource="status",
+    )
+
+
+class Maker(Protocol):
+    """``force``: the pods vanish while they run."""
+
+    def __call__(
+        self, stage: Stage, name: str = "slice", *, force: bool = False
+    ) -> Awaitable[None]: ...
+
+
+MAKERS: dict[str, Maker] = {
+    "DeletedButAllocated": deleted_but_allocated,
+    "DeadPods": dead_pods,
+    "AllocatedToNobody": allocated_to_nobody,
+    "DanglingReference": dangling,
+    "OrphanedHold": orphaned_hold,
+    "OrphanedTombstones": orphaned_tombstones,
+}
+"""By the cause that they are to be found under."""

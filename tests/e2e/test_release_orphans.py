@@ -1,0 +1,418 @@
+"""Claims left over: found, looked at without a write, and freed; what is not left over is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from claimctl.demo.witness import Witness
+from claimctl.demo.world import World
+from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    PODGROUPS,
+    RESOURCECLAIMS,
+)
+from claimctl.wire.seams import Query, Response, Transport
+from tests.e2e import leftovers, manifests
+from tests.e2e.harness import (
+    CONTROLLER_USER,
+    HOLD_134,
+    HOLD_136,
+    NAMESPACE,
+    NATIVE,
+    PODGROUP_136,
+    PODGROUP_137,
+    Scenario,
+    Stage,
+    play,
+)
+from tests.e2e.leftovers import ADMINISTRATOR, MAKERS, freed, freeing, line
+from tests.unit.controller.servers import Counting
+
+both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+causes = pytest.mark.parametrize("cause", MAKERS)
+
+
+def judged(scenario: Scenario, options: ClusterOptions = HOLD_136, *, grace: float = 300) -> None:
+    """Play a scenario, and let the witness judge what the administrator did."""
+
+    async def and_judged(stage: Stage) -> None:
+        await scenario(stage)
+        witness, world = Witness({ADMINISTRATOR, CONTROLLER_USER}, grace), World()
+        world.listen(witness.notice)
+        world.read(stage.embedded.history())
+        assert witness.violations == []
+
+    play(and_judged, options)
+
+
+async def until_free(stage: Stage, name: str = "slice") -> None:
+    """Gone, or allocated to nobody and without the finalizer."""
+
+    async def holds() -> bool:
+        gone = await stage.gone(RESOURCECLAIMS, name)
+        return gone or await stage.released(name)
+
+    await stage.until(holds, f"{name} is free")
+
+
+class Interrupted:
+    """Lets something happen before the n-th write that is no dry run."""
+
+    def __init__(
+        self, inner: Transport, write: int, happens: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._inner, self._left, self._happens = inner, write, happens
+        self.happened = False
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if method == "PATCH" and ("dryRun", "All") not in query:
+            self._left -= 1
+            if self._left == 0:
+                self.happened = True
+                await self._happens()
+        return await self._inner.send(method, path, query, headers, body)
+
+
+@causes
+@both
+def test_a_leftover_is_found_and_freed(cause: str, options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await MAKERS[cause](stage)
+        assert await freed(stage) == [("slice", cause, "Freed")]
+        await until_free(stage)
+        assert await freed(stage) == []
+
+    judged(scenario, options)
+
+
+@causes
+def test_a_look_writes_nothing_and_says_what_would_be_done(cause: str) -> None:
+    async def scenario(stage: Stage) -> None:
+        await MAKERS[cause](stage)
+        await stage.clock.sleep(10)
+        before = stage.embedded.store.revision
+        found = await freeing(stage).preview()
+        assert list(map(line, found)) == [("slice", cause, "WouldFree")]
+        assert stage.embedded.store.revision == before
+        await stage.clock.sleep(1000)
+        assert not await stage.released()
+
+    judged(scenario)
+
+
+@both
+def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim("unused"))
+        await leftovers.in_use(stage, "used")
+        await leftovers.in_use(stage, "held")
+        await stage.create(
+            CLAIMRESERVATIONS,
+            manifests.reservation("held", workload="held", claim="held", retentionPolicy="Manual"),
+        )
+        await stage.until_condition("Reserved", "True", "Reserved", name="held")
+        await stage.patch(DEPLOYMENTS, "held", {"spec": {"replicas": 0}})
+        await stage.until_listed("deployments/held", claim="held")
+        await leftovers.in_use(stage, "theirs")
+        await leftovers.foreign(stage, "theirs", await leftovers.reference(stage, "theirs"))
+        await stage.patch(DEPLOYMENTS, "theirs", {"spec": {"replicas": 0}})
+        await leftovers.until_pods(stage, "theirs", 0)
+        await stage.clock.sleep(10)
+        before = claim_writes(stage)
+        assert await freed(stage, grace=0) == []
+        assert claim_writes(stage) == before
+
+    judged(scenario)
+
+
+def claim_writes(stage: Stage) -> int:
+    return sum(each.plural == "resourceclaims" for each in stage.embedded.history())
+
+
+@causes
+def test_a_claim_that_a_reservation_names_is_the_controllers(cause: str) -> None:
+    async def scenario(stage: Stage) -> None:
+        await MAKERS[cause](stage)
+        body = manifests.reservation("late", workload="nobody", claim="slice")
+        await stage.create(CLAIMRESERVATIONS, body)
+        before = stage.embedded.store.revision
+        assert await freed(stage, grace=0) == []
+        assert stage.embedded.store.revision == before
+
+    judged(scenario)
+
+
+def test_a_reservation_made_meanwhile_stops_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        run = asyncio.create_task(freeing(stage).run())
+        await stage.clock.sleep(200)
+        body = manifests.reservation("late", workload="nobody", claim="slice")
+        await stage.create(CLAIMRESERVATIONS, body)
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
+        assert await stage.allocated()
+
+    judged(scenario)
+
+
+@pytest.mark.parametrize("when", [2, 100, 304])
+def test_a_pod_that_comes_meanwhile_keeps_its_device(when: float) -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        run = asyncio.create_task(freeing(stage).run())
+        await stage.clock.sleep(when)
+        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
+        await leftovers.until_pods(stage, "slice", 1)
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
+        assert await stage.allocated()
+        assert (await stage.claim()).metadata.annotations is None
+
+    judged(scenario)
+
+
+@pytest.mark.parametrize("write", [1, 2, 3])
+def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(write: int) -> None:
+    """Before the mark, between mark and deallocation, and between that and the finalizer."""
+
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+
+        async def bound() -> None:
+            await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
+            await leftovers.until_pods(stage, "slice", 1)
+
+        line_ = Interrupted(leftovers.connection(stage), write, bound)
+        found = await freeing(stage, line_, grace=0).run()
+        assert line_.happened
+        assert list(map(line, found)) in (
+            [("slice", "AllocatedToNobody", "NotLeftOver")],
+            [("slice", "AllocatedToNobody", "Freed")],
+        )
+        assert await stage.allocated()
+        claim = await stage.claim()
+        assert leftovers.FINALIZER in claim.metadata.finalizers
+        assert claim.metadata.annotations is None or write == 3
+
+    judged(scenario)
+
+
+@causes
+def test_a_pod_that_vanished_just_before_has_its_grace(cause: str) -> None:
+    """The witness accuses of every deallocation within 300 s of the pod's disappearance."""
+
+    async def scenario(stage: Stage) -> None:
+        await MAKERS[cause](stage, force=True)
+        begin = stage.clock.monotonic()
+        assert await freed(stage) == [("slice", cause, "Freed")]
+        assert 305 <= stage.clock.monotonic() - begin < 311
+
+    judged(scenario)
+
+
+@causes
+def test_the_witness_would_notice_a_grace_that_is_too_short(cause: str) -> None:
+    async def scenario(stage: Stage) -> None:
+        await MAKERS[cause](stage, force=True)
+        assert await freed(stage, grace=200) == [("slice", cause, "Freed")]
+
+    with pytest.raises(AssertionError, match="DeallocatedUnderGhost"):
+        judged(scenario)
+
+
+def test_with_less_grace_the_operator_answers_for_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.dead_pods(stage)
+        begin = stage.clock.monotonic()
+        assert await freed(stage, grace=10) == [("slice", "DeadPods", "Freed")]
+        assert 15 <= stage.clock.monotonic() - begin < 17
+
+    judged(scenario, grace=10)
+
+
+def test_a_reference_that_nobody_knows_is_left_and_reported() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        await leftovers.foreign(stage, "slice", leftovers.VM)
+        before = stage.embedded.store.revision
+        (found,) = await freeing(stage, grace=0).run()
+        assert line(found) == ("slice", "UnknownReference", "Left")
+        assert leftovers.reasons(found) == ["UnknownReferences"]
+        assert stage.embedded.store.revision == before
+
+    judged(scenario)
+
+
+def test_custom_resources_and_every_other_kind_are_found_by_discovery() -> None:
+    """A ConfigMap of the core group, a ReplicaSet, a custom resource: each there, then gone."""
+
+    async def scenario(stage: Stage) -> None:
+        admin = stage.embedded.admin
+        await leftovers.allocated_to_nobody(stage)
+        made = {
+            "configmaps": {"metadata": {"name": "box", "namespace": NAMESPACE}},
+            "claimreservations": manifests.reservation("box", claim="another"),
+            "replicasets": leftovers.replica_set("box"),
+        }
+        groups = {"configmaps": "", "claimreservations": "claimctl.io", "replicasets": "apps"}
+        for plural, body in made.items():
+            uid = admin.create(plural, body)["metadata"]["uid"]
+            held = {"resource": plural, "name": "box", "uid": uid}
+            if groups[plural]:
+                held["apiGroup"] = groups[plural]
+            await leftovers.foreign(stage, "slice", held)
+            assert await freeing(stage).preview() == (), plural
+            admin.delete(plural, NAMESPACE, "box")
+            (found,) = await freeing(stage).preview()
+            assert line(found) == ("slice", "DanglingReference", "WouldFree"), plural
+        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
+
+    judged(scenario)
+
+
+def test_a_workload_recreated_under_its_name_is_another_one() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.dangling(stage)
+        await stage.create(RESOURCECLAIMS, manifests.claim("other"))
+        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "other"))
+        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
+
+    judged(scenario)
+
+
+def test_a_claim_shared_by_any_pod_is_fenced_before_it_is_freed() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 3, "slice"))
+        held = await leftovers.reference(stage, "slice")
+        body = manifests.claim("slice")
+        body["spec"]["reservedFor"] = held
+        await stage.create(RESOURCECLAIMS, body)
+        await leftovers.until_pods(stage, "slice", 3)
+        assert await stage.references() == ("deployments/slice",)
+        await leftovers.without_pods(stage, "slice")
+        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
+        assert leftovers.lists(stage) == [["deployments/slice"], []]
+
+    judged(scenario, NATIVE)
+
+
+@pytest.mark.parametrize("options", [PODGROUP_136, PODGROUP_137], ids=["1.36", "1.37"])
+def test_a_group_that_is_gone_does_not_keep_a_claim(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        version = "v1beta1" if options.kubernetes_version >= (1, 37) else "v1alpha2"
+        stage.client.speak(PODGROUPS.group, version)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(PODGROUPS, manifests.pod_group("slice", "slice"))
+        body = manifests.in_group(manifests.deployment("slice", 3, "slice"), "slice")
+        await stage.create(DEPLOYMENTS, body)
+        await leftovers.until_pods(stage, "slice", 3)
+        assert await stage.references() == ("podgroups/slice",)
+        stage.embedded.pause(leftovers.KCM)
+        await leftovers.without_pods(stage, "slice")
+        assert await freeing(stage).preview() == ()
+        patch = {"metadata": {"finalizers": None}}
+        await stage.patch(PODGROUPS, "slice", patch)
+        await stage.delete(PODGROUPS, "slice")
+        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
+
+    judged(scenario, options)
+
+
+def test_one_claim_in_trouble_does_not_stop_the_others() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage, "broken")
+        await leftovers.allocated_to_nobody(stage, "good")
+
+        def refuse(point: FaultPoint) -> Fault | None:
+            broken = (point.verb, point.name) == ("patch", "broken")
+            return Fault(status=403) if broken and point.user == ADMINISTRATOR else None
+
+        stage.embedded.handler.fault = refuse
+        found = await freeing(stage, grace=0).run()
+        assert [line(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
+        assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1/namespaces/team/")
+        assert "403" in found[0].note
+
+    judged(scenario)
+
+
+def test_a_missing_right_is_told_before_anything_was_waited_for() -> None:
+    """The 422 by which 1.36 refuses without resourceclaims/binding, too."""
+
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        stage.embedded.handler.fault = lambda point: (
+            Fault(status=403) if point.subresource == "status" else None
+        )
+        begin, before = stage.clock.monotonic(), stage.embedded.store.revision
+        assert await freed(stage) == [("slice", "AllocatedToNobody", "Failed")]
+        assert (stage.clock.monotonic() - begin, stage.embedded.store.revision) == (0, before)
+
+    judged(scenario)
+
+
+def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        run = asyncio.create_task(freeing(stage).run())
+        for number in range(100):
+            if run.done():
+                break
+            await stage.clock.sleep(100)
+            label = {"metadata": {"labels": {"n": str(number)}}}
+            await stage.patch(RESOURCECLAIMS, "slice", label)
+        (found,) = await run
+        assert line(found) == ("slice", "AllocatedToNobody", "Left")
+        assert leftovers.reasons(found) == ["FightingWriter"]
+
+    judged(scenario)
+
+
+def test_kcm_back_at_work_wins() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.deleted_but_allocated(stage)
+        run = asyncio.create_task(freeing(stage).run())
+        await stage.clock.sleep(100)
+        stage.embedded.resume(leftovers.KCM)
+        assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotLeftOver")]
+
+    judged(scenario)
+
+
+def test_a_finalizer_that_somebody_else_left_is_reported_and_left() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.deleted_but_allocated(stage)
+        admin = stage.embedded.admin
+        claim = admin.get("resourceclaims", NAMESPACE, "slice")
+        admin.update("resourceclaims", {**claim, "status": {}}, "status")
+        (found,) = await freeing(stage, grace=0).run()
+        assert line(found) == ("slice", "FinalizerLeft", "Left")
+        assert leftovers.FINALIZER in (await stage.claim()).metadata.finalizers
+        stage.embedded.resume(leftovers.KCM)
+        await until_free(stage)
+
+    judged(scenario)
+
+
+def test_thousands_of_healthy_claims_cost_pages_and_no_questions() -> None:
+    async def scenario(stage: Stage) -> None:
+        admin = stage.embedded.admin
+        for number in range(1200):
+            admin.create("resourceclaims", manifests.claim(f"c{number}"))
+        await leftovers.orphaned_hold(stage)
+        counting = Counting(leftovers.connection(stage))
+        found = await freeing(stage, counting).preview()
+        assert list(map(line, found)) == [("slice", "OrphanedHold", "WouldFree")]
+        asked = [each for each in counting.requests if "/deployments/" in each]
+        assert asked == ["GET /apis/apps/v1/namespaces/team/deployments/slice"]
+        assert len(counting.requests) < 12
+
+    judged(scenario)
