@@ -1,44 +1,99 @@
-"""Looking for a planted bug: reference runs as they are, then schedules and perturbations."""
+"""Looking for a planted bug: reference runs as they are, then schedules and perturbations.
+
+What goes wrong gives a bug away only when the product without it passes the very same case, so
+each finding is played again in a process of its own (``python -m tests.torture.hunt CASE``).
+"""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import count
 from random import Random
 
 from tests.torture.budget import Timer
-from tests.torture.reference import play, references
-from tests.torture.sieve import UNOBSERVED, points
+from tests.torture.line import Plan
+from tests.torture.reference import Restart, references
+from tests.torture.sieve import UNDISTURBED, UNOBSERVED, Point, points
 from tests.torture.work import Tally, perturbations, quiet, schedules
 
 ROUND = 60
 """Schedules between two rounds of perturbations."""
+FAILS = 3
+"""Exit code of a process that plays one case and finds something wrong."""
+
+Case = Point | int
+"""A point, or the seed of a schedule."""
 
 
 def hunt(seconds: float) -> str:
     """What gave the bug away; empty when nothing did in that time."""
     quiet()
     timer = Timer(seconds)
-    for tally in _tries():
-        for verdict in tally.bad:
-            wrong = [*verdict.violations, *verdict.leaks, *verdict.stuck]
-            return f"{verdict.name}: {wrong[0]}"
+    for case in _cases():
+        wrong = played(case)
+        if wrong and _passes_elsewhere(case):
+            return wrong
         if timer.over:
             break
     return ""
 
 
-def _tries() -> Iterator[Tally]:
-    for reference in references():
-        tally = Tally()
-        tally.judge(play(reference))
-        yield tally
+def _cases() -> Iterator[Case]:
+    for index in range(len(references())):
+        yield Point(0, UNDISTURBED, index)
     seeds = count()
     for _ in range(ROUND):
-        yield schedules([next(seeds)])
+        yield next(seeds)
     chosen = list(points())
     Random(0).shuffle(chosen)
     chosen.sort(key=lambda point: point.kind != UNOBSERVED)
     for point in chosen:
-        yield perturbations([point])
-        yield schedules([next(seeds)])
+        yield point
+        yield next(seeds)
+
+
+def played(case: Case) -> str:
+    """The first thing that was wrong with it, or nothing."""
+    tally = schedules([case]) if isinstance(case, int) else perturbations([case])
+    return next(_findings(tally), "")
+
+
+def _findings(tally: Tally) -> Iterator[str]:
+    for verdict in tally.bad:
+        for wrong in (*verdict.violations, *verdict.leaks, *verdict.stuck):
+            yield f"{verdict.name}: {wrong}"
+
+
+def _passes_elsewhere(case: Case) -> bool:
+    """Whether a process into which nothing was planted finds nothing wrong with the case."""
+    command = (sys.executable, "-m", "tests.torture.hunt", written(case))
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def written(case: Case) -> str:
+    """The case as :func:`read` takes it."""
+    return json.dumps(case if isinstance(case, int) else asdict(case))
+
+
+def read(text: str) -> Case:
+    """The case that was written."""
+    found = json.loads(text)
+    if isinstance(found, int):
+        return found
+    plan, restart = found.pop("plan"), found.pop("restart")
+    return Point(**found, plan=plan and Plan(**plan), restart=restart and Restart(**restart))
+
+
+def main(case: str) -> int:
+    quiet()
+    wrong = played(read(case))
+    print(wrong or "passes")
+    return FAILS if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

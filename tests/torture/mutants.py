@@ -2,7 +2,7 @@
 
 ``python -m tests.torture.mutants`` lists all as caught or missed; with a name it plants that one
 in its own process (the source of one module is changed as it is imported, no file is touched)
-and hunts it.
+and hunts it. A mutant counts as caught only by a case that passes without it.
 """
 
 from __future__ import annotations

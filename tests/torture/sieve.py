@@ -16,6 +16,8 @@ from tests.torture.line import Plan
 from tests.torture.reference import Reference, Restart, play, references
 
 INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
+UNDISTURBED = "undisturbed"
+"""Not one of the three: a reference run as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,12 @@ class Point:
 
     @property
     def name(self) -> str:
+        where = ""
         if self.restart is not None:
-            where = f"revision {self.restart.revision} before step {self.restart.step}"
-        else:
-            assert self.plan is not None
-            where = f"{self.plan.dies_at or self.plan.withheld}"
-        return f"point {self.number}: {references()[self.reference].name}, {self.kind} {where}"
+            where = f" revision {self.restart.revision} before step {self.restart.step}"
+        elif self.plan is not None:
+            where = f" {self.plan.dies_at or self.plan.withheld}"
+        return f"point {self.number}: {references()[self.reference].name}, {self.kind}{where}"
 
 
 @cache
