@@ -71,22 +71,20 @@ class Ledger:
                 subresource="status",
             )
         except Conflict:
-            await self._read_again(status)
+            raise await self._overtaken() from None
         except NotFound:
             raise PlanWithdrawn(f"plan {meta.name} was deleted") from None
 
-    async def _read_again(self, status: DowngradePlanStatus) -> None:
-        """After a conflict; a write of ours whose answer was lost is found to stand there."""
+    async def _overtaken(self) -> Exception:
+        """After a conflict. That the same stands there by now means nothing: whoever wrote it may
+        have acted on it, and then it is in doubt what was replaced."""
         name, uid = self.plan.metadata.name, self.plan.metadata.uid
+        gone = PlanWithdrawn(f"plan {name} was deleted")
         try:
             now = await self._client.get(DOWNGRADEPLANS, name)
         except NotFound:
-            raise PlanWithdrawn(f"plan {name} was deleted") from None
-        if now.metadata.uid != uid or now.metadata.deleting:
-            raise PlanWithdrawn(f"plan {name} was deleted")
-        if now.status != status:
-            raise Overtaken(now)
-        self.plan = now
+            return gone
+        return gone if now.metadata.uid != uid or now.metadata.deleting else Overtaken(now)
 
 
 def status_body(old: DowngradePlanStatus, new: DowngradePlanStatus) -> dict[str, Any]:

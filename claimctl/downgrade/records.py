@@ -91,7 +91,7 @@ def _pending(
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
     """The record from before the write that takes all workloads out of the claim as it is."""
     if not workload_references(claim):
-        return record
+        return _with(record, claim, (), record.resource_version)
     due = _with(record, claim, workload_references(claim), claim.metadata.resource_version)
     return msgspec.structs.replace(due, state=State.PENDING)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -28,6 +30,11 @@ TRAIN = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": 
 NAMESPACE = "ml"
 
 
+@cache
+def _definitions() -> list[dict[str, Any]]:
+    return custom_resource_definitions()
+
+
 @dataclass
 class Server:
     handler: Handler
@@ -44,7 +51,7 @@ class Server:
         admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
         for name in namespaces or (NAMESPACE,):
             admin.create("namespaces", {"metadata": {"name": name}})
-        for definition in custom_resource_definitions() if crds else ():
+        for definition in deepcopy(_definitions()) if crds else ():
             admin.create("customresourcedefinitions", definition)
         return cls(handler, admin, Client(handler, clock, rng=Random(0)), clock)
 

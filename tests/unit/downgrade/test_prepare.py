@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
 
 import pytest
 
 from claimctl.downgrade import prepare
 from claimctl.downgrade.expander import ATTEMPTS
-from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.embedded.requests import Fault
+from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
+from claimctl.reservation.ownership import uids_written_by
+from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.seams import Response, Transport
 from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
 
+THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
 WORKLOAD = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
 
 
@@ -298,3 +307,129 @@ async def test_progress_is_told_once_a_second_however_many_claims_there_are() ->
     phases = [status.phase for status in server.reports]
     assert phases == ["Frozen", *["Expanding"] * 6, "Prepared"]
     assert [status.done for status in server.reports] == [0, 0, 4, 8, 12, 16, 20, 20]
+
+
+@dataclass
+class Late:
+    """A connection on which the first write to a claim is given up and arrives with the second."""
+
+    inner: Transport
+    waiting: tuple[Any, ...] = ()
+
+    async def send(self, method: str, path: str, *rest: Any) -> Response:
+        if method == "PATCH" and "/resourceclaims/" in path:
+            if not self.waiting:
+                self.waiting = (method, path, *rest)
+                raise TimeoutError
+            await self.inner.send(*self.waiting)
+        return await self.inner.send(method, path, *rest)
+
+
+@story
+async def test_what_a_write_took_out_that_arrived_late_stays_on_record() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    client = Client(Late(server.handler), server.clock, rng=Random(0))
+    await run_plan(client, Ledger(client, await server.plan()), server.clock)
+    (record,) = (await server.read_plan()).status.claims
+    assert server.listed() == ["pods/a"]
+    assert (record.state, record.replaced_references) == ("Expanded", (WORKLOAD,))
+
+
+@story
+async def test_what_was_not_taken_out_is_not_on_record_in_the_end() -> None:
+    """An idle hold is refused, let go by its owner, and pods use the claim on their own."""
+    server = Server.started()
+    server.claim(shared=False)
+    await carried_out(server)
+    (record,) = (await server.read_plan()).status.claims
+    assert (record.reason, record.replaced_references) == ("NoConsumer", ())
+    server.write_list(server.pod("a"))
+    await carried_out(server, await server.read_plan())
+    assert (await server.read_plan()).status.claims == ()
+
+
+@story
+async def test_an_owner_that_lets_go_during_the_write_was_not_replaced() -> None:
+    server = Server.started()
+    server.claim(shared=False)
+    reference = server.pod("a")
+    server.write_list(TRAIN, reference)
+
+    def let_go(number: int) -> None:
+        if number == 1:
+            server.write_list(reference)
+
+    server.upon("patch", "resourceclaims", let_go)
+    status = await carried_out(server)
+    assert [(each.state, each.replaced_references) for each in status.claims] == [("Expanded", ())]
+
+
+@story
+async def test_a_hold_of_somebody_else_refuses_the_claim_and_leaves_it_whole() -> None:
+    server = Server.started()
+    server.claim("slice", TRAIN, THING)
+    server.pod("a")
+    before = server.admin.get("resourceclaims", NAMESPACE, "slice")
+    status = await carried_out(server)
+    (record,) = status.claims
+    assert (status.phase, record.reason, record.replaced_references) == (
+        "Blocked",
+        "UnknownReference",
+        (),
+    )
+    assert "held by things/x, which is neither" in record.message
+    assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
+
+
+@story
+async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced() -> None:
+    """Beside a hold of somebody else, whose entry stays that of whoever wrote it."""
+    server = Server.started()
+    server.claim("slice", THING, shared=False)
+    pod = server.pod("a")
+    server.write_list(THING, pod)
+    for own in ({**TRAIN, "uid": "d-2"}, {**TRAIN, "uid": "d-3"}):
+        claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+        listed = [to_plain(each) for each in claim.status.reserved_for]
+        body = {"status": {"reservedFor": [*listed, own]}}
+        version = claim.metadata.resource_version
+        await server.client.merge_patch(
+            RESOURCECLAIMS,
+            "slice",
+            body,
+            NAMESPACE,
+            resource_version=version,
+            subresource="status",
+        )
+    claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    assert uids_written_by(claim) == {"d-2", "d-3"}
+    status = await carried_out(server)
+    assert status.claims[0].state == "Expanded"
+    assert server.listed() == ["pods/a"]
+
+
+@story
+async def test_another_writer_of_the_plan_is_not_written_over() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await server.plan()
+    server.admin.patch("downgradeplans", "", "claimctl", {"metadata": {"labels": {"x": "y"}}})
+    with pytest.raises(Overtaken):
+        await carried_out(server, plan)
+    assert server.listed() == ["deployments/train"]
+
+
+@story
+async def test_a_plan_that_was_replaced_by_another_is_withdrawn() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await server.plan()
+    server.admin.delete("downgradeplans", "", "claimctl")
+    await server.plan("web")
+    with pytest.raises(PlanWithdrawn):
+        await carried_out(server, plan)
+    assert server.listed() == ["deployments/train"]

@@ -1,0 +1,142 @@
+"""Somebody writes at every point of an expansion, it is cut off there, two carry out one plan.
+
+Every history is judged by the witness, and by what the plan told before each write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import cache, partial
+
+import pytest
+
+from tests.support.virtual import run
+from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, attempt
+
+SCENES: dict[str, Callable[[], Awaitable[Scene]]] = {
+    "shared": Scene.laid,
+    "pods listed": partial(Scene.laid, shared=False),
+    "with a PodGroup": partial(Scene.laid, shared=False, listed=(GROUP,)),
+    "with a hold": partial(Scene.laid, listed=(THING,)),
+}
+
+
+@cache
+def requests_of(scene: str) -> int:
+    """How many requests it takes when nobody disturbs."""
+
+    async def undisturbed() -> int:
+        played = await SCENES[scene]()
+        gate = played.gate()
+        await played.carry_out(gate)
+        played.judge()
+        played.end()
+        return gate.requests
+
+    return run(undisturbed())
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("deed", DEEDS)
+def test_somebody_writes_before_any_request(scene: str, deed: str) -> None:
+    async def disturbed(at: int) -> None:
+        played = await SCENES[scene]()
+        gate = played.gate()
+        gate.at, gate.before = at, partial(attempt, DEEDS[deed], played.server)
+        await played.carry_out(gate)
+        played.judge()
+        await played.again()
+        played.judge()
+        played.end()
+
+    for at in range(1, requests_of(scene) + 1):
+        run(disturbed(at))
+
+
+@pytest.mark.parametrize("scene", ["shared", "with a PodGroup"])
+@pytest.mark.parametrize("deed", ["does nothing", *DEEDS])
+@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
+def test_it_is_cut_off_at_any_request_and_somebody_writes_meanwhile(
+    scene: str, deed: str, delivered: bool
+) -> None:
+    async def cut(at: int) -> None:
+        played = await SCENES[scene]()
+        gate = played.gate()
+        gate.at, gate.breaks = at, delivered
+        await played.carry_out(gate)
+        if deed in DEEDS:
+            attempt(DEEDS[deed], played.server)
+        await played.again()
+        played.judge()
+        played.end(doubt=True)
+
+    for at in range(1, requests_of(scene) + 1):
+        run(cut(at))
+
+
+class Turns:
+    """Two who take turns: the first makes ``first`` requests, then the other ``second``, and then
+    the first goes on to its end, and the other last."""
+
+    def __init__(self, first: int, second: int, between: Callable[[], None]) -> None:
+        self.first, self.second, self.between = first, second, between
+        self.one, self.two, self.one_again = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.two_again = asyncio.Event()
+        self.one.set()
+
+    def turn_of_one(self, number: int) -> asyncio.Event:
+        if number <= self.first:
+            return self.one
+        self._pass_on(self.two)
+        return self.one_again
+
+    def turn_of_two(self, number: int) -> asyncio.Event:
+        if number <= self.second:
+            return self.two
+        self._pass_on(self.one_again)
+        return self.two_again
+
+    def _pass_on(self, to: asyncio.Event) -> None:
+        if not to.is_set():
+            self.between()
+            to.set()
+
+    def one_ended(self) -> None:
+        self.two.set()
+        self.two_again.set()
+
+    def two_ended(self) -> None:
+        self.one_again.set()
+
+
+@pytest.mark.parametrize("scene", ["shared", "with a PodGroup"])
+@pytest.mark.parametrize("deed", ["does nothing", "adds a PodGroup"])
+def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
+    async def together(first: int, second: int) -> None:
+        played = await SCENES[scene]()
+        turns = Turns(first, second, lambda: attempt(DEEDS.get(deed, _nothing), played.server))
+        one, two = played.gate(), played.gate()
+        one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
+        await asyncio.gather(
+            _then(played.carry_out(one), turns.one_ended),
+            _then(played.carry_out(two), turns.two_ended),
+        )
+        played.judge()
+        await played.again()
+        played.judge()
+        played.end(doubt=True)
+
+    most = requests_of(scene)
+    for first in range(1, most + 1):
+        for second in range(1, most + 1):
+            run(together(first, second))
+
+
+def _nothing(_: object) -> None:
+    pass
+
+
+async def _then(work: Awaitable[None], ended: Callable[[], None]) -> None:
+    await work
+    ended()
