@@ -128,6 +128,11 @@ class Investigator:
         claim_version = need.claim_version if caught_up else ""
         return LiveList(claim_version, tuple(pods), frozenset(uids), settled)
 
+    async def live_pods(self, namespace: str) -> tuple[Pod, ...]:
+        """The pods that name a claim, by a quorum LIST that begins now; raises KubeError."""
+        listed = [pod async for page in self._pages(namespace) for pod in page.items]
+        return tuple(filter(None, map(slim_pod, listed)))
+
     async def _pages(self, namespace: str) -> AsyncIterator[Listing[Pod]]:
         async with aclosing(self._client.pages(PODS, namespace)) as pages:
             async for page in pages:

@@ -17,7 +17,7 @@ from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.case import Case
-from claimctl.reservation.consumers import is_done
+from claimctl.reservation.consumers import claim_names, is_done
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.grouping import (
     Asking,
@@ -38,6 +38,7 @@ from claimctl.telemetry.face import Span
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, WorkloadRef
 from claimctl.wire.resources import PODGROUPS
 from claimctl.wire.workloads import Workload
@@ -51,7 +52,10 @@ LOOK_AGAIN = 5.0
 
 
 class PodGroupReconciler:
-    """Decides about one name at a time, from the caches; each write carries UID and version."""
+    """Decides about one name at a time, from the caches; each write carries UID and version.
+
+    Only before a group is let go its pods are listed live.
+    """
 
     name = "podgroup"
 
@@ -80,6 +84,10 @@ class PodGroupReconciler:
             return After(SOON)
         case = self._case(key, group, asking)
         decision = decide_group(case)
+        if decision.lists:
+            live = await self._know.investigator.live_pods(key.namespace)
+            case = self._case(key, group, asking, live)
+            decision = decide_group(case)
         if decision.write is not None:
             return await self._carry_out(key, decision.write)
         if decision.after is not None:
@@ -116,7 +124,13 @@ class PodGroupReconciler:
             reservations=self._caches.reservations_for(key),
         )
 
-    def _case(self, key: GroupKey, group: PodGroup | None, asking: tuple[Asking, ...]) -> GroupCase:
+    def _case(
+        self,
+        key: GroupKey,
+        group: PodGroup | None,
+        asking: tuple[Asking, ...],
+        live: tuple[Pod, ...] | None = None,
+    ) -> GroupCase:
         base = GroupCase(
             group=group,
             asking=asking,
@@ -127,12 +141,14 @@ class PodGroupReconciler:
         if group is None or not made_by_claimctl(group):
             return base
         claims = list(self._claims_of(key, group))
+        cached = [pod for claim in claims for pod in self._caches.pods_of(claim)]
         return GroupCase(
             group=group,
             asking=asking,
             owner_ended=self._owner_ended(group),
             guarded=any(self._caches.reservations_of(claim) for claim in claims),
-            in_use=any(self._members(group, claims)),
+            in_use=_in_use(group, claims, cached),
+            in_use_live=None if live is None else _in_use(group, claims, live),
             claims_let_go=all(self._lets_go(claim, group) for claim in claims),
             listed=base.listed,
             quiet=base.quiet,
@@ -144,13 +160,6 @@ class PodGroupReconciler:
         named |= {claim.metadata.name for claim in self._caches.claims_listing(key)}
         for name in sorted(filter(None, named)):
             yield ClaimKey(key.namespace, name)
-
-    def _members(self, group: PodGroup, claims: Iterable[ClaimKey]) -> Iterator[str]:
-        """The group's pods that may still be scheduled, or run."""
-        for claim in claims:
-            for pod in self._caches.pods_of(claim):
-                if not is_done(pod) and group_of(pod.spec) == group.metadata.name:
-                    yield pod.metadata.name
 
     def _owner_ended(self, group: PodGroup) -> bool:
         """Whether the workloads that own the group are there and have ended.
@@ -251,6 +260,13 @@ class PodGroupReconciler:
 def _on_the_way(case: GroupCase, group: PodGroup) -> bool:
     """Whether the group waits for time to pass: ghosts, settling."""
     return FINALIZER in group.metadata.finalizers and (group.metadata.deleting or case.owner_ended)
+
+
+def _in_use(group: PodGroup, claims: Iterable[ClaimKey], pods: Iterable[Pod]) -> bool:
+    """Whether pods of the group may still be scheduled on its claims, or run."""
+    names = {claim.name for claim in claims}
+    members = (pod for pod in pods if group_of(pod.spec) == group.metadata.name)
+    return any(not is_done(pod) and names & claim_names(pod) for pod in members)
 
 
 def _against(snapshot: Snapshot) -> tuple[Blocker, ...] | None:

@@ -41,8 +41,10 @@ class GroupCase:
     claims_let_go: bool = False
     """No claim of the group needs it any more (see ``lets_go``)."""
     in_use: bool = False
-    """A pod of the group is left. A scheduler that still sees the group when it is gone would
-    list it for that pod; KCM would take it out again and deallocate, and the pod be bound."""
+    """The cache shows a pod of the group. A scheduler that still sees the group when it is gone
+    would list it for that pod; KCM would take it out again and deallocate, and the pod be bound."""
+    in_use_live: bool | None = None
+    """Whether a LIST that began after ``group`` was read shows such a pod; None before that."""
     listed: bool = False
     """Some claim lists a group of this name."""
     quiet: float = 0.0
@@ -75,6 +77,8 @@ GroupWrite = MakeGroup | GuardGroup | DropGroup
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
     write: GroupWrite | None = None
+    lists: bool = False
+    """The group's pods have to be listed live; then decide again."""
     after: float | None = None
     """Seconds after which to look again although nothing changed."""
 
@@ -91,7 +95,7 @@ def decide_group(case: GroupCase) -> GroupDecision:
     guards = FINALIZER in case.group.metadata.finalizers
     if case.group.metadata.deleting:
         over = not case.in_use and (case.claims_let_go or not case.guarded)
-        return _write(GuardGroup(case.group, present=False)) if guards and over else NOTHING
+        return _let_go(case.group, case.in_use_live) if guards and over else NOTHING
     if case.guarded and not guards:
         return _write(GuardGroup(case.group, present=True))
     if case.owner_ended and case.claims_let_go and not case.in_use:
@@ -99,6 +103,12 @@ def decide_group(case: GroupCase) -> GroupDecision:
     if guards and not case.guarded and case.claims_let_go:
         return _write(GuardGroup(case.group, present=False))
     return NOTHING
+
+
+def _let_go(group: PodGroup, in_use: bool | None) -> GroupDecision:
+    if in_use is None:
+        return GroupDecision(lists=True)
+    return NOTHING if in_use else _write(GuardGroup(group, present=False))
 
 
 def _write(write: GroupWrite) -> GroupDecision:

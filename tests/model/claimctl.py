@@ -23,7 +23,6 @@ from tests.model.state import (
     Claim,
     Entry,
     Ghost,
-    Group,
     Pod,
     Process,
     Reservation,
@@ -39,7 +38,6 @@ from tests.model.views import (
     see_claim,
     see_group,
     see_reservation,
-    sees_pods,
 )
 
 Own = tuple[str, Process, World]
@@ -117,11 +115,17 @@ class Claimctl:
     def _group(self, world: World, process: Process) -> Iterator[Step]:
         """Made at once, as writes to the reservation; a late one is refused."""
         write = self.judge.group_write(process)
+        if write == grouping.LISTS:
+            pods = world.pods if self._bounds.group_lists_last else process.pods
+            write = self.judge.group_write(process, listed=grouping.in_use(pods))
+            if write is None:
+                return
         if write is None:
             yield from self._quiet(world, process)
             return
         group = grouping.written(world, process, write)
-        if group is None or (self._bounds.group_end_seen and _misses_an_end(world, process, group)):
+        unseen = process.group != world.group
+        if group is None or (unseen and self._bounds.group_end_seen):
             return
         after = write_group(world, group)
         noted = see_group(process, after.group)
@@ -231,12 +235,6 @@ def _step(
 
 
 LETS_GO = Write("finalizer", (0,), ())
-
-
-def _misses_an_end(world: World, process: Process, written: Group) -> bool:
-    if written.there == There.DELETING:
-        return not sees_pods(world, process)
-    return process.group != world.group
 
 
 def _misses_a_ghost(world: World, process: Process) -> bool:

@@ -29,8 +29,15 @@ _ENTRY = PodResourceClaim(name="gpus", resource_claim_name=builders.CLAIM)
 _TEMPLATE = PodTemplateSpec(spec=PodSpec(resource_claims=(_ENTRY,)))
 
 
-def write(process: Process, snapshot: Snapshot) -> Write | None:
-    decided = decide_group(_case(process, snapshot)).write
+LISTS = Write("group", (), ())
+"""No write yet: the pods have to be listed first."""
+
+
+def write(process: Process, snapshot: Snapshot, listed: bool | None) -> Write | None:
+    decision = decide_group(_case(process, snapshot, listed))
+    if decision.lists:
+        return LISTS
+    decided = decision.write
     match decided:
         case None:
             return None
@@ -42,7 +49,7 @@ def write(process: Process, snapshot: Snapshot) -> Write | None:
             return Write("group", (DROP, 0), ())
 
 
-def _case(process: Process, snapshot: Snapshot) -> GroupCase:
+def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCase:
     """As the controller makes it; the one claim is all that the group is about."""
     group = next(iter(snapshot.groups), None)
     workload = process.workload
@@ -52,15 +59,16 @@ def _case(process: Process, snapshot: Snapshot) -> GroupCase:
         asking=_asking(process),
         owner_ended=ours and workload.life == Life.ENDED,
         guarded=process.reservation.there != There.GONE,
-        in_use=in_use(process),
+        in_use=in_use(process.pods),
+        in_use_live=listed,
         claims_let_go=group is not None and lets_go(snapshot, group, _against(snapshot)),
         listed=bool(process.claim.groups),
         quiet=LONG if process.quiet else 0.0,
     )
 
 
-def in_use(process: Process) -> bool:
-    return any(pod in (Pod.PENDING, Pod.BOUND) for pod in process.pods)
+def in_use(pods: tuple[int, ...]) -> bool:
+    return any(pod in (Pod.PENDING, Pod.BOUND) for pod in pods)
 
 
 def _asking(process: Process) -> tuple[Asking, ...]:

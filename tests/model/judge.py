@@ -64,12 +64,16 @@ class Judge:
             verdict = self._known[full] = self._decide(process, (pods, workload))[0]
         return verdict
 
-    def group_write(self, process: Process) -> Write | None:
-        """What the process does about the group; all of it from its caches."""
-        key = (*_key(process), process.quiet)
+    def group_write(self, process: Process, *, listed: bool | None = None) -> Write | None:
+        """What the process does about the group, from its caches.
+
+        Args:
+            listed: whether a live LIST has shown a pod of the group; None before it was made.
+        """
+        key = (*_key(process), process.quiet, listed)
         if key not in self._grouped:
             snapshot = _Scene(process, self._dialect).snapshot()
-            self._grouped[key] = grouping.write(process, snapshot)
+            self._grouped[key] = grouping.write(process, snapshot, listed)
         return self._grouped[key]
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import is_pod, is_tombstone, pod_reference
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
-from tests.model import grouping as model_grouping
+from claimctl.wire.podgroups import PodGroup
 from tests.model.dialects import Dialect, Grouped, Hold, Native
 from tests.model.search import Found, Search
 from tests.model.server import Bounds
@@ -93,12 +93,12 @@ def _yes(*_: object) -> bool:
     return True
 
 
-def _never(*_: object) -> bool:
-    return False
-
-
 def _no_time(*_: object) -> float:
     return 0.0
+
+
+def _unlisted(group: PodGroup, in_use: bool | None) -> grouping.GroupDecision:
+    return grouping._write(grouping.GuardGroup(group, present=False))
 
 
 def _at_once(case: grouping.GroupCase) -> grouping.GroupDecision:
@@ -180,10 +180,10 @@ MUTATIONS = (
         ((grouping, "_missing", _at_once),),
     ),
     Mutation(
-        "let a group go beside its pods",
+        "let a group go without listing its pods",
         Grouped(),
         replace(SMALL, actions=1, cache_lag=1, lag=1, finish=False),
-        ((model_grouping, "in_use", _never),),
+        ((grouping, "_let_go", _unlisted),),
     ),
     Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
     Mutation(

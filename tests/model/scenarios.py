@@ -104,6 +104,11 @@ GAPS = (
         replace(AGAIN, actions=1, group_end_seen=False),
     ),
     Scenario(
+        "a pod that comes between the last LIST and the end of its group",
+        GROUPED,
+        replace(AGAIN, actions=1, group_lists_last=False),
+    ),
+    Scenario(
         "a group deleted by hand while no claim lists it",
         GROUPED,
         replace(AGAIN, actions=1, kinds=frozenset({"delete group"}), group_end_seen=False),

@@ -37,8 +37,10 @@ class Bounds:
     fence_left_alone: bool = True
     """Whether nobody deletes the claim while it is allocated and lists nobody who shares it."""
     group_end_seen: bool = True
-    """Whether claimctl's cache shows a group's pods when it lets the group go, and the end of one
-    when it makes the next; and schedulers know that it is gone before they see a later pod."""
+    """Whether claimctl's cache shows the end of a group when it makes the next; and schedulers know
+    that it is gone before they see a later pod."""
+    group_lists_last: bool = True
+    """Whether no pod of a group comes between its last LIST and the write that lets it go."""
     prompt_kcm: bool = False
     """Whether KCM puts the group back before a settle time is over."""
     held: bool = False

@@ -104,8 +104,18 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
         ),
         pytest.param(
             GroupCase(GOING, guarded=True, claims_let_go=True),
+            GroupDecision(lists=True),
+            id="deleted and let go: its pods are listed",
+        ),
+        pytest.param(
+            GroupCase(GOING, guarded=True, claims_let_go=True, in_use_live=False),
             GroupDecision(GuardGroup(GOING, present=False)),
-            id="deleted and let go: gone",
+            id="deleted, let go and listed without a pod: gone",
+        ),
+        pytest.param(
+            GroupCase(GOING, guarded=True, claims_let_go=True, in_use_live=True),
+            GroupDecision(),
+            id="deleted and let go, and a pod came that the cache does not show: kept for it",
         ),
         pytest.param(
             GroupCase(GOING, guarded=True, claims_let_go=True, in_use=True),
