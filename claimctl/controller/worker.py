@@ -85,11 +85,7 @@ def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
 
 
 def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
-    """Again after the pause the server asks for, else after one that grows."""
+    """Again after the pause the server asks for, and one that grows."""
     asked = error.retry_after if isinstance(error, ApiError) else None
-    if asked is None:
-        seconds = queue.retry(key)
-    else:
-        seconds = asked
-        queue.add(key, asked)
+    seconds = queue.retry(key, at_least=asked or 0.0)
     log.warning("will try again", key=str(key), error=str(error), seconds=round(seconds, 3))

@@ -160,9 +160,15 @@ class QueueRunner(Generic[K]):
         self._queue.add(key, self._clock.monotonic(), delay)
         self._after_change()
 
-    def retry(self, key: K) -> float:
-        """Have a key that failed worked on again; returns the seconds until then."""
-        delay = self._limiter.failed(key)
+    def retry(self, key: K, at_least: float = 0.0) -> float:
+        """Have a key that failed worked on again; returns the seconds until then.
+
+        Args:
+            at_least: the pause the server asked for. All keys were told the same: what comes on
+                top keeps them from coming back as one, and a server that goes on asking from
+                being asked as often.
+        """
+        delay = at_least + self._limiter.failed(key)
         self.add(key, delay)
         return delay
 

@@ -14,7 +14,7 @@ from claimctl.controller.outcome import DONE, After, Outcome
 from claimctl.controller.tasks import TaskEnded, Tasks
 from claimctl.controller.worker import Controller
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.errors import KubeError, TooManyRequests, Unreachable
+from claimctl.kube.errors import TooManyRequests, Unreachable
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.telemetry.face import Span
 from tests.support.builders import NOW
@@ -81,12 +81,31 @@ def test_errors_are_tried_again_with_growing_pauses_and_do_not_stop_others() -> 
     assert outcomes == {"error": 3, "success": 2}
 
 
+def throttled(seconds: float) -> TooManyRequests:
+    error = TooManyRequests("GET", "/x", status=429)
+    error.retry_after = seconds
+    return error
+
+
 def test_a_server_that_asks_for_a_pause_gets_it() -> None:
-    error: KubeError = TooManyRequests("GET", "/x", status=429)
-    error.retry_after = 7.0  # type: ignore[attr-defined]
-    reconciler = Scripted(error)
+    reconciler = Scripted(throttled(7.0))
     worked(reconciler, 20, KEY)
-    assert reconciler.asked[-1] == ("key", 7.0)
+    assert 7.0 < reconciler.asked[-1][1] < 7.3
+
+
+def test_keys_that_were_told_the_same_pause_do_not_come_back_as_one() -> None:
+    keys = [PlanKey(f"key-{number}") for number in range(20)]
+    reconciler = Scripted(*[throttled(5.0)] * 100)
+    worked(reconciler, 60, *keys)
+    last = [at for _, at in reconciler.asked[-20:]]
+    assert len(set(last)) > 15
+    assert max(last) - min(last) > 1.0
+
+
+def test_a_server_that_goes_on_asking_for_pauses_is_asked_less_and_less_often() -> None:
+    reconciler = Scripted(*[throttled(5.0)] * 1000)
+    worked(reconciler, 3600, KEY)
+    assert len(reconciler.asked) < 90
 
 
 def test_work_that_has_begun_ends_before_the_drain_does() -> None:
