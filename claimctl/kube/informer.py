@@ -17,6 +17,7 @@ from claimctl.kube.index import HasMetadata, Index, Indexer, Key, T, key_of
 from claimctl.kube.retry import Backoff
 from claimctl.kube.versions import reaches
 from claimctl.kube.watch import WatchEvent
+from claimctl.telemetry.face import Metric
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 
@@ -199,6 +200,7 @@ class Informer(Generic[T]):
             log.info("watch works again", resource=self.resource.plural)
         self.trouble = None
         self._following = True
+        self._tell_broken(0)
         for handler in self._on_connect:
             handler()
 
@@ -209,7 +211,12 @@ class Informer(Generic[T]):
             if self.trouble is None:
                 log.warning("cannot follow", resource=self.resource.plural, error=str(error))
             self.trouble = error
+            self._tell_broken(1)
         await self._clock.sleep(seconds)
+
+    def _tell_broken(self, value: int) -> None:
+        labels = {"resource": self.resource.plural}
+        self._client.telemetry.gauge(Metric.WATCH_BROKEN, value, labels)
 
     def _told(self, event: WatchEvent[T]) -> None:
         if event.object is not None and event.type == "DELETED":

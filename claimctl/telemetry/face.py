@@ -29,6 +29,7 @@ class Metric(StrEnum):
     WORKQUEUE_DEPTH = "claimctl_workqueue_depth"
     WORKQUEUE_SECONDS = "claimctl_workqueue_queue_duration_seconds"
     LEADER = "claimctl_leader"
+    WATCH_BROKEN = "claimctl_watch_broken"
     BUILD_INFO = "claimctl_build_info"
 
 

@@ -82,6 +82,11 @@ MEANINGS: dict[Metric, Meaning] = {
         buckets=BRIEF,
     ),
     Metric.LEADER: Meaning(Sort.GAUGE, "1 while this process leads, else 0."),
+    Metric.WATCH_BROKEN: Meaning(
+        Sort.GAUGE,
+        "1 while what is known of a resource is not brought up to date, else 0.",
+        labels=("resource",),
+    ),
     Metric.BUILD_INFO: Meaning(
         Sort.GAUGE, "Always 1, labelled with the versions at work.", labels=("version", "python")
     ),

@@ -15,8 +15,10 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Unreachable
 from claimctl.kube.informer import Change, Informer
+from claimctl.telemetry.face import Metric
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
+from tests.support.telemetry import Recorder
 from tests.support.virtual import run
 from tests.support.wire_server import (
     Reply,
@@ -48,11 +50,12 @@ class Story:
     informer: Informer[Pod] | None = None
     connects: int = 0
     lists: int = 0
+    recorder: Recorder = field(default_factory=Recorder)
 
     def play(self, seconds: float = 120.0, **options: Any) -> Story:
         async def main() -> None:
             clock = LoopClock()
-            client = Client(self.server, clock, rng=Random(1))
+            client = Client(self.server, clock, self.recorder, rng=Random(1))
             self.informer = Informer(client, PODS, clock, rng=Random(2), **options)
             self.informer.subscribe(self.hear)
             self.informer.on_connect(self.connected)
@@ -300,3 +303,18 @@ def test_a_watch_is_given_back_when_the_informer_is_cancelled() -> None:
     watch = stream(event("ADDED", "a", 11), Wait())
     story(listing(10), watch).play(seconds=10)
     assert watch.closed
+
+
+def test_a_copy_that_is_not_brought_up_to_date_is_a_gauge_until_it_is() -> None:
+    told = story(
+        listing(10),
+        stream(event("ADDED", "a", 11), Wait(40)),
+        *[unreachable(Unreachable("GET", "/x", "refused"))] * 9,
+        stream(event("ADDED", "b", 12), Wait()),
+    ).play(seconds=200)
+    values = told.recorder.of(Metric.WATCH_BROKEN)
+    assert values[0] == 0
+    assert 1 in values
+    assert values[-1] == 0
+    labels = [each for name, each, _ in told.recorder.metrics if name is Metric.WATCH_BROKEN]
+    assert labels[0] == {"resource": "pods"}
