@@ -34,11 +34,11 @@ def command(
     from claimctl.cli.session import Access, in_session
 
     async def work(session: Session) -> int:
-        from claimctl.cli.explaining import explain
+        from claimctl.cli.explaining import explain_with_controller
 
-        now = session.clock.now()
         place = namespace or session.namespace
-        show(await explain(session.client, place, claim, now), now, output)
+        told = await explain_with_controller(session.client, place, claim, session.clock)
+        show(told, session.clock.now(), output)
         return 0
 
     return in_session(Access(kubeconfig, context, as_user), work)
@@ -72,7 +72,23 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
                 for one in explanation.obstacles
             ],
         },
+        "controller": _controller_document(explanation),
         "advice": list(explanation.advice()),
+    }
+
+
+def _controller_document(explanation: Explanation) -> dict[str, Any] | None:
+    found = explanation.election
+    if found is None:
+        return None
+    return {
+        "state": str(found.state),
+        "message": found.message,
+        "degraded": bool(explanation.troubles),
+        "troubles": [
+            {"reason": str(one.sign), "reservation": one.reservation, "message": one.message}
+            for one in explanation.troubles
+        ],
     }
 
 
@@ -109,7 +125,13 @@ def lines(explanation: Explanation) -> list[str]:
         ("Listed", view.holders),
     ]
     shown = [f"{title + ':':<12}{value}" for title, value in facts]
-    return [*shown, *_holders(explanation), *_verdict(explanation), *_advice(explanation)]
+    return [
+        *shown,
+        *_holders(explanation),
+        *_controller(explanation),
+        *_verdict(explanation),
+        *_advice(explanation),
+    ]
 
 
 def _holders(explanation: Explanation) -> list[str]:
@@ -127,13 +149,27 @@ def _holders(explanation: Explanation) -> list[str]:
     return ["Held by:", *(found or ["  no workload and no ClaimReservation"])]
 
 
+_STATES = {"Acting": "acting", "NotActing": "not acting", "Unknown": "unknown"}
+
+
+def _controller(explanation: Explanation) -> list[str]:
+    found = explanation.election
+    if found is None:
+        return []
+    state = "degraded" if explanation.troubles else _STATES[found.state]
+    told = [one.message for one in explanation.troubles if one.message != found.message]
+    return [f"Controller: {state}; {found.message}", *(f"  {line}" for line in told)]
+
+
 def _verdict(explanation: Explanation) -> list[str]:
-    if explanation.release is not None:
-        head = f"Release:    under way ({explanation.release})"
-    elif explanation.view.claim.status.allocation is None:
+    if explanation.view.claim.status.allocation is None:
         head = "Release:    nothing to release, it is not allocated"
+    elif explanation.release is not None:
+        head = f"Release:    under way ({explanation.release})"
     elif not explanation.case.stands:
         head = "Release:    none by claimctl, which does not hold it"
+    elif explanation.releasable and explanation.troubles:
+        head = "Release:    possible as soon as the controller acts again"
     else:
         head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
     return [head, *(f"  {one.reason}: {one.message}" for one in explanation.obstacles)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from claimctl.cli import acting
 from claimctl.cli.claims_view import ClaimView
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
@@ -32,8 +33,11 @@ from claimctl.wire.resources import (
     RESOURCESLICES,
     WORKLOADS,
 )
+from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import Workload
 
+LOOK_AGAIN_SECONDS = 5.0
+"""A controller that acts has written what it has to by then."""
 ADVICE = {
     Reason.CONSUMERS_LEFT: "Scale the workload down or delete the pods that use the claim.",
     Reason.WORKLOAD_WANTS_PODS: "Scale the workload to 0, suspend it or delete it.",
@@ -69,6 +73,10 @@ class Explanation:
     case: Case
     release: Reason | None
     obstacles: tuple[Blocker, ...]
+    election: acting.Election | None = None
+    """None where nobody looked for the controller; then there are no troubles either."""
+    troubles: tuple[acting.Trouble, ...] = ()
+    """What shows that the controller does not get through."""
 
     @property
     def releasable(self) -> bool:
@@ -80,6 +88,10 @@ class Explanation:
         )
 
     def advice(self) -> tuple[str, ...]:
+        """What a person can do; first of all, have a controller act again."""
+        return (*acting.advice(self.troubles), *self._advice())
+
+    def _advice(self) -> tuple[str, ...]:
         if not self.case.stands:
             return (_plain_advice(self),)
         reasons = [blocker.reason for blocker in self.obstacles]
@@ -88,6 +100,8 @@ class Explanation:
             conditions = stand.held.reservation.status.conditions
             reasons += [Reason(one.reason) for one in conditions if one.reason in _REASONS]
         known = [ADVICE[reason] for reason in reasons if reason in ADVICE]
+        if not known and self.troubles:
+            return ()
         return tuple(dict.fromkeys(known)) or (_plain_advice(self),)
 
 
@@ -107,6 +121,36 @@ def _plain_advice(explanation: Explanation) -> str:
     if view.listed_pods:
         return "No workload holds it: the cluster frees its devices when the last pod is gone."
     return "Nobody holds it: delete the claim to free its devices, or start a pod that uses it."
+
+
+async def explain_with_controller(
+    client: Client, namespace: str, name: str, clock: Clock
+) -> Explanation:
+    """As ``explain``, and whether a controller acts on it.
+
+    What may be a moment's delay is believed when it is still so after ``LOOK_AGAIN_SECONDS``.
+
+    Raises:
+        NotFound: there is no such claim.
+    """
+    told = await _with_troubles(client, namespace, name, clock)
+    if all(trouble.lasting for trouble in told.troubles):
+        return told
+    await clock.sleep(LOOK_AGAIN_SECONDS)
+    again = await _with_troubles(client, namespace, name, clock)
+    before = {(trouble.sign, trouble.reservation) for trouble in told.troubles}
+    still = (
+        trouble
+        for trouble in again.troubles
+        if trouble.lasting or (trouble.sign, trouble.reservation) in before
+    )
+    return replace(again, troubles=tuple(still))
+
+
+async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
+    told = await explain(client, namespace, name, clock.now())
+    found = await acting.election(client, clock.now())
+    return replace(told, election=found, troubles=acting.troubles(found, told.case))
 
 
 async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:

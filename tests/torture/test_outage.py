@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from claimctl.cli.explain import lines
+from claimctl.cli.explaining import Explanation, explain_with_controller
+from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
@@ -20,9 +25,87 @@ from tests.torture.reference import LIMIT, dialects
 
 HOUR = 3600.0
 CLAIMS = 4
+MANY = 200
+LATENCY = 0.05
+"""Seconds that the server takes for every answer once it answers again."""
+AT_ONCE = 8
+"""Requests under way at a time: four workers of claims, and those who tell and look."""
 READS = frozenset({"get", "list", "watch"})
 WRITES_OF_A_RELEASE = 20
 """Status, list, finalizer, annotations and Events of one release, by a wide margin."""
+LISTED = 14
+"""Kinds that a controller follows; each is listed again once after an hour, at the most."""
+
+Hook = Callable[[FaultPoint], Fault | None]
+
+
+def _writes(fault: Fault, *plurals: str, but: str = "") -> Hook:
+    def hook(point: FaultPoint) -> Fault | None:
+        ours = point.user == CONTROLLER_USER and point.verb not in READS and point.plural != but
+        return fault if ours and (not plurals or point.plural in plurals) else None
+
+    return hook
+
+
+def _cut(point: FaultPoint) -> Fault | None:
+    return Fault(drop=True) if point.user == CONTROLLER_USER else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """What goes wrong, and what has to be said of it."""
+
+    hook: Hook
+    streams_break: bool = False
+    signs: frozenset[str] = frozenset()
+    """What ``explain`` finds."""
+    advice: str = ""
+    error_metric: bool = False
+    """Whether reconciles are counted as errors; else nobody leads, and that is the metric."""
+
+
+SLOW_DOWN = Fault(status=429, retry_after=5)
+NOBODY, BEHIND, REFUSED = "NoControllerActing", "StatusBehind", "WritesRefused"
+LOOK = "Look at the controller (kubectl -n claimctl-system get pods"
+OUTAGES = {
+    "throttled": Outage(
+        _writes(SLOW_DOWN, but="leases"),
+        signs=frozenset({BEHIND}),
+        advice="429 is throttling",
+        error_metric=True,
+    ),
+    "throttled-with-its-lease": Outage(
+        _writes(SLOW_DOWN), signs=frozenset({NOBODY, BEHIND}), advice=LOOK
+    ),
+    "partition": Outage(_cut, streams_break=True, signs=frozenset({NOBODY, BEHIND}), advice=LOOK),
+    "revoked": Outage(
+        _writes(Fault(status=403, reason="Forbidden", message="no"), "resourceclaims"),
+        signs=frozenset({REFUSED, "ReleaseStalled"}),
+        advice="Give the controller what it needs",
+        error_metric=True,
+    ),
+}
+
+
+@dataclass
+class Traffic:
+    """Requests of the controller, as the server counts them by verb and by second."""
+
+    arena: Arena
+    latency: float = 0.0
+    verbs: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[int] = field(default_factory=Counter)
+
+    def __call__(self, point: FaultPoint) -> Fault | None:
+        if point.user == CONTROLLER_USER and point.plural != "leases":
+            self.verbs[point.verb] += 1
+            self.seconds[int(self.arena.cluster.clock.monotonic())] += 1
+            return Fault(delay=self.latency)
+        return None
+
+    @property
+    def peak(self) -> int:
+        return max(self.seconds.values())
 
 
 @dataclass
@@ -32,69 +115,120 @@ class Seen:
     requests: int = 0
     reasons: set[str] = field(default_factory=set)
     errors: int = 0
+    leading: bool = True
+    broken: frozenset[str] = frozenset()
+    """Resources that are not followed any more."""
+    before: Explanation | None = None
+    half: Explanation | None = None
+    after: Explanation | None = None
     writes_after: int = 0
-
-
-def _writes(fault: Fault, *plurals: str) -> Callable[[FaultPoint], Fault | None]:
-    def hook(point: FaultPoint) -> Fault | None:
-        ours = point.user == CONTROLLER_USER and point.verb not in READS
-        return fault if ours and (not plurals or point.plural in plurals) else None
-
-    return hook
-
-
-THROTTLED = _writes(Fault(status=429, retry_after=5))
-REVOKED = _writes(Fault(status=403, reason="Forbidden"), "resourceclaims")
+    traffic: Traffic | None = None
 
 
 @pytest.mark.parametrize("dialect", sorted(dialects()))
-@pytest.mark.parametrize("what", ["throttled", "partition", "revoked"])
+@pytest.mark.parametrize("what", sorted(OUTAGES))
 def test_an_hour_without_writes_is_told_and_made_good_without_a_storm(
     dialect: str, what: str
 ) -> None:
-    seen, verdict = Seen(), Verdict(f"{dialect} {what}")
-    run(_hour(dialect, what, seen, verdict), limit=LIMIT)
+    outage, seen = OUTAGES[what], Seen()
+    verdict = Verdict(f"{dialect} {what}")
+    run(_hour(dialects()[dialect], outage, seen, verdict), limit=LIMIT)
     assert verdict.good, verdict
-    assert seen.requests <= HOUR * CLAIMS / 2, seen
-    assert seen.writes_after <= CLAIMS * WRITES_OF_A_RELEASE, seen
-    if what == "revoked":
-        assert "Forbidden" in seen.reasons
-    if what != "partition":
-        assert seen.errors
+    assert seen.requests <= HOUR * CLAIMS / 2, seen.requests
+    assert seen.writes_after <= CLAIMS * WRITES_OF_A_RELEASE, seen.writes_after
+    _told(outage, seen)
+    assert seen.traffic is not None
+    assert seen.traffic.verbs["list"] <= LISTED + CLAIMS * 2, seen.traffic.verbs
 
 
-async def _hour(dialect: str, what: str, seen: Seen, verdict: Verdict) -> None:
-    arena = await opened(dialects()[dialect])
+def _told(outage: Outage, seen: Seen) -> None:
+    """Conditions, metrics and ``explain`` say that it degrades, and afterwards no longer."""
+    assert seen.before is not None
+    assert seen.half is not None
+    assert seen.after is not None
+    assert not seen.before.troubles
+    assert {str(one.sign) for one in seen.half.troubles} == outage.signs, lines(seen.half)
+    assert "Controller: degraded; " in "\n".join(lines(seen.half))
+    assert outage.advice in "\n".join(seen.half.advice())
+    assert not any(line.startswith("Nothing") for line in seen.half.advice())
+    assert not seen.after.troubles, lines(seen.after)
+    assert "Controller: acting; " in "\n".join(lines(seen.after))
+    assert ("Forbidden" in seen.reasons) == (REFUSED in outage.signs)
+    assert (seen.errors > 0 and seen.leading) == outage.error_metric
+    assert seen.leading == outage.error_metric
+    assert bool(seen.broken) == outage.streams_break, seen.broken
+
+
+@pytest.mark.parametrize("what", ["partition", "throttled"])
+def test_two_hundred_reservations_come_back_no_faster_than_their_answers(what: str) -> None:
+    """Few requests are under way at a time, so a server that is slow is not run over."""
+    seen, verdict = Seen(), Verdict(what)
+    options = replace(dialects()["hold-1.36"], devices_per_node=MANY // 2)
+    run(_hour(options, OUTAGES[what], seen, verdict, MANY), limit=LIMIT)
+    assert verdict.good, verdict
+    assert seen.requests <= HOUR * 2, seen.requests
+    assert seen.writes_after <= MANY * WRITES_OF_A_RELEASE, seen.writes_after
+    assert seen.traffic is not None
+    assert seen.traffic.verbs["list"] <= LISTED + MANY, seen.traffic.verbs
+    assert seen.traffic.peak <= AT_ONCE / LATENCY, seen.traffic.peak
+
+
+async def _hour(
+    options: ClusterOptions, outage: Outage, seen: Seen, verdict: Verdict, claims: int = CLAIMS
+) -> None:
+    arena = await opened(options)
+    arena.settings["leader_elect"] = True
     recorder = arena.telemetry = Recorder()
     try:
-        process = arena.start()
-        _held(arena)
-        await arena.sleep(8.0)
-        _begin(arena, what)
-        before, errors = process.line.requests, _errors(recorder)
-        for number in range(CLAIMS):
+        arena.start()
+        _held(arena, claims)
+        assert await arena.until(lambda: _reserved(arena) == claims, 300)
+        await arena.sleep(5.0)
+        seen.before = await _explain(arena)
+        _begin(arena, outage)
+        requests, errors = _requests(arena), _errors(recorder)
+        for number in range(claims):
             patch = {"spec": {"replicas": 0}}
             arena.cluster.admin.patch("deployments", NAMESPACE, f"train-{number}", patch)
-        await arena.sleep(HOUR)
-        seen.requests = process.line.requests - before
+        await _pass(arena, HOUR / 2)
+        seen.half = await _explain(arena)
+        await _pass(arena, HOUR / 2)
+        seen.requests = _requests(arena) - requests
         seen.errors = _errors(recorder) - errors
+        seen.leading = recorder.of(Metric.LEADER)[-1] == 1
+        seen.broken = _broken(recorder)
         seen.reasons = _reasons(arena)
-        process.line.partitioned, arena.cluster.handler.fault = False, None
+        seen.traffic = _end(arena)
         since = arena.cluster.store.revision
         assert await arena.until(lambda: not arena.unreleased(), 400)
+        await arena.sleep(30.0)
         history = arena.cluster.history(since)
-        seen.writes_after = sum(each.actor == CONTROLLER_USER for each in history)
+        seen.writes_after = sum(
+            each.actor == CONTROLLER_USER and each.plural != "leases" for each in history
+        )
+        seen.after = await _explain(arena)
         await conclude(arena, verdict)
         judge(arena, verdict)
     finally:
         await closed(arena)
 
 
-def _held(arena: Arena) -> None:
+BACK_OFF = 300.0
+"""Seconds after which a kubelet starts again what ends as soon as it is started."""
+
+
+async def _pass(arena: Arena, seconds: float) -> None:
+    """Let time pass; who gives up, because the Lease is lost or nobody answers, comes back."""
+    for _ in range(int(seconds / BACK_OFF)):
+        await arena.cluster.clock.sleep(BACK_OFF)
+        await arena.supervise()
+
+
+def _held(arena: Arena, claims: int) -> None:
     """Deployments of which each holds a claim of its own."""
     admin = arena.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
-    for number in range(CLAIMS):
+    for number in range(claims):
         names = {"workload": f"train-{number}", "claim": f"slice-{number}"}
         spec: dict[str, Any] = {"idleTimeoutSeconds": 1, "forceDeletedPodGraceSeconds": 20}
         body = manifests.reservation(
@@ -104,23 +238,60 @@ def _held(arena: Arena) -> None:
         admin.create("deployments", manifests.deployment(names["workload"], 1, names["claim"]))
 
 
-def _begin(arena: Arena, what: str) -> None:
-    if what == "partition":
-        arena.processes["one"].line.partitioned = True
-    else:
-        arena.cluster.handler.fault = THROTTLED if what == "throttled" else REVOKED
+def _begin(arena: Arena, outage: Outage) -> None:
+    arena.cluster.handler.fault = outage.hook
+    for process in arena.processes.values():
+        process.line.partitioned = outage.streams_break
 
 
-def _reasons(arena: Arena) -> set[str]:
-    return {
-        condition["reason"]
-        for one in arena.objects("claimreservations")
-        for condition in one.get("status", {}).get("conditions") or ()
-    }
+def _end(arena: Arena) -> Traffic:
+    traffic = Traffic(arena, LATENCY)
+    arena.cluster.handler.fault = traffic
+    for process in arena.processes.values():
+        process.line.partitioned = False
+    return traffic
+
+
+async def _explain(arena: Arena) -> Explanation:
+    """As ``claimctl explain`` does, with a user's connection."""
+    user = Client(arena.cluster.transport(), arena.cluster.clock)
+    return await explain_with_controller(user, NAMESPACE, "slice-0", arena.cluster.clock)
 
 
 def _errors(recorder: Recorder) -> int:
     return sum(
         name is Metric.RECONCILE_SECONDS and labels.get("outcome") == "error"
         for name, labels, _ in recorder.metrics
+    )
+
+
+def _broken(recorder: Recorder) -> frozenset[str]:
+    last = {
+        labels["resource"]: value
+        for name, labels, value in recorder.metrics
+        if name is Metric.WATCH_BROKEN
+    }
+    return frozenset(resource for resource, value in last.items() if value)
+
+
+def _requests(arena: Arena) -> int:
+    lines = [*arena.ended, *(process.line for process in arena.processes.values())]
+    return sum(line.requests for line in lines)
+
+
+def _conditions(arena: Arena) -> list[dict[str, Any]]:
+    return [
+        condition
+        for one in arena.objects("claimreservations")
+        for condition in one.get("status", {}).get("conditions") or ()
+    ]
+
+
+def _reasons(arena: Arena) -> set[str]:
+    return {condition["reason"] for condition in _conditions(arena)}
+
+
+def _reserved(arena: Arena) -> int:
+    return sum(
+        (each["type"], each["status"]) == ("Reserved", "True") for each in _conditions(arena)
     )
