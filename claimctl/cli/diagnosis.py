@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.leftovers import judge
 from claimctl.reservation.references import (
     LIMIT,
     NEAR_LIMIT,
@@ -15,11 +16,11 @@ from claimctl.reservation.references import (
     is_pod_group,
     is_tombstone,
 )
+from claimctl.reservation.sights import Leftover, Patience, Sight
 from claimctl.reservation.verdict import describe
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.coordination import Event
 from claimctl.wire.nodes import Node
-from claimctl.wire.reservations import ClaimReservation
 
 PODGROUPS_FROM = (1, 36)
 """Older kubelets refuse pods that are listed by their PodGroup alone."""
@@ -42,7 +43,8 @@ class Observed:
 
     dialect: str
     claims: tuple[ResourceClaim, ...] = ()
-    reservations: tuple[ClaimReservation, ...] = ()
+    leftovers: Mapping[str, Leftover] = field(default_factory=dict)
+    """By the claim's UID."""
     uids: dict[str, frozenset[str]] = field(default_factory=dict)
     """Of all objects that can be listed in claims, by resource: pods, podgroups, deployments..."""
     nodes: tuple[Node, ...] = ()
@@ -65,14 +67,11 @@ def _rights(observed: Observed) -> Iterator[Finding]:
 
 
 def _claims(observed: Observed) -> Iterator[Finding]:
-    reserved = {
-        (one.metadata.namespace, one.spec.resource_claim_name) for one in observed.reservations
-    }
+    """Of a claim that is left over, the references need no word of their own."""
     for claim in observed.claims:
-        key = (claim.metadata.namespace, claim.metadata.name)
         yield from _places(claim)
-        yield from _leak(claim, is_reserved=key in reserved)
-        yield from _dangling(claim, observed)
+        leftover = observed.leftovers.get(claim.metadata.uid)
+        yield from _left_over(claim, leftover) if leftover else _dangling(claim, observed)
 
 
 def _places(claim: ResourceClaim) -> Iterator[Finding]:
@@ -82,12 +81,21 @@ def _places(claim: ResourceClaim) -> Iterator[Finding]:
         yield _of(claim, "near-limit", text)
 
 
-def _leak(claim: ResourceClaim, *, is_reserved: bool) -> Iterator[Finding]:
-    """Nobody deallocates a claim with an empty list until a pod uses it again, or it is deleted."""
-    empty = claim.status.allocation is not None and not claim.status.reserved_for
-    if empty and not claim.metadata.deleting and not is_reserved:
-        text = "allocated and reserved for nobody: its devices are leaked; delete the claim"
-        yield _of(claim, "leaks", text)
+def leftovers(sights: Iterable[Sight]) -> dict[str, Leftover]:
+    """Claims that nobody will free, as ``claimctl release --orphans`` finds them."""
+    found = {sight.claim.metadata.uid: judge(sight, Patience()) for sight in sights}
+    return {uid: leftover for uid, leftover in found.items() if leftover is not None}
+
+
+def _left_over(claim: ResourceClaim, leftover: Leftover) -> Iterator[Finding]:
+    command = f"claimctl release --orphans -n {claim.metadata.namespace}"
+    yield _of(claim, "leftovers", f"{leftover.cause}: {said(leftover)}; see `{command}`")
+
+
+def said(leftover: Leftover) -> str:
+    """Why a claim is left over, with what stands against freeing it."""
+    against = "; ".join(f"{one.reason}: {one.message}" for one in leftover.against)
+    return f"{leftover.message}; {against}" if against else leftover.message
 
 
 def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:

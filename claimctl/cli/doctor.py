@@ -48,7 +48,7 @@ def command(
         raise UsageError(f"--dialect: {dialect!r} is not one of {', '.join(known)}")
 
     async def work(session: Session) -> int:
-        return await run(session.client, dialect, output)
+        return await run(session, dialect, output)
 
     try:
         return in_session(Access(kubeconfig, context, as_user), work)
@@ -56,38 +56,42 @@ def command(
         raise CommandFailed(str(error)) from error
 
 
-async def run(client: Client, override: str, output: Structured) -> int:
+async def run(session: Session, override: str, output: Structured) -> int:
     from claimctl.cli.diagnosis import findings
     from claimctl.cli.output import render
     from claimctl.controller.dialect import DialectProbe
     from claimctl.controller.served import look
 
-    served = await look(client)
-    detection = await DialectProbe(client, override=override).detect()
-    found = findings(await _observe(client, detection))
+    served = await look(session.client)
+    detection = await DialectProbe(session.client, override=override).detect()
+    found = findings(await _observe(session, detection))
     render(output, _table(detection, served, found), _document(detection, served, found))
     return ExitCode.FINDINGS if found else ExitCode.OK
 
 
-async def _observe(client: Client, detection: Detection) -> Observed:
-    from claimctl.cli.diagnosis import Observed, uids
+async def _observe(session: Session, detection: Detection) -> Observed:
+    from claimctl.cli.diagnosis import Observed, leftovers, uids
     from claimctl.controller.preflight import missing_rights
+    from claimctl.controller.survey import survey
     from claimctl.reservation.dialects import DIALECTS
     from claimctl.wire import resources
 
-    claims = await _list(client, resources.RESOURCECLAIMS)
+    client = session.client
     listed = (
-        resources.PODS,
         resources.DEPLOYMENTS,
         resources.STATEFULSETS,
         resources.JOBS,
         *((resources.PODGROUPS,) if detection.groups_version else ()),
     )
+    seen = await survey(client, session.clock)
     return Observed(
         dialect=detection.dialect,
-        claims=tuple(claims),
-        reservations=tuple(await _list(client, resources.CLAIMRESERVATIONS)),
-        uids={each.plural: uids(await _list(client, each)) for each in listed},
+        claims=tuple(sight.claim for sight in seen.sights),
+        leftovers=leftovers(seen.sights),
+        uids={
+            resources.PODS.plural: seen.pods,
+            **{each.plural: uids(await _list(client, each)) for each in listed},
+        },
         nodes=tuple(await _list(client, resources.NODES)),
         events=tuple(await _list(client, resources.EVENTS)),
         missing_rights=await missing_rights(

@@ -72,8 +72,20 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
                 for one in explanation.obstacles
             ],
         },
+        "leftover": _leftover_document(explanation),
         "controller": _controller_document(explanation),
         "advice": list(explanation.advice()),
+    }
+
+
+def _leftover_document(explanation: Explanation) -> dict[str, Any] | None:
+    found = explanation.leftover
+    if found is None:
+        return None
+    return {
+        "reason": str(found.cause),
+        "message": found.message,
+        "against": [{"reason": one.reason, "message": one.message} for one in found.against],
     }
 
 
@@ -130,6 +142,7 @@ def lines(explanation: Explanation) -> list[str]:
         *_holders(explanation),
         *_controller(explanation),
         *_verdict(explanation),
+        *_leftover(explanation),
         *_advice(explanation),
     ]
 
@@ -173,6 +186,14 @@ def _verdict(explanation: Explanation) -> list[str]:
     else:
         head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
     return [head, *(f"  {one.reason}: {one.message}" for one in explanation.obstacles)]
+
+
+def _leftover(explanation: Explanation) -> list[str]:
+    found = explanation.leftover
+    if found is None:
+        return []
+    against = [f"  {one.reason}: {one.message}" for one in found.against]
+    return [f"Left over:  {found.message} ({found.cause})", *against]
 
 
 def _advice(explanation: Explanation) -> list[str]:

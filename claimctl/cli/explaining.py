@@ -11,15 +11,18 @@ from datetime import datetime
 
 from claimctl.cli import acting
 from claimctl.cli.claims_view import ClaimView
+from claimctl.controller.survey import Examiner
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reservation.case import Case
 from claimctl.reservation.consumers import claim_names, unschedulable_since
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.leftovers import judge
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import LIMIT
-from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.sights import Leftover, Patience, Sight
+from claimctl.reservation.snapshot import Held, LiveList, Memory, Rules, Snapshot
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.verdict import blockers
 from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
@@ -77,6 +80,8 @@ class Explanation:
     """None where nobody looked for the controller; then there are no troubles either."""
     troubles: tuple[acting.Trouble, ...] = ()
     """What shows that the controller does not get through."""
+    leftover: Leftover | None = None
+    """Set where nobody will ever free the claim."""
 
     @property
     def releasable(self) -> bool:
@@ -110,6 +115,8 @@ _REASONS = frozenset(Reason)
 
 def _plain_advice(explanation: Explanation) -> str:
     view = explanation.view
+    if explanation.leftover is not None:
+        return f"See `claimctl release --orphans -n {view.namespace}`, which writes nothing."
     if view.claim.status.allocation is None:
         return "Nothing: the claim holds no device."
     if explanation.release is not None:
@@ -183,8 +190,11 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     case = Case.of(snapshot, claim)
     against = blockers(snapshot, Reason.RELEASE_REQUESTED, case.consumers, case.own)
     found = against if case.stands else ()
+    live = LiveList("", pods, frozenset(pod.metadata.uid for pod in everyone))
+    sight = Sight(claim, live, now, reserved=bool(reservations))
+    left = judge(await Examiner(client).examine(sight), Patience())
     view = ClaimView(claim, pods, reservations)
-    return Explanation(view, case, case.release_reason, found)
+    return Explanation(view, case, case.release_reason, found, leftover=left)
 
 
 async def _reservations(client: Client, namespace: str, name: str) -> tuple[ClaimReservation, ...]:

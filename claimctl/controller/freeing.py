@@ -197,7 +197,7 @@ class Freeing:
     async def _wait(self, until: float, count: int) -> None:
         what = "1 claim is" if count == 1 else f"{count} claims are"
         while (left := until - self.clock.monotonic()) > 0:
-            if left >= 1:
+            if left >= 0.5:
                 self.tell(f"{what} watched for {left:.0f} s more before anything is written")
             await self.clock.sleep(min(left, TELL_SECONDS))
 

@@ -81,8 +81,8 @@ def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
         assert answer.code == table.code == 3
         assert found == [
             ("near-limit", "full"),
-            ("dangling-references", "full"),
-            ("leaks", "leaked"),
+            ("leftovers", "full"),
+            ("leftovers", "leaked"),
             ("mixed-versions", "node-0"),
         ]
         assert "kubelet v1.35.1 refuses pods that share through a PodGroup" in table.out

@@ -132,3 +132,53 @@ def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
         assert found == ("controller", "Prepared")
 
     inside(tmp_path, scenario)
+
+
+async def _leave_over(stage: Stage) -> None:
+    """A claim that is allocated to nobody."""
+    await stage.create(RESOURCECLAIMS, manifests.claim("emptied"))
+    device = {"request": "gpu", "driver": "d", "pool": "p", "device": "x"}
+    status = {"allocation": {"devices": {"results": [device]}}}
+    stage.embedded.admin.patch("resourceclaims", NAMESPACE, "emptied", {"status": status}, "status")
+
+
+async def _almost(stage: Stage) -> None:
+    """``almost`` may write claims and their status, and lacks resourceclaims/binding."""
+    body = {
+        "metadata": {"name": "almost"},
+        "rules": [
+            {
+                "apiGroups": ["resource.k8s.io"],
+                "resources": ["resourceclaims", "resourceclaims/status"],
+                "verbs": ["get", "list", "patch", "update"],
+            }
+        ],
+    }
+    await stage.client.create(RESOURCES["ClusterRole"], body)
+    for role in ("almost", "view"):
+        await stage.client.create(RESOURCES["RoleBinding"], _binding(role, "almost"), NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        ("view", 'User "view" cannot patch resource "resourceclaims"'),
+        ("almost", "requires"),
+    ],
+)
+def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
+    tmp_path: Path, user: str, told: str
+) -> None:
+    async def scenario(made: Office) -> None:
+        await _leave_over(made.stage)
+        await _almost(made.stage)
+        seen = await made.ask(user, "release", "--orphans", "-n", NAMESPACE)
+        assert (seen.code, "AllocatedToNobody   WouldFree" in seen.out) == (3, True), seen
+        done = await made.ask(user, "release", "--orphans", "-n", NAMESPACE, "--yes")
+        assert (done.code, "Failed" in done.out) == (1, True), done
+        assert told in done.err, done
+        assert "watched" not in done.err
+        everywhere = await made.ask(user, "release", "--orphans", "-A")
+        assert (everywhere.code, everywhere.err.count("\n")) == (1, 1), everywhere
+
+    inside(tmp_path, scenario)

@@ -1,0 +1,158 @@
+"""doctor, release --orphans and explain agree on what is left over; each a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from claimctl.demo import objects
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import CLAIM, Workload
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
+
+HOLD = ClusterOptions(dialect=Dialect.HOLD)
+TRAIN = Workload("ml", "train", "slice", 2)
+DEVICE = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
+VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
+QUICK = ("--settle-seconds", "0.1", "--force-deleted-pod-grace-seconds", "1")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+async def _allocated(served: Cluster, name: str, *references: dict[str, str]) -> None:
+    """A claim as somebody left it."""
+    user = served.stage.user
+    await user.create(objects.claim("ml", name))
+    patch = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
+    served.stage.cluster.admin.patch("resourceclaims", "ml", name, patch)
+    status = {"allocation": {"devices": {"results": [DEVICE]}}, "reservedFor": list(references)}
+    await user.patch_status(CLAIM, "ml", name, {"status": status})
+
+
+async def furnished(served: Cluster) -> None:
+    """A claim that is held, one that was emptied, and one that somebody unknown holds."""
+    acts = Acts(served.stage, native=False)
+    await acts.room("ml")
+    await acts.held(TRAIN)
+    await _allocated(served, "emptied")
+    await _allocated(served, "theirs", VM)
+
+
+def revision(served: Cluster) -> int:
+    """The last write that was about a claim."""
+    return max(each.number for each in served.stage.cluster.history() if "claims" in each.plural)
+
+
+async def orphans(served: Cluster, *arguments: str) -> Answer:
+    return await served.claimctl("release", "--orphans", *arguments)
+
+
+def rows(answer: Answer) -> list[tuple[str, str, str]]:
+    return [(one["name"], one["reason"], one["outcome"]) for one in answer.document["items"]]
+
+
+def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(HOLD, directory) as served:
+            await furnished(served)
+            before = revision(served)
+            doctor = await served.claimctl("doctor", "-o", "json")
+            dry = await orphans(served, "-n", "ml", "-o", "json")
+            dry_too = await orphans(served, "-A", "--dry-run", "--yes", "-o", "yaml")
+            table = await orphans(served, "-n", "ml")
+            wide = await orphans(served, "-A", "-o", "wide")
+            names = await orphans(served, "-n", "ml", "-o", "name")
+            elsewhere = await orphans(served, "-n", "default")
+            told = await served.claimctl("explain", "emptied", "-n", "ml")
+            left = await served.claimctl("explain", "theirs", "-n", "ml", "-o", "json")
+            assert revision(served) == before
+        assert rows(dry) == [
+            ("emptied", "AllocatedToNobody", "WouldFree"),
+            ("theirs", "UnknownReference", "Left"),
+        ]
+        found = [one for one in doctor.document["findings"] if one["check"] == "leftovers"]
+        assert [one["object"] for one in found] == ["emptied", "theirs"]
+        assert all("see `claimctl release --orphans -n ml`" in one["message"] for one in found)
+        assert (dry.document["dryRun"], dry.document["kind"]) == (True, "LeftoverList")
+        assert yaml.safe_load(dry_too.out) == dry.document
+        assert table.out.splitlines()[0].split() == [
+            *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT"),
+        ]
+        assert wide.out.splitlines()[0].endswith("UID")
+        assert "1 of 2 claims would be freed, nothing was written: --yes frees them" in table.err
+        assert names.out == "resourceclaim.resource.k8s.io/emptied\n"
+        assert [one.code for one in (doctor, dry, dry_too, table, names)] == [3] * 5
+        assert (elsewhere.code, elsewhere.out, elsewhere.err) == (
+            0,
+            "",
+            "No claims left over in namespace default.\n",
+        )
+        assert "Left over:  allocated and reserved for nobody" in told.out
+        assert "`claimctl release --orphans -n ml`" in told.out
+        assert left.document["leftover"]["reason"] == "UnknownReference"
+        assert left.document["leftover"]["against"][0]["reason"] == "UnknownReferences"
+
+    asyncio.run(scenario())
+
+
+def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(HOLD, directory) as served:
+            await furnished(served)
+            done = await orphans(served, "-n", "ml", "--yes", *QUICK, "-o", "json")
+            again = await orphans(served, "-n", "ml", "--yes", *QUICK)
+            claims: dict[str, Any] = {
+                name: served.stage.cluster.admin.get("resourceclaims", "ml", name)
+                for name in ("emptied", "theirs", "slice")
+            }
+        assert rows(done) == [
+            ("emptied", "AllocatedToNobody", "Freed"),
+            ("theirs", "UnknownReference", "Left"),
+        ]
+        assert (done.code, again.code) == (3, 3)
+        assert "1 claim is watched for 1 s more before anything is written" in done.err
+        assert "ml/emptied: deallocated" in done.err
+        assert "allocation" not in (claims["emptied"].get("status") or {})
+        assert "finalizers" not in claims["emptied"]["metadata"]
+        assert claims["theirs"]["status"]["reservedFor"] == [VM]
+        assert "allocation" in claims["slice"]["status"]
+
+    asyncio.run(scenario())
+
+
+async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *command_line("release", "--orphans", *arguments, "--kubeconfig", str(served.kubeconfig)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+
+
+def test_ctrl_c_while_it_watches_writes_nothing(directory: Path) -> None:
+    async def scenario() -> None:
+        async with cluster(HOLD, directory) as served:
+            await furnished(served)
+            before = revision(served)
+            process = await _started(served, "-n", "ml", "--yes")
+            assert process.stderr is not None
+            async with asyncio.timeout(SECONDS):
+                while b"watched" not in (await process.stderr.readline()):
+                    pass
+                process.send_signal(signal.SIGINT)
+                out, err = await process.communicate()
+            assert revision(served) == before
+        assert (process.returncode, out, err) == (130, b"", b"")
+
+    asyncio.run(scenario())

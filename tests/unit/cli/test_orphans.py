@@ -1,0 +1,123 @@
+"""``release --orphans``: flags that do not go together, exit codes, and what is printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.cli import main, orphans
+from claimctl.cli.orphans import Wanted
+from claimctl.controller.freeing import Candidate, Outcome
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.sights import Cause, Leftover, Patience
+from tests.support.builders import claim, pod_ref
+
+LOOK, DO = Wanted("train", write=False), Wanted("", write=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("", "name the CLAIM to release, or give --orphans"),
+        ("slice --orphans", "--orphans looks at all claims: leave out the CLAIM 'slice'"),
+        ("slice --yes", "--yes goes with --orphans, not with a CLAIM"),
+        ("slice -A", "--all-namespaces goes with --orphans, not with a CLAIM"),
+        ("slice -o json", "--output goes with --orphans, not with a CLAIM"),
+        ("slice --settle-seconds 0", "--settle-seconds goes with --orphans, not with a CLAIM"),
+        (
+            "slice --force-deleted-pod-grace-seconds 0",
+            "--force-deleted-pod-grace-seconds goes with --orphans, not with a CLAIM",
+        ),
+        ("--orphans -A -n ml", "--all-namespaces (-A) and --namespace (-n) exclude each other"),
+        ("--orphans -o tables", "'tables' is not one of"),
+        ("--orphans --settle-seconds nan", "'--settle-seconds': Input should be less than"),
+        ("--orphans --settle-seconds -1", "'--settle-seconds': Input should be greater than"),
+        (
+            "--orphans --force-deleted-pod-grace-seconds -1",
+            "'--force-deleted-pod-grace-seconds': Input should be greater than",
+        ),
+        (
+            "--orphans --force-deleted-pod-grace-seconds 1m",
+            "'--force-deleted-pod-grace-seconds': Input should be a valid integer",
+        ),
+        ("--orphans -n Team", "'Team' is not a DNS label"),
+        ("Slice", "'Slice' is not a DNS name"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_flag(
+    arguments: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["release", *arguments.split()]) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_what_the_help_says_is_the_default() -> None:
+    assert (Patience().grace_seconds, Patience().settle_seconds) == (300, 5)
+    assert Wanted("", write=False).patience() == Patience()
+    assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).patience() == Patience(0, 0)
+
+
+def candidate(outcome: Outcome, *against: Blocker, note: str = "") -> Candidate:
+    leftover = Leftover(Cause.DEAD_PODS, "reserved for pods that are gone", against)
+    return Candidate(claim(pod_ref("a")), leftover, 0.0, outcome=outcome, note=note)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ((), 0),
+        ((Outcome.FREED, Outcome.SETTLED), 0),
+        ((Outcome.WOULD_FREE,), 3),
+        ((Outcome.FREED, Outcome.LEFT), 3),
+        ((Outcome.FREED, Outcome.LEFT, Outcome.FAILED), 1),
+    ],
+)
+def test_the_exit_code_tells_what_is_left(outcomes: tuple[Outcome, ...], code: int) -> None:
+    assert orphans.exit_code([candidate(each) for each in outcomes]) == code
+
+
+def test_a_row_says_why_and_what_stands_against_it() -> None:
+    held = Blocker(Reason.OTHER_HOLDERS, "held by what is still there: jobs.batch/x")
+    shown = orphans.table(
+        [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], LOOK
+    )
+    assert [row[:5] for row in shown.rows] == [
+        (
+            "train", "slice", "DeadPods", "Left",
+            "reserved for pods that are gone; "
+            "OtherHolders: held by what is still there: jobs.batch/x",
+        ),
+        ("train", "slice", "DeadPods", "Failed", "PATCH /x: 403"),
+    ]  # fmt: skip
+    assert shown.names == ()
+    assert shown.empty == "No claims left over in namespace train."
+    assert orphans.table([], DO).empty == "No claims left over."
+
+
+def test_names_are_of_what_was_freed_or_would_be() -> None:
+    found = [candidate(Outcome.FREED), candidate(Outcome.WOULD_FREE), candidate(Outcome.SETTLED)]
+    assert orphans.table(found, DO).names == ("resourceclaim.resource.k8s.io/slice",) * 2
+
+
+def test_the_document_is_whole() -> None:
+    held = Blocker(Reason.OTHER_HOLDERS, "held")
+    assert orphans.document([candidate(Outcome.LEFT, held)], LOOK) == {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "LeftoverList",
+        "dryRun": True,
+        "items": [
+            {
+                "namespace": "train",
+                "name": "slice",
+                "uid": "uid-slice",
+                "reason": "DeadPods",
+                "message": "reserved for pods that are gone",
+                "reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"}],
+                "outcome": "Left",
+                "against": [{"reason": "OtherHolders", "message": "held"}],
+                "error": "",
+            }
+        ],
+    }
