@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.e2e.commands import Cluster, cluster, command_line
 
 NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
 HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 12)
+MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
 async def furnished(served: Cluster, native: bool, workload: Workload = TRAIN) -> Acts:
@@ -149,3 +153,46 @@ def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
         assert answer.err.startswith("No claim is held by a workload.\n")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("tended", [True, False], ids=["controller", "command"])
+def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
+    tended: bool, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with cluster(NATIVE, tmp_path) as served:
+            acts = await furnished(served, native=True)
+            listed = acts.references(TRAIN)
+            write_list(served, (*listed, MACHINE))
+            if not tended:
+                await served.stage.dismiss_controller()
+            before = acts.claim(TRAIN)
+            dry = await served.claimctl("downgrade-prepare", "-n", "ml", "--dry-run", "-o", "json")
+            answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+            served.stage.look()
+            assert acts.claim(TRAIN) == before
+            write_list(served, listed)
+            again = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+            acts.expect_exactly_its_pods(TRAIN)
+        for told in (dry, answer):
+            (record,) = told.document["claims"]
+            assert (told.code, record["state"], record["reason"]) == (
+                3,
+                "Refused",
+                "UnknownReference",
+            )
+            assert "held by virtualmachines/vm, which is neither" in record["message"]
+            assert record["replacedReferences"] == []
+        (record,) = again.document["claims"]
+        assert (again.code, record["state"]) == (0, "Expanded")
+        assert [each["name"] for each in record["replacedReferences"]] == ["train"]
+
+    asyncio.run(scenario())
+
+
+def write_list(served: Cluster, listed: Iterable[Reference]) -> None:
+    """Somebody edits the list."""
+    body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
+    admin = served.stage.cluster.admin
+    admin.patch("resourceclaims", TRAIN.namespace, TRAIN.claim, body, "status")
+    served.stage.look()

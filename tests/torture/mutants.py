@@ -165,6 +165,18 @@ MUTANTS = (
         "            False and progress is not None",
     ),
     Mutant(
+        "take out somebody else's hold in a downgrade",
+        "claimctl.reservation.expansion",
+        "    if unknown:",
+        "    if False:",
+    ),
+    Mutant(
+        "record what a downgrade replaces after the write",
+        "claimctl.downgrade.prepare",
+        "    await run.tell(Phase.EXPANDING)\n    await run.expand(claims)",
+        "    await run.expand(claims)",
+    ),
+    Mutant(
         "take a conflict for done",
         "claimctl.controller.claims",
         """            self._count_conflict(write)

@@ -176,11 +176,34 @@ async def downgrade(arena: Arena, reference: Reference) -> None:
     await arena.sleep(3.0)
 
 
+async def meddle(arena: Arena, reference: Reference) -> None:
+    """A plan comes while somebody else holds the claim, too, and once more when he has let go."""
+    await back(arena, reference)
+    admin = arena.cluster.admin
+    thing = {"apiGroup": "example.com", "resource": "things", "name": "thing", "uid": "foreign"}
+    _edit(arena, lambda listed: [*listed, thing])
+    admin.create("downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}})
+    await arena.sleep(8.0)
+    _edit(arena, lambda listed: [each for each in listed if each["uid"] != "foreign"])
+    admin.patch("downgradeplans", "", "claimctl", {"status": {"phase": ""}}, "status")
+    await arena.sleep(8.0)
+    admin.delete("downgradeplans", "", "claimctl")
+    await arena.sleep(3.0)
+
+
+def _edit(arena: Arena, change: Callable[[list[Any]], list[Any]]) -> None:
+    claim = arena.cluster.admin.get("resourceclaims", NAMESPACE, "slice")
+    listed = change(claim.get("status", {}).get("reservedFor") or [])
+    body = {"status": {"reservedFor": listed}}
+    arena.cluster.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
+
+
 Step = Callable[[Arena, "Reference"], Awaitable[None]]
 LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
 SCRIPTS: dict[str, tuple[Step, ...]] = {
     "life": LIFE,
     "downgrade": (begin, downgrade, end),
+    "meddled downgrade": (begin, meddle, end),
     "withdrawal": (begin, withdraw, end),
     "trap": (begin, trap, end),
     "lost node": (begin, lose, end),
