@@ -1,0 +1,166 @@
+"""What one look at all claims reads, in which order, and what it makes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from claimctl.controller.survey import Survey, survey
+from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.kube.errors import Forbidden
+from claimctl.reservation.sights import Answer, Fate
+from tests.support.virtual import run
+from tests.unit.downgrade.server import NAMESPACE, Server
+
+VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
+Answers = Mapping[str, Answer]
+
+
+def deployment(server: Server, **annotations: str) -> dict[str, str]:
+    """The Deployment train, whose pods use the claim slice, and the reference to it."""
+    labels = {"app": "train"}
+    spec = {
+        "containers": [{"name": "main", "image": "x"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+    }
+    body = {
+        "metadata": {
+            "name": "train",
+            "namespace": NAMESPACE,
+            "annotations": {f"claimctl.io/{key}": value for key, value in annotations.items()},
+        },
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+    uid = server.admin.create("deployments", body)["metadata"]["uid"]
+    return {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
+
+
+async def look(server: Server, **options: Any) -> Survey:
+    return await survey(server.client, server.clock, **options)
+
+
+def fates(seen: Survey) -> list[Fate]:
+    return [answer.fate for sight in seen.sights for answer in sight.answers.values()]
+
+
+def test_claims_come_before_pods_and_reservations_last() -> None:
+    async def scenario() -> None:
+        server, order = Server.started(), list[str]()
+        server.claim("slice", server.pod("a"))
+
+        def note(point: FaultPoint) -> Fault | None:
+            order.append(point.plural)
+            return None
+
+        server.handler.fault = note
+        (sight,) = (await look(server)).sights
+        assert order == ["resourceclaims", "pods", "claimreservations"]
+        assert sight.live.claim_version == sight.claim.metadata.resource_version
+        assert [pod.metadata.name for pod in sight.live.pods] == ["a"]
+
+    run(scenario())
+
+
+def test_pods_that_name_other_claims_count_for_those_and_their_uids_for_all() -> None:
+    async def scenario() -> None:
+        server = Server.started(NAMESPACE, "other")
+        server.claim("slice", VM)
+        uid = server.pod("a", claim="another")["uid"]
+        server.pod("b", claim="slice", namespace="other")
+        (sight,) = (await look(server)).sights
+        assert sight.live.pods == ()
+        assert uid in sight.live.uids
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("crds", [True, False])
+def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
+    async def scenario() -> None:
+        server = Server.started(crds=crds)
+        server.claim("slice", VM)
+        seen = await look(server)
+        assert (fates(seen), seen.reservations) == ([Fate.UNKNOWN_KIND], ())
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("annotations", "fate"),
+    [
+        ({}, Fate.ALIVE),
+        ({"reserve": "*"}, Fate.RESERVING),
+        ({"reserve": "slice"}, Fate.RESERVING),
+        ({"reserve": "other"}, Fate.ALIVE),
+        ({"reserve": "*", "retention-policy": "nonsense"}, Fate.ALIVE),
+    ],
+)
+def test_a_workload_whose_annotation_asks_for_the_claim_is_about_to_reserve_it(
+    annotations: dict[str, str], fate: Fate
+) -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim("slice", deployment(server, **annotations))
+        assert fates(await look(server)) == [fate]
+
+    run(scenario())
+
+
+def test_another_uid_under_the_name_is_another_object() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        held = deployment(server, reserve="*")
+        server.claim("slice", {**held, "uid": "of-before"})
+        assert fates(await look(server)) == [Fate.REPLACED]
+
+    run(scenario())
+
+
+def test_a_question_that_is_refused_is_no_answer() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim("slice", deployment(server))
+        server.handler.fault = lambda point: (
+            Fault(status=403, reason="Forbidden") if point.plural == "deployments" else None
+        )
+        ((answer,),) = [sight.answers.values() for sight in (await look(server)).sights]
+        assert answer.fate is Fate.UNTOLD
+        assert answer.note.startswith("GET /apis/apps/v1/namespaces/ml/deployments/train: 403")
+
+    run(scenario())
+
+
+def test_where_reservations_may_not_be_read_nothing_is_taken_for_left_over() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        server.claim("slice", VM)
+        server.upon("list", "claimreservations", lambda _: Fault(status=403, reason="Forbidden"))
+        with pytest.raises(Forbidden):
+            await look(server)
+
+    run(scenario())
+
+
+def test_a_page_that_expired_means_all_over_again() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        for number in range(501):
+            server.claim(f"c{number}", VM)
+        asked: list[int] = []
+
+        def expire(number: int) -> Fault | None:
+            asked.append(number)
+            return Fault(status=410, reason="Expired") if number == 2 else None
+
+        server.upon("list", "resourceclaims", expire)
+        seen = await look(server, only=frozenset())
+        assert (len(asked), seen.sights) == (3, ())
+        assert len((await look(server)).sights) == 501
+
+    run(scenario())
