@@ -42,7 +42,11 @@ class _Backoff:
     seen: dict[str, None] = field(default_factory=dict)
 
 
-class JobController(Component[Key]):
+Task = tuple[str, str, str]
+"""('job' or 'orphan', namespace, name): a Job, or a pod without a Job that has the finalizer."""
+
+
+class JobController(Component[Task]):
     name = "job-controller"
 
     def __init__(self, context: Context) -> None:
@@ -58,11 +62,13 @@ class JobController(Component[Key]):
     def _job_changed(self, change: Change) -> None:
         if change.new is None:
             self._backoffs.pop(uid(change.object), None)
-        self.queue.add(change.key)
+        self.queue.add(("job", *change.key))
 
     def _pod_changed(self, change: Change) -> None:
-        """Changes of pods are gathered for a moment, as upstream."""
+        """Changes of pods are gathered for a moment, as upstream; orphans lose the finalizer."""
         pod = change.object
+        if change.new is not None and TRACKING in finalizers(pod) and self._is_orphan(pod):
+            self.queue.add(("orphan", *change.key))
         owner = controller_of(pod)
         if owner is None or owner["kind"] != "Job":
             return
@@ -71,13 +77,26 @@ class JobController(Component[Key]):
         if change.new is None:
             self._ended_at.pop(uid(pod), None)
         if change.old is not None or deleting(pod):
-            self.queue.add_after((change.key[0], owner["name"]), self.context.timings.job_sync)
-        job = self.views["jobs"].get(change.key[0], owner["name"])
-        orphan = job is None or uid(job) != owner["uid"]
-        if orphan and change.new is not None and TRACKING in finalizers(pod):
+            key = ("job", change.key[0], owner["name"])
+            self.queue.add_after(key, self.context.timings.job_sync)
+
+    def _is_orphan(self, pod: Object) -> bool:
+        owner = controller_of(pod)
+        if owner is None or owner["kind"] != "Job":
+            return True
+        job = self.views["jobs"].get(key_of(pod)[0], owner["name"])
+        return job is None or uid(job) != owner["uid"]
+
+    def sync(self, key: Task) -> None:
+        kind, space, plain = key
+        if kind == "job":
+            self._sync_job((space, plain))
+            return
+        pod = self.views["pods"].get(space, plain)
+        if pod is not None and self._is_orphan(pod):
             self._untrack(pod)
 
-    def sync(self, key: Key) -> None:
+    def _sync_job(self, key: Key) -> None:
         job = self.views["jobs"].get(*key)
         if job is None:
             return
@@ -96,9 +115,9 @@ class JobController(Component[Key]):
         self._note_failures(job, counted)
         verdict = self._verdict(job, counted)
         suspended = bool(job["spec"].get("suspend"))
-        if verdict is not None or suspended or deleting(job):
+        if verdict is not None or (suspended and not deleting(job)):
             counted = self._stop(job, pods, counted)
-        else:
+        elif not deleting(job):
             counted = self._manage(job, counted)
         status = self._status(job, counted, verdict)
         self._track(job, counted, status, verdict)
@@ -144,7 +163,7 @@ class JobController(Component[Key]):
             return False
         left: float = limit - seconds_since(started, self.context.now())
         if left > 0:
-            self.queue.add_after(key_of(job), left)
+            self.queue.add_after(("job", *key_of(job)), left)
         return left <= 0
 
     def _stop(self, job: Object, pods: list[Object], counted: Counted) -> Counted:
@@ -184,7 +203,7 @@ class JobController(Component[Key]):
         due = backoff.last + min(pause, MAX_BACKOFF)
         left = due - self.context.clock.monotonic()
         if left > 0:
-            self.queue.add_after(key_of(job), left)
+            self.queue.add_after(("job", *key_of(job)), left)
         return left > 0
 
     def _create_many(self, job: Object, counted: Counted, missing: int) -> list[Object]:
@@ -297,7 +316,7 @@ class JobController(Component[Key]):
         assert last is not None
         left = ttl - seconds_since(last["lastTransitionTime"], self.context.now())
         if left > 0:
-            self.queue.add_after(key_of(job), left)
+            self.queue.add_after(("job", *key_of(job)), left)
         else:
             options = DeleteOptions(uid(job), propagation="Foreground")
             self.api.delete("jobs", *key_of(job), options)

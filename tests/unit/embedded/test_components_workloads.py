@@ -216,6 +216,20 @@ def test_a_finished_job_goes_after_its_time_and_takes_its_pods_along() -> None:
     play(QUICK, story)
 
 
+def test_the_pods_of_a_job_that_leaves_them_alone_are_not_kept_by_its_finalizer() -> None:
+    async def story(w: World) -> None:
+        w.workload("jobs", "job", pod={"restartPolicy": "Never"})
+        await w.passes(0.5)
+        w.api.delete("jobs", "default", "job", DeleteOptions(propagation="Orphan"))
+        await w.passes(0.5)
+        (pod,) = w.pods()
+        assert "ownerReferences" not in pod["metadata"]
+        assert "finalizers" not in pod["metadata"]
+        assert "deletionTimestamp" not in pod["metadata"]
+
+    play(QUICK, story)
+
+
 def test_a_deployment_takes_everything_below_it_along() -> None:
     async def story(w: World) -> None:
         w.workload("deployments", "work", replicas=3)
