@@ -102,12 +102,18 @@ def _kind(fate: Fate, *, own: bool) -> str:
 
 def _own(claim: ResourceClaim) -> frozenset[str]:
     """UIDs of the workload references that claimctl wrote, or made the claim for."""
+    listed = frozenset(
+        each.uid
+        for each in claim.status.reserved_for
+        if is_workload(each) and not is_pod_group(each)
+    )
+    if not listed:
+        return listed
     uids, maker = set(uids_written_by(claim)), claim.metadata.controller()
     made_here = maker is not None and maker.kind == CLAIMRESERVATIONS.kind
     if made_here and claim.spec.reserved_for is not None:
         uids.add(claim.spec.reserved_for.uid)
-    listed = filter(is_workload, claim.status.reserved_for)
-    return frozenset(each.uid for each in listed if each.uid in uids and not is_pod_group(each))
+    return listed & uids
 
 
 def _cause(sight: Sight, entries: _Entries, *, in_use: bool) -> Cause | None:

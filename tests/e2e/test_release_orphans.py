@@ -11,6 +11,7 @@ from claimctl.demo.witness import Witness
 from claimctl.demo.world import World
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.wire.base import to_plain
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -62,23 +63,32 @@ async def until_free(stage: Stage, name: str = "slice") -> None:
 
 
 class Interrupted:
-    """Lets something happen before the n-th write that is no dry run."""
+    """Lets something happen before the n-th write that is no dry run, or just after it."""
 
     def __init__(
-        self, inner: Transport, write: int, happens: Callable[[], Awaitable[None]]
+        self,
+        inner: Transport,
+        write: int,
+        happens: Callable[[], Awaitable[None]],
+        *,
+        after: bool = False,
     ) -> None:
-        self._inner, self._left, self._happens = inner, write, happens
+        self._inner, self._left, self._happens, self._after = inner, write, happens, after
         self.happened = False
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        if method == "PATCH" and ("dryRun", "All") not in query:
-            self._left -= 1
-            if self._left == 0:
-                self.happened = True
-                await self._happens()
-        return await self._inner.send(method, path, query, headers, body)
+        self._left -= method == "PATCH" and ("dryRun", "All") not in query
+        if self._left > 0 or self.happened:
+            return await self._inner.send(method, path, query, headers, body)
+        self.happened = True
+        if not self._after:
+            await self._happens()
+        answer = await self._inner.send(method, path, query, headers, body)
+        if self._after:
+            await self._happens()
+        return answer
 
 
 @causes
@@ -179,8 +189,12 @@ def test_a_pod_that_comes_meanwhile_keeps_its_device(when: float) -> None:
     judged(scenario)
 
 
-@pytest.mark.parametrize("write", [1, 2, 3])
-def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(write: int) -> None:
+@pytest.mark.parametrize(
+    ("write", "after"), [(1, False), (1, True), (2, False), (2, True), (3, False)]
+)
+def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(
+    write: int, *, after: bool
+) -> None:
     """Before the mark, between mark and deallocation, and between that and the finalizer."""
 
     async def scenario(stage: Stage) -> None:
@@ -190,7 +204,7 @@ def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(write: i
             await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
             await leftovers.until_pods(stage, "slice", 1)
 
-        line_ = Interrupted(leftovers.connection(stage), write, bound)
+        line_ = Interrupted(leftovers.connection(stage), write, bound, after=after)
         found = await freeing(stage, line_, grace=0).run()
         assert line_.happened
         assert list(map(line, found)) in (
@@ -200,7 +214,7 @@ def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(write: i
         assert await stage.allocated()
         claim = await stage.claim()
         assert leftovers.FINALIZER in claim.metadata.finalizers
-        assert claim.metadata.annotations is None or write == 3
+        assert claim.metadata.annotations is None
 
     judged(scenario)
 
@@ -226,6 +240,39 @@ def test_the_witness_would_notice_a_grace_that_is_too_short(cause: str) -> None:
 
     with pytest.raises(AssertionError, match="DeallocatedUnderGhost"):
         judged(scenario)
+
+
+def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        run = asyncio.create_task(freeing(stage).run())
+        await stage.clock.sleep(200)
+        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
+        await leftovers.until_pods(stage, "slice", 1)
+        stage.embedded.pause(leftovers.KCM)
+        await leftovers.without_pods(stage, "slice", force=True)
+        await leftovers.foreign(stage, "slice")
+        stage.embedded.resume(leftovers.KCM)
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "Freed")]
+
+    judged(scenario)
+
+
+def test_another_claim_of_the_same_name_is_not_the_one_that_was_found() -> None:
+    async def scenario(stage: Stage) -> None:
+        await leftovers.allocated_to_nobody(stage)
+        run = asyncio.create_task(freeing(stage).run())
+        await stage.clock.sleep(100)
+        left = (await stage.claim()).status
+        await stage.patch(RESOURCECLAIMS, "slice", {"metadata": {"finalizers": None}})
+        await stage.delete(RESOURCECLAIMS, "slice")
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        patch = {"status": to_plain(left)}
+        stage.embedded.admin.patch("resourceclaims", NAMESPACE, "slice", patch, "status")
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
+        assert await stage.allocated()
+
+    judged(scenario)
 
 
 def test_with_less_grace_the_operator_answers_for_it() -> None:
