@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import structlog
 
-from claimctl.controller.caches import Caches, workload_resource
+from claimctl.controller.caches import BY_CLAIM, Caches, workload_resource
 from claimctl.controller.evidence import Findings
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.outcome import DONE, After, Outcome
@@ -41,7 +41,7 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, WorkloadRef
 from claimctl.wire.resources import PODGROUPS
-from claimctl.wire.workloads import Workload
+from claimctl.wire.workloads import ReplicaSet, Workload
 
 log = structlog.get_logger(__name__)
 
@@ -173,17 +173,35 @@ class PodGroupReconciler:
         return all(workload is not None and observe(workload, "").ended for workload in owners)
 
     def _left_alone(self, group: PodGroup) -> bool:
-        """Whether reservations tell that the workload has ended, and no pod needs the group."""
+        """Whether its workload has ended, as reservations tell, or nobody names the group at all,
+        and no pod needs it."""
         key = GroupKey(group.metadata.namespace, group.metadata.name)
         claims = list(self._claims_of(key, group))
-        pods = [pod for claim in claims for pod in self._caches.pods_of(claim) if not is_done(pod)]
-        told = (
+        pods = [pod for claim in claims for pod in self._caches.pods_of(claim)]
+        if any(not is_done(pod) for pod in pods):
+            return False
+        told = [
             (condition.type, condition.status, condition.reason)
             for claim in claims
             for one in self._caches.reservations_of(claim)
             for condition in one.status.conditions
+        ]
+        if told:
+            return (ConditionType.RELEASED, "True", Reason.WORKLOAD_ENDED) in told
+        return not self._named(key, claims)
+
+    def _named(self, key: GroupKey, claims: Iterable[ClaimKey]) -> bool:
+        """Whether a reservation, a workload or a ReplicaSet may still come to need the group."""
+        if any(self._caches.workloads_in(key)):
+            return True
+        return any(
+            self._caches.reservations_of(claim)
+            or any(group_of(each.spec.template.spec) == key.name for each in self._sets(claim))
+            for claim in claims
         )
-        return not pods and (ConditionType.RELEASED, "True", Reason.WORKLOAD_ENDED) in told
+
+    def _sets(self, claim: ClaimKey) -> tuple[ReplicaSet, ...]:
+        return self._caches.replica_sets.by_index(BY_CLAIM, str(claim))
 
     def _owner_of(self, group: PodGroup, owner: OwnerReference) -> Workload | None:
         api_group = owner.api_version.partition("/")[0]
@@ -258,8 +276,9 @@ class PodGroupReconciler:
 
 
 def _on_the_way(case: GroupCase, group: PodGroup) -> bool:
-    """Whether the group waits for time to pass: ghosts, settling."""
-    return FINALIZER in group.metadata.finalizers and (group.metadata.deleting or case.owner_ended)
+    """Whether the group waits for time to pass (ghosts, settling), or for pods that nobody owns."""
+    guards, meta = FINALIZER in group.metadata.finalizers, group.metadata
+    return (guards and (meta.deleting or case.owner_ended)) or not meta.owner_references
 
 
 def _in_use(group: PodGroup, claims: Iterable[ClaimKey], pods: Iterable[Pod]) -> bool:

@@ -15,7 +15,7 @@ from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodTemplateSpec
-from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.reservations import FINALIZER, ClaimReservationSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,9 @@ def lets_go(snapshot: Snapshot, group: PodGroup, blockers: Iterable[Blocker] | N
     """Whether the claim gets along without the group's object.
 
     It is not allocated, or does not list the group; or its release can go on only when the group
-    is gone, and the hold beside it keeps the device meanwhile.
+    is gone, and the hold beside it keeps the device meanwhile. Where nothing is reserved any more,
+    KCM deallocates when the group has gone: not before every pod that may have vanished unended
+    has had the time that reservations give it by default.
 
     Args:
         blockers: what stands against the claim's release, but for its finished pods; None when
@@ -154,8 +156,18 @@ def lets_go(snapshot: Snapshot, group: PodGroup, blockers: Iterable[Blocker] | N
     uid = group.metadata.uid
     if not snapshot.allocated or all(each.uid != uid for each in snapshot.references):
         return True
+    if not snapshot.reservations:
+        return _no_ghosts(snapshot)
     held = any(each.uid in _holders(snapshot) for each in snapshot.references)
     return held and blockers is not None and not tuple(blockers) and too_many_finished(snapshot)
+
+
+def _no_ghosts(snapshot: Snapshot) -> bool:
+    memory, grace = snapshot.memory, ClaimReservationSpec().force_deleted_pod_grace_seconds
+    ages = [memory.ghost_age.get(ghost.uid, 0.0) for ghost in snapshot.ghosts]
+    if memory.blind_age is not None:
+        ages.append(memory.blind_age)
+    return all(age >= grace for age in ages)
 
 
 def _holders(snapshot: Snapshot) -> set[str]:

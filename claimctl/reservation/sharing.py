@@ -59,10 +59,18 @@ def _owners(group: PodGroup) -> Iterable[OwnerReference]:
 
 
 def own_groups(snapshot: Snapshot) -> frozenset[str]:
-    """UIDs of the listed groups that belong to the claim's workloads."""
+    """UIDs of the listed groups that belong to the claim's workloads, or that claimctl made.
+
+    One that claimctl made may outlive the reservation for which it was made: its workload goes on
+    making pods that name it.
+    """
     names = group_names(snapshot)
-    listed = filter(is_pod_group, snapshot.references)
-    return frozenset(reference.uid for reference in listed if reference.name in names)
+    made = {group.metadata.uid for group in snapshot.groups if made_by_claimctl(group)}
+    return frozenset(
+        reference.uid
+        for reference in snapshot.references
+        if is_pod_group(reference) and (reference.name in names or reference.uid in made)
+    )
 
 
 def any_group_listed(snapshot: Snapshot) -> bool:

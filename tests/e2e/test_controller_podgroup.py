@@ -16,6 +16,7 @@ from claimctl.wire.resources import (
     JOBS,
     PODGROUPS,
     PODS,
+    REPLICASETS,
     RESOURCECLAIMS,
     STATEFULSETS,
 )
@@ -411,6 +412,55 @@ def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> 
         assert FINALIZER not in left.metadata.finalizers
         await stage.delete(DEPLOYMENTS, "train")
         await until_no_group(stage)
+
+    play(scenario, PODGROUP_136)
+
+
+async def withdrawn(stage: Stage) -> None:
+    """The reservation has gone, and its group is left for the pods of the workload."""
+    await reserved(stage)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    unreserved = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+    await stage.patch(DEPLOYMENTS, "train", unreserved)
+    await stage.until_released(within=60)
+
+    async def holds() -> bool:
+        return not await stage.reservations()
+
+    await stage.until(holds, "the reservation is gone", 60)
+
+
+def test_a_group_that_outlived_its_reservation_stands_in_no_other_reservations_way() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await withdrawn(stage)
+        body = manifests.stateful_set(replicas=1, reserve="*", name="eval")
+        await stage.create(STATEFULSETS, manifests.in_group(body, "eval"))
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(3)
+        await stage.until_listed("podgroups/train", "podgroups/eval", "statefulsets/eval")
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.delete(STATEFULSETS, "eval")
+        await stage.until_released(within=60)
+        await until_no_group(stage)
+        await until_no_group(stage, "eval")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_group_that_nobody_names_any_more_goes_with_the_last_pod_and_frees_the_claim() -> None:
+    async def scenario(stage: Stage) -> None:
+        await begin(stage, PODGROUP_136)
+        await withdrawn(stage)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
+        await stage.clock.sleep(60)
+        assert await group(stage) is not None
+        for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
+            await stage.delete(REPLICASETS, replica_set.metadata.name)
+        await until_no_group(stage, within=600)
+        await stage.until_released(within=60)
 
     play(scenario, PODGROUP_136)
 

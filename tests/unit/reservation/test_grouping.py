@@ -19,11 +19,12 @@ from claimctl.reservation.grouping import (
     shared_claims,
 )
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
+from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (
     NAMESPACE,
     NOW,
@@ -163,6 +164,15 @@ def snapshot(*, count: int, held: bool = True, listed: bool = True) -> Snapshot:
     )
 
 
+def unreserved(*, vanished: float | None = None, blind: float | None = None) -> Snapshot:
+    """Nothing is reserved, and the claim lists the group alone."""
+    ages = {"uid-p1": vanished} if vanished is not None else {}
+    gone = tuple(ForceDeletedPod(uid=uid, name="p1", since=NOW) for uid in ages)
+    memory = Memory(ghost_age=ages, blind_age=blind)
+    seen = snapshot(count=0, held=False)
+    return replace(seen, reservations=(), ghosts=gone, memory=memory)
+
+
 GHOST = Blocker(Reason.FORCE_DELETED_PODS, "a ghost")
 
 
@@ -175,6 +185,11 @@ GHOST = Blocker(Reason.FORCE_DELETED_PODS, "a ghost")
         pytest.param(snapshot(count=300), None, False, id="not let go"),
         pytest.param(snapshot(count=300, held=False), (), False, id="nothing holds beside it"),
         pytest.param(snapshot(count=3), (), False, id="few finished: the claim goes first"),
+        pytest.param(unreserved(), None, True, id="nothing is reserved"),
+        pytest.param(unreserved(vanished=299), None, False, id="nothing reserved, a ghost"),
+        pytest.param(unreserved(vanished=300), None, True, id="nothing reserved, an old ghost"),
+        pytest.param(unreserved(blind=299), None, False, id="nothing reserved, nothing known"),
+        pytest.param(unreserved(blind=300), None, True, id="nothing reserved, long looked at"),
     ],
 )
 def test_a_claim_gets_along_without_its_group(
