@@ -36,6 +36,8 @@ class _Sight:
     deleting_since: float | None = None
     blind_since: float | None = None
     dead_since: dict[str, float] = field(default_factory=dict)
+    deallocated: str = ""
+    """The version by which this process deallocated it."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
 
 
@@ -80,6 +82,10 @@ class Memories:
             content = tuple(sorted(references, key=lambda reference: reference.uid))
             sight.writes.append((self._clock.monotonic(), content))
 
+    def deallocated(self, written: ObjectMeta) -> None:
+        if (sight := self._sights.get(ClaimKey.of(written))) is not None:
+            sight.deallocated = written.resource_version
+
     def wrote_status(self, key: ClaimKey, reservation: str) -> None:
         self._status_written.setdefault(key, {})[reservation] = self._clock.monotonic()
 
@@ -111,6 +117,7 @@ class Memories:
             ghost_age=ghosts,
             dead_age={uid: now - since for uid, since in sight.dead_since.items()},
             status_age={name: now - at for name, at in written.items()},
+            deallocated=sight.deallocated == claim.metadata.resource_version,
             repeated_writes=_repeats(sight, now),
         )
 

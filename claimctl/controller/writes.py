@@ -89,6 +89,7 @@ class Writer:
         self._note(written)
         self._learn(snapshot, write)
         if write.deallocate:
+            self._know.memories.deallocated(written.metadata)
             labels = {"reason": write.reason, "dialect": self._know.rules.dialect}
             self._telemetry.add(Metric.RELEASES, labels)
         elif not write.fence:

@@ -169,7 +169,8 @@ def _release(case: Case, reason: Reason) -> Decision:
 
 
 def _unallocated(case: Case) -> Decision:
-    step = finalizer_step(case.snapshot, case.on_record)
+    # another controller may have cleared the record of what this one was about to finish
+    step = finalizer_step(case.snapshot, case.on_record or case.snapshot.memory.deallocated)
     if step.write is not None:
         return Decision(write=step.write)
     outlooks = [absent.ended_release(stand, Outlook(case.consumers)) for stand in case.stands]

@@ -76,6 +76,8 @@ class Memory:
     """Per UID of a listed pod: since it was first seen gone or done."""
     status_age: Mapping[str, float] = field(default_factory=dict)
     """Per reservation name: since its status was last written."""
+    deallocated: bool = False
+    """Whether the claim's present version is the one by which this process deallocated it."""
     repeated_writes: int = 0
     """How often the same list was written lately and did not stay."""
 

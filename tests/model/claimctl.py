@@ -70,7 +70,7 @@ class Claimctl:
             if self._dialect.groups:
                 yield from self._group(world, process)
         if world.left.crashes:
-            left = world.left._replace(crashes=world.left.crashes - 1)
+            left = world.left._replace(crashes=world.left.crashes - 1, unlucky=1)
             again = restarted(world, two_step=self._bounds.two_step_start)
             if again != process:
                 killed = world._replace(left=left)
@@ -132,7 +132,7 @@ class Claimctl:
         what = grouping.TOLD[write.values[0]]
         yield _step(what, noted, after)
         if world.left.lost:
-            unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1))
+            unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1, unlucky=1))
             yield _step(f"{what} and hears no answer", process, unheard, fair=False)
 
     def _quiet(self, world: World, process: Process) -> Iterator[Step]:
@@ -213,7 +213,7 @@ class Claimctl:
         yield _step(f"writes: {what}", _noted(after, done, write), after, broken=broken)
         if world.left.lost:
             deaf = overtaken(done, after, self._bounds)
-            unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1))
+            unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1, unlucky=1))
             what = f"writes and hears no answer: {what}"
             yield _step(what, deaf, unheard, fair=False, broken=broken)
 
@@ -288,5 +288,6 @@ def _told(reservation: Reservation, write: Write) -> Reservation:
 def _noted(world: World, process: Process, write: Write) -> Process:
     """Nothing is decided again before the caches show what was written."""
     if write.kind in CLAIM_WRITES:
-        return see_claim(process, world.claim)
+        cleared = write.kind == "list" and bool(write.values[1])
+        return see_claim(process, world.claim)._replace(deallocated=int(cleared))
     return see_reservation(process, world.reservation)

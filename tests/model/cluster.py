@@ -78,7 +78,7 @@ class Cluster:
     def _reserve(self, world: World, pod: int) -> Step:
         claim = world.claim
         if not claim.allocated and not claim.finalizer:
-            protected = self._write(world, claim._replace(finalizer=1))
+            protected = self._write(world._replace(ours=0), claim._replace(finalizer=1))
             return Step("scheduler", "protects the claim by its finalizer", protected)
         what = "reserves" if claim.allocated else "allocates"
         ours = world.ours if claim.allocated else 0

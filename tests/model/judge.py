@@ -109,6 +109,7 @@ def _key(process: Process) -> tuple[object, ...]:
         process.settled,
         process.deleting_settled,
         process.blind,
+        process.deallocated,
         process.withdrawn_settled,
         process.group,
     )

@@ -198,6 +198,7 @@ def memory_of(process: Process) -> Memory:
         version_age=LONG if process.settled else 0.0,
         deleting_age=LONG if process.deleting_settled else 0.0,
         blind_age=0.0 if process.blind else None,
+        deallocated=bool(process.deallocated),
         ghost_age={
             f"uid-{name_of(pod)}": LONG if ghost == Ghost.OLD else 0.0 for pod, ghost in ghosts
         },

@@ -159,6 +159,8 @@ class Process(NamedTuple):
     quiet: int
     """Whether the settle time has passed since this process last saw the group's name in use."""
     write: Write | None
+    deallocated: int = 0
+    """Whether the claim's cached version is the one by which this process deallocated it."""
     withdrawn_settled: int = 0
     """Whether the settle time has passed since the reservation's deletion was first seen."""
 
@@ -170,6 +172,8 @@ class Left(NamedTuple):
     actions: int
     lost: int
     """Answers that never arrive although the write was accepted."""
+    unlucky: int = 0
+    """Whether any of that has happened to claimctl."""
 
 
 class News(IntEnum):

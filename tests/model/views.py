@@ -27,6 +27,7 @@ def see_claim(process: Process, claim: Claim) -> Process:
         claim=claim,
         age=0,
         settled=0,
+        deallocated=0,
         deleting_settled=process.deleting_settled if claim.there == There.DELETING else 0,
         blind=process.blind if claim.allocated else 0,
         quiet=process.quiet if not claim.groups else 0,

@@ -52,6 +52,19 @@ def test_a_claim_under_another_uid_is_another_claim() -> None:
     assert ages(memories, other) == Memory()
 
 
+def test_a_claim_is_deallocated_by_this_process_at_the_version_it_wrote_and_no_other() -> None:
+    memories = Memories(HandClock())
+    held, cleared = claim(version="4"), claim(allocated=False, version="5")
+    memories.see(held)
+    memories.deallocated(cleared.metadata)
+    assert not ages(memories, held).deallocated
+    memories.see(cleared)
+    assert ages(memories, cleared).deallocated
+    later = claim(allocated=False, version="6")
+    memories.see(later)
+    assert not ages(memories, later).deallocated
+
+
 def test_deletion_ages_from_its_first_sight_whatever_versions_follow() -> None:
     clock = HandClock()
     memories = Memories(clock)
