@@ -37,6 +37,8 @@ class Ghosts:
 
     pods: tuple[ForceDeletedPod, ...] = ()
     ages: tuple[tuple[str, float], ...] = ()
+    told: frozenset[str] = frozenset()
+    """UIDs of those that were seen on a reservation's record."""
 
 
 class GhostLedger:
@@ -51,6 +53,7 @@ class GhostLedger:
         self._boot_id = boot_id
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
+        self._told: dict[ClaimKey, set[str]] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
 
@@ -104,18 +107,22 @@ class GhostLedger:
             key = ClaimKey(pod.metadata.namespace, name)
             if self._by_claim.get(key, {}).pop(pod.metadata.uid, None) is not None:
                 del self._known_since[key][pod.metadata.uid]
+                self._told.get(key, set()).discard(pod.metadata.uid)
 
     def of(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
         """The claim's ghosts: those seen by this process and those its reservations recorded."""
         on_record = {ghost.uid: ghost for ghost in recorded}
         for ghost in on_record.values():
             self._add(key, ghost)
+        if on_record:
+            self._told.setdefault(key, set()).update(on_record)
         self._drop_ended(key, on_record)
         ghosts = self._by_claim.get(key, {})
         since, now = self._known_since.get(key, {}), self._clock.monotonic()
         return Ghosts(
             pods=tuple(ghosts[uid] for uid in sorted(ghosts)),
             ages=tuple((uid, now - since[uid]) for uid in sorted(ghosts)),
+            told=frozenset(self._told.get(key, set()) & ghosts.keys()),
         )
 
     def claims_on(self, node_name: str) -> Iterator[ClaimKey]:
@@ -127,6 +134,7 @@ class GhostLedger:
     def forget(self, key: ClaimKey) -> None:
         self._by_claim.pop(key, None)
         self._known_since.pop(key, None)
+        self._told.pop(key, None)
 
     def _ghost(self, pod: Pod) -> ForceDeletedPod:
         meta: ObjectMeta = pod.metadata

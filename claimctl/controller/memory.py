@@ -8,12 +8,14 @@ leads: a failover needs no blind wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 
+from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
+from claimctl.controller.recorded import RecordedTimes
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
@@ -36,6 +38,7 @@ class _Sight:
     deleting_since: float | None = None
     blind_since: float | None = None
     dead_since: dict[str, float] = field(default_factory=dict)
+    unstarted_since: dict[str, float] = field(default_factory=dict)
     deallocated: str = ""
     """The version by which this process deallocated it."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
@@ -46,6 +49,7 @@ class Memories:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.recorded = RecordedTimes(clock)
         self._sights: dict[ClaimKey, _Sight] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
         self._status_written: dict[ClaimKey, dict[str, float]] = {}
@@ -97,25 +101,34 @@ class Memories:
         return self._clock.monotonic() - sight.allocated_since
 
     def memory(
-        self, claim: ResourceClaim, dead: Iterable[str], ghosts: Mapping[str, float]
+        self,
+        claim: ResourceClaim,
+        dead: Iterable[str],
+        ghosts: Ghosts,
+        unstarted: Iterable[str] = (),
     ) -> Memory:
         """The memory of a claim; of one that is forgotten by now, as at its first sight.
 
         Args:
             dead: UIDs of the listed pods that are gone or done now.
-            ghosts: age of each ghost by UID.
+            ghosts: the claim's.
+            unstarted: UIDs of the bound pods that have not started.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         # one that went while it was being looked at is nobody's memory any more
         sight = self._sights.get(key) or _first_sight(claim, now)
         sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
+        starting = sight.unstarted_since
+        sight.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
         written = self._status_written.get(key, {})
         return Memory(
             version_age=now - sight.version_since,
             deleting_age=_age(now, sight.deleting_since) or 0.0,
             blind_age=_age(now, sight.blind_since),
-            ghost_age=ghosts,
+            ghost_age=dict(ghosts.ages),
+            told_ghosts=ghosts.told,
             dead_age={uid: now - since for uid, since in sight.dead_since.items()},
+            unstarted_age={uid: now - at for uid, at in sight.unstarted_since.items()},
             status_age={name: now - at for name, at in written.items()},
             deallocated=sight.deallocated == claim.metadata.resource_version,
             repeated_writes=_repeats(sight, now),

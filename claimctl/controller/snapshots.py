@@ -12,7 +12,7 @@ from claimctl.controller.ghosts import GhostLedger
 from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.memory import Memories
 from claimctl.controller.nodes import NodeView
-from claimctl.reservation.consumers import is_done, unschedulable_since
+from claimctl.reservation.consumers import is_bound, is_done, unschedulable_since
 from claimctl.reservation.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
@@ -80,16 +80,24 @@ class Snapshots:
             template_missing=findings.template_missing,
             rules=know.rules,
             evidence=know.investigator.evidence(references, findings),
-            memory=know.memories.memory(claim, self._dead(claim, pods), dict(ghosts.ages))
+            memory=know.memories.memory(
+                claim, self._dead(claim, pods), ghosts, filter(None, map(_unstarted, pods))
+            )
             if claim
             else know.memories.memory_without_claim(key),
         )
 
     def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
-        workload, meta = self._workload(reservation, findings), reservation.metadata
-        if not meta.deleting:
-            return Held(reservation, workload)
-        return Held(reservation, workload, self._know.memories.withdrawn_age(meta))
+        memories, meta = self._know.memories, reservation.metadata
+        held = Held(
+            reservation,
+            self._workload(reservation, findings),
+            idle_age=memories.recorded.idle_age(reservation),
+            unused_age=memories.recorded.unused_age(reservation),
+        )
+        if meta.deleting:
+            held = replace(held, withdrawn_age=memories.withdrawn_age(meta))
+        return held
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
@@ -156,6 +164,11 @@ class Snapshots:
             and (not plan.spec.namespaces or namespace in plan.spec.namespaces)
             for plan in self._know.caches.plans.items()
         )
+
+
+def _unstarted(pod: Pod) -> str | None:
+    """The UID of a pod that is bound and has not started."""
+    return pod.metadata.uid if is_bound(pod) and pod.status.phase == "Pending" else None
 
 
 def _dead_pods(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:

@@ -150,6 +150,8 @@ class Triggers:
         self._enqueue(keys, urgent=ended)
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
+        if change.new is not None:
+            self._witnesses.memories.recorded.see(change.old, change.new)
         if change.old is not None and change.new is None:
             self._forget_unless_needed(reserved_key(change.old))
         for reservation in (change.old, change.new):

@@ -227,6 +227,36 @@ def _pods_wait_for_a_place(snapshot: Snapshot, outlook: Outlook) -> bool:
     )
 
 
+def _releasing(outlook: Outlook, why: Reason, before: Condition | None) -> Finding:
+    """What a release waits for.
+
+    What only this process waits for is told where nothing else is: another controller, which has
+    watched for longer, may have told that it is further, and would tell so again.
+    """
+    public = [blocker for blocker in outlook.blockers if not blocker.private]
+    if outlook.step is not None and not public and outlook.blockers and _is_further(before):
+        assert before is not None
+        return Finding(ConditionType.RELEASED, False, Reason(before.reason), before.message)
+    told = public or outlook.blockers
+    waits = "; ".join(blocker.message for blocker in told[:_NAMED])
+    waits += f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return Finding(
+        ConditionType.RELEASED,
+        False,
+        told[0].reason if told else Reason.RELEASING,
+        f"to be released ({why}){': ' + waits if waits else ''}",
+    )
+
+
+_NAMED = 3
+"""How many of several of a kind are told; a message is not a list."""
+
+
+def _is_further(before: Condition | None) -> bool:
+    """Whether somebody has told that nothing but the protocol's own steps is left."""
+    return before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
+
+
 def _released(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
     if outlook.finished_release is not None:
         return Finding(ConditionType.RELEASED, True, outlook.finished_release)
@@ -234,10 +264,7 @@ def _released(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: boo
     if before is not None and before.status == "True" and not snapshot.allocated:
         return Finding(ConditionType.RELEASED, True, Reason(before.reason), before.message)
     if outlook.release is not None:
-        reason = outlook.blockers[0].reason if outlook.blockers else Reason.RELEASING
-        waits = "; ".join(blocker.message for blocker in outlook.blockers)
-        message = f"to be released ({outlook.release}){': ' + waits if waits else ''}"
-        return Finding(ConditionType.RELEASED, False, reason, message)
+        return _releasing(outlook, outlook.release, before)
     reason = Reason.HELD if listed else stand.reason
     return Finding(
         ConditionType.RELEASED, False, reason, stand.blocker.message if stand.blocker else ""

@@ -145,7 +145,7 @@ def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
     plan = plan_list(case, waiting_wishes(case))
     step = None
     if case.on_record and all(blocker.reason in _PASSES for blocker in found):
-        step = ReleaseStep.INTENT
+        step = _come_to(case)
     outlook = Outlook(case.consumers, plan, reason, step, found, fighting=case.fights)
     decision = write_list(case, plan)
     for blocker in (*found, *(stand.blocker for stand in case.stands)):
@@ -156,8 +156,7 @@ def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
 
 def _release(case: Case, reason: Reason) -> Decision:
     """Nothing seen in the caches stands against it: put it on record, then step by step."""
-    is_fenced = fenced(case.snapshot, case.own) and not any(map(is_pod, case.snapshot.references))
-    name = ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
+    name = _come_to(case)
     if not case.on_record:
         return _finish(case, Outlook(case.consumers, None, reason, name), Decision())
     step = next_step(case.snapshot, reason, case.own)
@@ -166,6 +165,12 @@ def _release(case: Case, reason: Reason) -> Decision:
     if step.blockers and after is None:
         after = step.blockers[0].after or CACHE_CATCHES_UP
     return _finish(case, outlook, Decision(needs=step.needs, write=step.write, after=after))
+
+
+def _come_to(case: Case) -> ReleaseStep:
+    """How far the release has come, whoever brought it there."""
+    is_fenced = fenced(case.snapshot, case.own) and not any(map(is_pod, case.snapshot.references))
+    return ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
 
 
 def _unallocated(case: Case) -> Decision:

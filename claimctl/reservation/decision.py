@@ -108,6 +108,8 @@ class Blocker:
     message: str
     after: float | None = None
     """Seconds until it may be different by the passing of time alone."""
+    private: bool = False
+    """Only this process knows of it; another controller may be further."""
 
 
 @dataclass(frozen=True, slots=True)

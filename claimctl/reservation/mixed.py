@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
 
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.dialects import DIALECTS
@@ -89,15 +88,8 @@ def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
 
 
 def _left(snapshot: Snapshot, pod: Pod) -> float:
-    """Seconds until a pod should have started; the same again when nobody says since when."""
-    bound = [
-        each.last_transition_time
-        for each in pod.status.conditions
-        if each.type == "PodScheduled" and each.status == "True" and each.last_transition_time
-    ]
-    if not bound:
-        return START_SECONDS
-    return (bound[0] + timedelta(seconds=START_SECONDS) - snapshot.now).total_seconds()
+    """Seconds until a pod should have started, from when this process saw it bound."""
+    return START_SECONDS - snapshot.memory.unstarted_age.get(pod.metadata.uid, 0.0)
 
 
 def _old_kubelets(nodes: Iterable[Node]) -> Told | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from claimctl.reservation.consumers import Consumers, unschedulable_since
 from claimctl.reservation.references import LIMIT
 from claimctl.reservation.sharing import any_group_listed
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.wire.claims import (
     AllocationResult,
     DeviceRequestAllocationResult,
@@ -63,9 +63,16 @@ def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:
 
 
 def _last_used(snapshot: Snapshot) -> list[datetime]:
-    times = [held.reservation.status.last_consumer_time for held in snapshot.reservations]
+    times = [_last_consumer(snapshot, held) for held in snapshot.reservations]
     times += [held.reservation.status.allocation_time for held in snapshot.reservations]
     return [time for time in times if time is not None]
+
+
+def _last_consumer(snapshot: Snapshot, held: Held) -> datetime | None:
+    """When the last consumer went, on our own clock: another's may have written it down."""
+    if held.unused_age is None:
+        return held.reservation.status.last_consumer_time
+    return snapshot.now - timedelta(seconds=held.unused_age)
 
 
 def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:

@@ -76,6 +76,10 @@ class Memory:
     """Per UID of a listed pod: since it was first seen gone or done."""
     status_age: Mapping[str, float] = field(default_factory=dict)
     """Per reservation name: since its status was last written."""
+    unstarted_age: Mapping[str, float] = field(default_factory=dict)
+    """Per UID of a bound pod that has not started: since that was first seen."""
+    told_ghosts: frozenset[str] = frozenset()
+    """UIDs of the ghosts that this process has seen on record."""
     deallocated: bool = False
     """Whether the claim's present version is the one by which this process deallocated it."""
     repeated_writes: int = 0
@@ -90,6 +94,10 @@ class Held:
     workload: WorkloadState
     withdrawn_age: float = inf
     """Seconds since this process first saw the reservation being deleted."""
+    idle_age: float | None = None
+    """Seconds since the status's idleSince on this process's own clock, where it knows."""
+    unused_age: float | None = None
+    """The same of lastConsumerTime."""
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from claimctl.reservation.consumers import Consumers
@@ -175,10 +175,10 @@ def _idle(
     if policy is not Retention.WHILE_RUNNING:
         return _holds(present, Reason.RETENTION, f"retentionPolicy {policy} holds through idle")
     spec, status = present.held.reservation.spec, present.held.reservation.status
-    left = _left(snapshot.now, status.idle_since, spec.idle_timeout_seconds)
-    if left > 0:
+    left = spec.idle_timeout_seconds - _idle_for(snapshot, present.held)
+    if (status.idle_since is None or left > 0) and not _begun(snapshot, present.held, Reason.IDLE):
         text = f"idle; released when that has lasted {spec.idle_timeout_seconds} s"
-        return _holds(present, Reason.IDLE_TIMEOUT, text, left)
+        return _holds(present, Reason.IDLE_TIMEOUT, text, max(left, _AT_ONCE))
     return replace(present, stand=Stand.LET_GO, reason=Reason.IDLE)
 
 
@@ -190,18 +190,41 @@ def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Sta
     since = stuck_since(snapshot, consumers)
     if timeout is None or since is None:
         return None
-    left = _left(snapshot.now, since, timeout)
-    if left > 0:
+    left = timeout - _passed(snapshot, since)
+    if left > 0 and not _begun(snapshot, present.held, Reason.REALLOCATED):
         text = f"its devices cannot be reached; given up when that has lasted {timeout} s"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
     return replace(present, stand=Stand.LET_GO, reason=Reason.REALLOCATED)
 
 
-def _left(now: datetime, since: datetime | None, timeout: float) -> float:
-    """Seconds until ``timeout`` has passed since ``since``; all of it when that is unknown."""
-    if since is None:
-        return max(float(timeout), 0.001)
-    return (since + timedelta(seconds=timeout) - now).total_seconds()
+_AT_ONCE = 0.001
+"""Seconds; a wait that begins with the next status."""
+
+
+def _idle_for(snapshot: Snapshot, held: Held) -> float:
+    """Seconds since the status says so: on our own clock, and by the wall clocks without one."""
+    since = held.reservation.status.idle_since
+    if held.idle_age is not None or since is None:
+        return held.idle_age or 0.0
+    return _passed(snapshot, since)
+
+
+def _passed(snapshot: Snapshot, since: datetime) -> float:
+    return (snapshot.now - since).total_seconds()
+
+
+def _begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
+    """Whether somebody has begun to release this very claim for the reason.
+
+    Another controller may have waited for longer. Two that wait each by its own clock would else
+    undo what the other one does.
+    """
+    progress, claim = held.reservation.status.release, snapshot.claim
+    return (
+        progress is not None
+        and claim is not None
+        and (progress.claim_uid, progress.reason) == (claim.metadata.uid, reason)
+    )
 
 
 def _wants(held: Held) -> str:

@@ -10,19 +10,22 @@ from claimctl.reservation.reasons import ReleaseStep
 from claimctl.reservation.references import LIMIT, is_workload
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Standing, recorded
-from claimctl.reservation.verdict import present_ghosts
+from claimctl.reservation.vanished import told_ghosts
 from claimctl.reservation.workloads import Life
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import (
     ClaimReservationStatus,
-    ForceDeletedPod,
     ReferenceCounts,
     ReleaseProgress,
 )
 
 
 def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> ClaimReservationStatus:
-    """The whole status, with only those times changed that something happened to."""
+    """The whole status, with only those times changed that something happened to.
+
+    Somebody else's clock may have told them: one that seems wrong stays as it is, or two would
+    correct each other for ever.
+    """
     reservation, old = stand.held.reservation, stand.held.reservation.status
     claim, now = snapshot.claim, _seconds(snapshot.now)
     same = claim is not None and old.claim_uid in ("", claim.metadata.uid)
@@ -39,30 +42,12 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         consumers=outlook.consumers.count,
         nodes=outlook.consumers.nodes(),
         allocation_time=_allocation_time(snapshot, old if same else None, now),
-        last_consumer_time=_not_ahead(now if old.consumers and unused else last_used, now),
-        idle_since=_not_ahead(old.idle_since or now, now) if idle and unused else None,
-        force_deleted_pods=_told_ghosts(snapshot),
+        last_consumer_time=now if old.consumers and unused else last_used,
+        idle_since=(old.idle_since or now) if idle and unused else None,
+        force_deleted_pods=told_ghosts(snapshot, old.force_deleted_pods),
         release=_progress(snapshot, old.release, outlook, now),
         conditions=conditions(snapshot, stand, outlook, listed=listed),
     )
-
-
-UNSEEN_POD_SECONDS = 5.0
-"""Until then a listed pod that nobody saw is taken for one that the pod cache has yet to show."""
-
-
-def _told_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
-    ages = snapshot.memory.ghost_age
-    return tuple(
-        ghost
-        for ghost in present_ghosts(snapshot)
-        if ghost.node_name or ages.get(ghost.uid, 0.0) >= UNSEEN_POD_SECONDS
-    )
-
-
-def _not_ahead(moment: datetime | None, now: datetime) -> datetime | None:
-    """A time of the future, told by a clock that was wrong, would be waited for."""
-    return min(moment, now) if moment is not None else None
 
 
 def _seconds(moment: datetime) -> datetime:

@@ -82,11 +82,22 @@ def _left(snapshot: Snapshot, ghost: ForceDeletedPod) -> float:
 
 
 def _ghosts(snapshot: Snapshot) -> Iterator[Blocker]:
+    on_record = recorded_ghosts(snapshot)
     for ghost in present_ghosts(snapshot):
-        left = _left(snapshot, ghost)
+        left, over = _left(snapshot, ghost), ghost.uid in snapshot.memory.told_ghosts
         where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
         text = f"{where}; it counts until forceDeletedPodGraceSeconds have passed"
-        yield Blocker(Reason.FORCE_DELETED_PODS, text, left)
+        private = over and ghost.uid not in on_record
+        yield Blocker(Reason.FORCE_DELETED_PODS, text, left, private)
+
+
+def recorded_ghosts(snapshot: Snapshot) -> dict[str, ForceDeletedPod]:
+    """By UID, those that some reservation of the claim has on record."""
+    return {
+        ghost.uid: ghost
+        for held in snapshot.reservations
+        for ghost in held.reservation.status.force_deleted_pods
+    }
 
 
 def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
@@ -95,7 +106,7 @@ def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
     left = grace(snapshot.reservations) - age if age is not None else 0.0
     if left > 0:
         text = "pods may have vanished unseen before the controller started"
-        yield Blocker(Reason.HISTORY_UNKNOWN, text, left)
+        yield Blocker(Reason.HISTORY_UNKNOWN, text, left, private=True)
 
 
 def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_state
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -63,6 +63,7 @@ class Stage:
     _deleting_seen: float | None = None
     _dead_seen: dict[str, float] = field(default_factory=dict)
     _status_written: dict[str, float] = field(default_factory=dict)
+    _idle_seen: dict[str, tuple[datetime, float]] = field(default_factory=dict)
 
     def snapshot(self, evidence: Evidence | None = None) -> Snapshot:
         return Snapshot(
@@ -71,7 +72,7 @@ class Stage:
             name=CLAIM,
             claim=self.claim,
             reservations=tuple(
-                Held(made, self._confirmed.get(name, workload))
+                Held(made, self._confirmed.get(name, workload), idle_age=self._idle_age(made))
                 for name, (made, workload) in self.reservations.items()
             ),
             pods=tuple(self.pods.values()),
@@ -84,6 +85,17 @@ class Stage:
             evidence=evidence or Evidence(),
             memory=self._memory(),
         )
+
+    def _idle_age(self, made: ClaimReservation) -> float | None:
+        """As a process that was there: its own clock from when it saw the time written."""
+        since = made.status.idle_since
+        if since is None:
+            return None
+        known = self._idle_seen.get(made.metadata.name)
+        if known is None or known[0] != since:
+            passed = (NOW + timedelta(seconds=self.time) - since).total_seconds()
+            known = self._idle_seen[made.metadata.name] = since, self.time - max(passed, 0.0)
+        return self.time - known[1]
 
     def _memory(self) -> Memory:
         if self.claim is not None:

@@ -154,3 +154,31 @@ def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
     boots["node-0"] = "boot-2"
     booted(ghosts, "200")
     assert [ghost.boot_id for ghost in ghosts.of(KEY).pods] == ["boot-2"]
+
+
+def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe(running("a"), None)
+    assert ghosts.of(KEY).told == frozenset()
+    recorded = ghosts.of(KEY).pods
+    assert ghosts.of(KEY, recorded).told == {"uid-a"}
+    assert ghosts.of(KEY).told == {"uid-a"}
+    ghosts.observe(None, running("a"))
+    ghosts.observe(running("a"), None)
+    assert ghosts.of(KEY).told == frozenset()
+    ghosts.of(KEY, recorded)
+    ghosts.forget(KEY)
+    assert ghosts.of(KEY).told == frozenset()
+
+
+def test_no_wall_clock_makes_a_ghost_older() -> None:
+    """Neither ours, when it jumps, nor that of who put it on record."""
+    clock = HandClock()
+    ghosts = ledger(clock)
+    long_ago = ForceDeletedPod(uid="uid-z", name="z", node_name="node-9", since=after(-86_400))
+    ghosts.of(KEY, [long_ago])
+    ghosts.observe(running("a"), None)
+    clock.now = lambda: after(7 * 86_400)  # type: ignore[method-assign]  # the wall clock jumps
+    clock.time = 3
+    assert dict(ghosts.of(KEY, [long_ago]).ages) == {"uid-a": 3, "uid-z": 3}

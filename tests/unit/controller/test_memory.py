@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.memory import REPEAT_SECONDS, Memories
 from claimctl.reservation.snapshot import Memory
@@ -15,7 +16,7 @@ KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
 def ages(memories: Memories, of: ResourceClaim, *dead: str) -> Memory:
-    return memories.memory(of, dead, {})
+    return memories.memory(of, dead, Ghosts())
 
 
 def test_a_version_ages_from_its_first_sight() -> None:
@@ -139,3 +140,15 @@ def test_what_was_allocated_before_the_pods_were_first_listed_has_an_unknown_his
     memories.lost_track()
     clock.time = 5
     assert ages(memories, claim(version="2")).blind_age == 2
+
+
+def test_a_bound_pod_is_known_from_when_it_was_first_seen_until_it_starts() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    seen = claim()
+    memories.see(seen)
+    memories.memory(seen, (), Ghosts(), ["a"])
+    clock.time = 4
+    assert memories.memory(seen, (), Ghosts(), ["a", "b"]).unstarted_age == {"a": 4, "b": 0}
+    memories.memory(seen, (), Ghosts(), ["b"])
+    assert memories.memory(seen, (), Ghosts(), ["a"]).unstarted_age == {"a": 0}

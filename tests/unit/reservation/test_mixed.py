@@ -7,15 +7,13 @@ from msgspec.structs import replace
 
 from claimctl.reservation.mixed import START_SECONDS, disagreement, look_again
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Rules, Snapshot
+from claimctl.reservation.snapshot import Memory, Rules, Snapshot
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node, NodeStatus, NodeSystemInfo
 from claimctl.wire.pods import Pod
 from tests.support.builders import (
     NAMESPACE,
     NOW,
-    after,
     claim,
     deployment_ref,
     group_ref,
@@ -31,10 +29,7 @@ def old(name: str, version: str) -> Node:
     return replace(node(name), status=NodeStatus(node_info=NodeSystemInfo(kubelet_version=version)))
 
 
-def bound(seconds_ago: float) -> Pod:
-    made = pod("a", node="node-0", group="train")
-    since = Condition(type="PodScheduled", status="True", last_transition_time=after(-seconds_ago))
-    return replace(made, status=replace(made.status, conditions=(since,)))
+BOUND = pod("a", node="node-0", group="train")
 
 
 def seen(
@@ -42,6 +37,7 @@ def seen(
     dialect: str = "podgroup",
     nodes: tuple[Node, ...] = (),
     listed: tuple[Reference, ...] = (),
+    bound_for: float = 0.0,
 ) -> Snapshot:
     return Snapshot(
         now=NOW,
@@ -52,6 +48,7 @@ def seen(
         nodes={each.metadata.name: each for each in nodes},
         groups=(pod_group(),),
         rules=Rules(dialect),
+        memory=Memory(unstarted_age={each.metadata.uid: bound_for for each in pods}),
     )
 
 
@@ -67,8 +64,10 @@ def seen(
         pytest.param(
             seen(running("a"), listed=(pod_ref("a"),)), None, id="a pod outside the group is listed"
         ),
-        pytest.param(seen(bound(31.0)), Reason.KUBELETS_REFUSE, id="bound and not started"),
-        pytest.param(seen(bound(29.0)), None, id="bound just now"),
+        pytest.param(
+            seen(BOUND, bound_for=31.0), Reason.KUBELETS_REFUSE, id="bound and not started"
+        ),
+        pytest.param(seen(BOUND, bound_for=29.0), None, id="bound just now"),
         pytest.param(
             seen(nodes=(old("node-0", "v1.35.4"),)), Reason.OLD_KUBELETS, id="an old kubelet"
         ),
@@ -87,6 +86,7 @@ def test_disagreement(snapshot: Snapshot, reason: Reason | None) -> None:
 
 
 def test_a_pod_that_has_not_started_is_looked_at_again_in_time() -> None:
-    snapshot = seen(bound(10.0))
+    snapshot = seen(BOUND, bound_for=10.0)
     assert look_again(snapshot, snapshot.consumers()) == START_SECONDS - 10.0
-    assert look_again(seen(bound(31.0)), seen(bound(31.0)).consumers()) is None
+    late = seen(BOUND, bound_for=31.0)
+    assert look_again(late, late.consumers()) is None

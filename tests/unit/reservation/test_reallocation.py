@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_state
+from datetime import datetime
+
 import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.reallocation import reachable, stuck_since
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import (
     Device,
     DeviceTaint,
@@ -19,7 +23,17 @@ from claimctl.wire.claims import (
 )
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node, NodeSpec, Taint
-from tests.support.builders import NOW, after, allocation, claim, node, pending, running
+from claimctl.wire.reservations import ClaimReservationStatus
+from tests.support.builders import (
+    NOW,
+    after,
+    allocation,
+    claim,
+    node,
+    pending,
+    reservation,
+    running,
+)
 
 NODE = node()
 LABELLED = Node(metadata=ObjectMeta(name="x", labels={"zone": "a", "gen": "3"}))
@@ -113,3 +127,24 @@ def test_pods_are_stuck_only_while_unschedulable_and_nobody_uses_the_claim() -> 
     assert since(waiting) == after(5)
     assert since(waiting, running("b")) is None
     assert since(pending("a")) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "unused_age", "expected"),
+    [
+        pytest.param(after(20), 10.0, after(-10), id="written by a clock that is ahead"),
+        pytest.param(after(-86_400), 10.0, after(-10), id="written by a clock that is behind"),
+        pytest.param(after(-20), None, after(-20), id="only the record knows"),
+        pytest.param(None, None, after(-60), id="never used"),
+    ],
+)
+def test_the_last_consumer_went_when_this_process_saw_it(
+    told: datetime | None, unused_age: float | None, expected: datetime
+) -> None:
+    status = ClaimReservationStatus(last_consumer_time=told)
+    held = Held(
+        reservation(status=status), WorkloadState(Life.ACTIVE, "uid"), unused_age=unused_age
+    )
+    pods = (pending("a", unschedulable_at=after(-60)),)
+    snapshot = replace_state(seen(node(cordoned=True), pods=pods), reservations=(held,))
+    assert stuck_since(snapshot, snapshot.consumers()) == expected

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
 from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.standing import Stand, standing
+from claimctl.reservation.vanished import agreed, told_ghosts
 from claimctl.reservation.workloads import Life, WorkloadState
-from claimctl.wire.reservations import ClaimReservationStatus, ReleaseProgress
-from tests.support.builders import claim, deployment_ref, reservation
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    after,
+    claim,
+    deployment_ref,
+    reservation,
+)
 from tests.support.stage import Stage
 
 
@@ -29,3 +47,216 @@ def test_the_record_of_an_intent_outlives_a_controller_that_started_later() -> N
     for status in told:
         assert status.release is not None
         assert (status.release.step, status.release.claim_uid) == (begun.step, begun.claim_uid)
+
+
+def ghost(**changes: Any) -> ForceDeletedPod:
+    base = ForceDeletedPod(
+        uid="g", name="lost", node_name="node-0", boot_id="boot-1", since=after(-60)
+    )
+    return replace(base, **changes)
+
+
+LATER = after(86_400)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "mine", "expected"),
+    [
+        pytest.param(ghost(), ghost(since=LATER), ghost(), id="another clock saw it"),
+        pytest.param(ghost(), ghost(boot_id=""), ghost(), id="I do not know the boot"),
+        pytest.param(ghost(), ghost(boot_id="boot-2"), ghost(boot_id=""), id="two boots"),
+        pytest.param(ghost(boot_id=""), ghost(), ghost(boot_id=""), id="doubt stays"),
+        pytest.param(
+            ghost(node_name="", boot_id=""), ghost(since=LATER), ghost(), id="I know where it ran"
+        ),
+        pytest.param(
+            ghost(), ghost(node_name="", boot_id="", since=LATER), ghost(), id="I know less"
+        ),
+    ],
+)
+def test_two_that_saw_a_pod_vanish_agree_on_the_record(
+    recorded: ForceDeletedPod, mine: ForceDeletedPod, expected: ForceDeletedPod
+) -> None:
+    found = agreed(recorded, mine)
+    assert found == expected
+    assert agreed(found, mine) == agreed(found, recorded) == found
+
+
+def vanished(
+    *known: tuple[ForceDeletedPod, float],
+    recorded: tuple[ForceDeletedPod, ...] = (),
+    elsewhere: tuple[ForceDeletedPod, ...] = (),
+    told: frozenset[str] = frozenset(),
+) -> tuple[ForceDeletedPod, ...]:
+    """What the first of two reservations tells of the ghosts known here, with their ages."""
+    reservations = tuple(
+        Held(
+            reservation(name, status=ClaimReservationStatus(force_deleted_pods=ghosts)),
+            WorkloadState(Life.ABSENT),
+        )
+        for name, ghosts in (("one", recorded), ("two", elsewhere))
+    )
+    snapshot = Snapshot(
+        now=NOW,
+        namespace=NAMESPACE,
+        name=CLAIM,
+        claim=claim(),
+        reservations=reservations,
+        ghosts=tuple(each for each, _ in known),
+        memory=Memory(ghost_age={each.uid: age for each, age in known}, told_ghosts=told),
+    )
+    return told_ghosts(snapshot, recorded)
+
+
+UNSEEN = ghost(node_name="", boot_id="")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        pytest.param(vanished((ghost(), 0)), (ghost(),), id="news"),
+        pytest.param(vanished((UNSEEN, 4)), (), id="the pod may still show up"),
+        pytest.param(vanished((UNSEEN, 5)), (UNSEEN,), id="nobody saw it"),
+        pytest.param(
+            vanished((ghost(since=LATER), 9), recorded=(ghost(),)), (ghost(),), id="on record"
+        ),
+        pytest.param(vanished((ghost(), 300), recorded=(ghost(),)), (), id="its grace is over"),
+        pytest.param(
+            vanished((ghost(), 9), told=frozenset({"g"})), (), id="another one found it over"
+        ),
+        pytest.param(
+            vanished((ghost(since=LATER), 9), elsewhere=(ghost(),), told=frozenset({"g"})),
+            (ghost(),),
+            id="on record of another reservation",
+        ),
+        pytest.param(vanished(recorded=(ghost(),)), (), id="it came back"),
+    ],
+)
+def test_the_record_of_vanished_pods(
+    told: tuple[ForceDeletedPod, ...], expected: tuple[ForceDeletedPod, ...]
+) -> None:
+    assert told == expected
+
+
+IDLE = WorkloadState(Life.IDLE, "uid-train")
+RECORDED = ClaimReservationStatus(
+    claim_uid="uid-slice", reserved_for=deployment_ref(), idle_since=NOW
+)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "idle_age", "expected"),
+    [
+        pytest.param(NOW, 59.0, Stand.HOLD, id="not for long enough"),
+        pytest.param(NOW, 60.0, Stand.LET_GO, id="for long enough"),
+        pytest.param(after(-86_400), 0.0, Stand.HOLD, id="written by a clock that is behind"),
+        pytest.param(after(86_400), 60.0, Stand.LET_GO, id="written by a clock that is ahead"),
+        pytest.param(after(-60), None, Stand.LET_GO, id="only the record knows"),
+        pytest.param(None, None, Stand.HOLD, id="not on record yet"),
+    ],
+)
+def test_an_idle_time_passes_on_our_own_clock(
+    recorded: datetime | None, idle_age: float | None, expected: Stand
+) -> None:
+    assert idle(replace(RECORDED, idle_since=recorded), idle_age) is expected
+
+
+@pytest.mark.parametrize(
+    ("uid", "reason", "expected"),
+    [
+        ("uid-slice", Reason.IDLE, Stand.LET_GO),
+        ("uid-other", Reason.IDLE, Stand.HOLD),
+        ("uid-slice", Reason.WORKLOAD_ENDED, Stand.HOLD),
+    ],
+)
+def test_who_has_waited_for_less_goes_along_with_a_release_that_has_begun(
+    uid: str, reason: Reason, expected: Stand
+) -> None:
+    begun = ReleaseProgress(step=ReleaseStep.INTENT, reason=reason, claim_uid=uid)
+    assert idle(replace(RECORDED, release=begun), 5.0) is expected
+
+
+def idle(status: ClaimReservationStatus, idle_age: float | None) -> Stand:
+    held = Held(reservation(status=status), IDLE, idle_age=idle_age)
+    snapshot = Snapshot(
+        now=NOW,
+        namespace=NAMESPACE,
+        name=CLAIM,
+        claim=claim(deployment_ref()),
+        reservations=(held,),
+    )
+    return standing(snapshot, held, snapshot.consumers()).stand
+
+
+def test_times_that_another_clock_told_stay_as_they_are() -> None:
+    """Neither those ahead of us nor those behind: each writer would correct the other."""
+    for moment in (after(-86_400), LATER):
+        status = replace(RECORDED, idle_since=moment, last_consumer_time=moment)
+        made = reservation(status=status)
+        on = Stage(claim(deployment_ref()), {made.metadata.name: (made, IDLE)})
+        told = on.decide().statuses[made.metadata.name]
+        assert (told.idle_since, told.last_consumer_time) == (moment, moment)
+
+
+@pytest.mark.parametrize(
+    ("before", "ghosts", "expected"),
+    [
+        pytest.param("", (), ("HistoryUnknown", "pods may have vanished"), id="nothing is told"),
+        pytest.param("Settling", (), ("Settling", "as told"), id="another one settles"),
+        pytest.param("Releasing", (), ("Releasing", "as told"), id="another one goes on"),
+        pytest.param(
+            "ConsumersLeft", (), ("HistoryUnknown", "pods may have vanished"), id="no longer true"
+        ),
+        pytest.param(
+            "Releasing", (ghost(),), ("ForceDeletedPods", "pod lost vanished"), id="a new ghost"
+        ),
+    ],
+)
+def test_what_only_one_controller_waits_for_does_not_overwrite_what_another_has_told(
+    before: str, ghosts: tuple[ForceDeletedPod, ...], expected: tuple[str, str]
+) -> None:
+    begun = ReleaseProgress(
+        step=ReleaseStep.INTENT, reason=Reason.WORKLOAD_ENDED, claim_uid="uid-slice"
+    )
+    told = Condition(type="Released", status="False", reason=before, message="as told")
+    made = reservation(
+        status=replace(
+            RECORDED,
+            idle_since=None,
+            release=begun,
+            conditions=(told,) if before else (),
+            force_deleted_pods=ghosts,
+        )
+    )
+    on = Stage(
+        claim(deployment_ref()),
+        {made.metadata.name: (made, WorkloadState(Life.ABSENT))},
+        ghosts={each.uid: (each, 0.0) for each in ghosts},
+        watched_since_before_allocation=False,
+    )
+    (found,) = (
+        each
+        for each in on.decide().statuses[made.metadata.name].conditions
+        if each.type == "Released"
+    )
+    assert found.reason == expected[0]
+    assert expected[1] in found.message
+    assert ("pods may have vanished" in found.message) == (expected[0] == "HistoryUnknown")
+
+
+def test_a_fence_on_record_stays_while_one_waits_for_what_only_it_knows() -> None:
+    begun = ReleaseProgress(
+        step=ReleaseStep.FENCED,
+        reason=Reason.WORKLOAD_ENDED,
+        claim_uid="uid-slice",
+        resource_version="10",
+    )
+    made = reservation(status=replace(RECORDED, idle_since=None, release=begun))
+    workload = WorkloadState(Life.ABSENT)
+    on = Stage(
+        claim(shared=True, made_for=deployment_ref()),
+        {made.metadata.name: (made, workload)},
+        rules=Rules("native"),
+        watched_since_before_allocation=False,
+    )
+    assert on.decide().statuses[made.metadata.name].release == begun

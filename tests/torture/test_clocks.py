@@ -1,0 +1,157 @@
+"""Two controllers at work at the same time, whose wall clocks disagree or jump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+
+import pytest
+
+from tests.e2e import manifests
+from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
+from tests.support.virtual import run
+from tests.torture.arena import Arena, Process, Verdict, closed, judge, opened
+from tests.torture.epilogue import conclude
+from tests.torture.reference import LIMIT, dialects, reservation, workload
+
+DAY = 86_400.0
+IDLE_SECONDS = 30
+FEW = 5
+"""Writes of statuses within one act of the story that a second controller may add: both see the
+same change at the same moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """By how many seconds the wall clocks are off, act by act (the last number stays)."""
+
+    one: tuple[float, ...] = (0.0,)
+    two: tuple[float, ...] | None = None
+
+    def set(self, arena: Arena, act: int) -> None:
+        for name, offsets in (("one", self.one), ("two", self.two)):
+            if offsets is not None and name in arena.processes:
+                _set(arena.processes[name], offsets[min(act, len(offsets) - 1)])
+
+
+def _set(process: Process, seconds: float) -> None:
+    process.clock.jump = timedelta(seconds=seconds)
+
+
+ALONE = Clocks()
+TOGETHER = {
+    "right": Clocks(two=(0.0,)),
+    "a-day-ahead": Clocks(two=(DAY,)),
+    "a-day-behind": Clocks(two=(-DAY,)),
+    "a-minute-apart": Clocks((-30.0,), (30.0,)),
+    "jumping": Clocks((0.0, 40.0, -DAY, 5.0, 0.0, DAY), (0.0, -DAY, DAY, -40.0, 2 * DAY, -DAY)),
+}
+
+
+@dataclass
+class Told:
+    """Status writes per act, and the verdict on the whole."""
+
+    writes: dict[str, int] = field(default_factory=dict)
+    verdict: Verdict = field(default_factory=lambda: Verdict("clocks"))
+
+
+@cache
+def alone(dialect: str) -> Told:
+    """The story with one controller, which starts again where the second one does."""
+    told = Told()
+    run(_story(dialect, ALONE, told), limit=LIMIT)
+    return told
+
+
+@pytest.mark.parametrize("dialect", sorted(dialects()))
+@pytest.mark.parametrize("clocks", sorted(TOGETHER))
+def test_controllers_whose_clocks_disagree_do_not_correct_each_other(
+    dialect: str, clocks: str
+) -> None:
+    told = Told()
+    run(_story(dialect, TOGETHER[clocks], told), limit=LIMIT)
+    assert told.verdict.good, told.verdict
+    most = {act: writes + FEW for act, writes in alone(dialect).writes.items()}
+    most["quiet"] = 0
+    assert {act: writes for act, writes in told.writes.items() if writes > most[act]} == {}
+
+
+def test_a_clock_that_jumps_makes_one_controller_neither_hasty_nor_late() -> None:
+    told = Told()
+    jumps = Clocks((0.0, DAY, -DAY, 3 * DAY, 0.0, 2 * DAY, -DAY))
+    run(_story("hold-1.36", jumps, told), limit=LIMIT)
+    assert told.verdict.good, told.verdict
+
+
+async def _story(dialect: str, clocks: Clocks, told: Told) -> None:
+    arena = await opened(dialects()[dialect])
+    try:
+        _start(arena, clocks, 0)
+        for number, (act, seconds) in enumerate(_acts(arena, dialect)):
+            clocks.set(arena, number)
+            before = arena.cluster.store.revision
+            await arena.sleep(3.0)
+            if act in ("ghost", "ended"):
+                await _replace(arena, clocks, number)
+            await _kept_for_long_enough(arena, act)
+            await arena.sleep(seconds - 3.0)
+            told.writes[act] = _status_writes(arena, before)
+        assert not arena.unreleased()
+        await conclude(arena, told.verdict)
+        judge(arena, told.verdict)
+    finally:
+        await closed(arena)
+
+
+def _acts(arena: Arena, dialect: str) -> Iterator[tuple[str, float]]:
+    """What happens, and for how many seconds it is looked at."""
+    admin = arena.cluster.admin
+    admin.create("resourceclaimtemplates", manifests.claim_template())
+    spec = {"idleTimeoutSeconds": IDLE_SECONDS, "reallocateTimeoutSeconds": 60}
+    admin.create("claimreservations", reservation("Deployment", **spec))
+    admin.create("deployments", workload(dialect, "Deployment", 2))
+    yield "hold", 15.0
+    yield "quiet", 30.0
+    _force_delete(arena)
+    yield "ghost", 40.0
+    admin.patch("deployments", NAMESPACE, "train", {"spec": {"replicas": 0}})
+    yield "idle", 90.0
+    admin.patch("deployments", NAMESPACE, "train", {"spec": {"replicas": 2}})
+    yield "again", 20.0
+    _force_delete(arena)
+    admin.delete("deployments", NAMESPACE, "train")
+    yield "ended", 90.0
+
+
+def _force_delete(arena: Arena) -> None:
+    arena.cluster.force_delete(NAMESPACE, arena.objects("pods")[0]["metadata"]["name"])
+
+
+def _start(arena: Arena, clocks: Clocks, act: int) -> None:
+    for name in ("one", "two") if clocks.two is not None else ("one",):
+        if name not in arena.processes:
+            arena.start(name)
+    clocks.set(arena, act)
+
+
+async def _replace(arena: Arena, clocks: Clocks, act: int) -> None:
+    """One controller ends and comes back: it knows the past only by what is on record."""
+    await arena.kill(sorted(arena.processes)[-1])
+    _start(arena, clocks, act)
+
+
+async def _kept_for_long_enough(arena: Arena, act: str) -> None:
+    """No clock makes the idle timeout shorter; graces are the witness's business."""
+    if act == "idle":
+        await arena.sleep(IDLE_SECONDS - 5.0)
+        assert arena.unreleased()
+
+
+def _status_writes(arena: Arena, since: int) -> int:
+    return sum(
+        (each.actor, each.plural) == (CONTROLLER_USER, "claimreservations")
+        for each in arena.cluster.history(since)
+    )
