@@ -59,8 +59,7 @@ class Discovery:
         resource = await self.find(group, plural)
         if resource is None:
             raise UnknownKind(f"{plural}.{group}" if group else plural)
-        place = namespace if resource.namespaced else ""
-        path = resource.path(quote(place, safe=""), quote(name, safe=":"))
+        path = resource.path(quote(namespace, safe=""), quote(name, safe=":"))
         try:
             return decode(await self._client.get_raw(path), ObjectHeader)
         except NotFound as error:

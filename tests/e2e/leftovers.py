@@ -35,12 +35,16 @@ def connection(stage: Stage) -> Transport:
 
 
 def freeing(
-    stage: Stage, transport: Transport | None = None, *, grace: float = 300.0, namespace: str = ""
+    stage: Stage,
+    transport: Transport | None = None,
+    *,
+    grace: float = 300.0,
+    settle: float = 5.0,
 ) -> Freeing:
     """One run of ``claimctl release --orphans``, by an administrator."""
     client = Client(transport or connection(stage), stage.clock)
     told: list[str] = []
-    return Freeing(client, stage.clock, namespace, Patience(grace_seconds=grace), told.append)
+    return Freeing(client, stage.clock, "", Patience(settle, grace), told.append)
 
 
 async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:

@@ -242,11 +242,15 @@ def test_the_witness_would_notice_a_grace_that_is_too_short(cause: str) -> None:
         judged(scenario)
 
 
-def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace() -> None:
+@pytest.mark.parametrize(("settle", "when", "least"), [(5, 200, 610), (0, 400, 900)])
+def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace(
+    settle: float, when: float, least: float
+) -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
-        run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(200)
+        begin = stage.clock.monotonic()
+        run = asyncio.create_task(freeing(stage, settle=settle).run())
+        await stage.clock.sleep(when)
         await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
         await leftovers.until_pods(stage, "slice", 1)
         stage.embedded.pause(leftovers.KCM)
@@ -254,6 +258,7 @@ def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace() -> None:
         await leftovers.foreign(stage, "slice")
         stage.embedded.resume(leftovers.KCM)
         assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "Freed")]
+        assert stage.clock.monotonic() - begin >= least
 
     judged(scenario)
 
