@@ -43,6 +43,7 @@ class Sign(StrEnum):
 
     NOT_ACTING = "NoControllerActing"
     REFUSED = "WritesRefused"
+    INVALID = "WritesInvalid"
     STATUS_BEHIND = "StatusBehind"
     RELEASE_STALLED = "ReleaseStalled"
     HOLD_MISSING = "HoldMissing"
@@ -65,7 +66,7 @@ class Trouble:
     @property
     def lasting(self) -> bool:
         """Whether one look is enough to tell; the others may be a moment's delay."""
-        return self.sign in (Sign.NOT_ACTING, Sign.REFUSED, Sign.RELEASE_STALLED)
+        return self.sign not in (Sign.STATUS_BEHIND, Sign.HOLD_MISSING)
 
 
 ADVICE = {
@@ -77,6 +78,10 @@ ADVICE = {
         "Give the controller what it needs, then it goes on by itself: kubectl apply -k rbac; "
         "`claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller` lists "
         "the rights that are missing."
+    ),
+    Sign.INVALID: (
+        "Correct what the API server does not take, as it says above; the controller tries again "
+        "by itself."
     ),
 }
 _BEHIND = (
@@ -153,10 +158,13 @@ Found = Iterator[tuple[Sign, str]]
 def _refused(reservation: ClaimReservation) -> Found:
     ready = _condition(reservation, ConditionType.READY)
     if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:
-        yield Sign.REFUSED, f"cannot be served ({ready.reason}): {ready.message}"
+        yield _REFUSALS[ready.reason], f"cannot be served ({ready.reason}): {ready.message}"
 
 
-_REFUSALS = frozenset({Reason.FORBIDDEN})
+_REFUSALS: dict[str, Sign] = {
+    Reason.FORBIDDEN: Sign.REFUSED,
+    Reason.INVALID: Sign.INVALID,
+}
 
 
 def _behind(case: Case, stand: Standing) -> Found:

@@ -18,6 +18,7 @@ WARNINGS = frozenset(
         Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
         Reason.ALREADY_RESERVED_FOR,
         Reason.TEMPLATE_NOT_FOUND,
+        Reason.TEMPLATE_INVALID,
         Reason.HOLD_YIELDED,
         Reason.NO_SCHEDULING_GROUP,
         Reason.POD_TEMPLATE_IMMUTABLE,
@@ -37,6 +38,7 @@ WARNINGS = frozenset(
         Reason.FIGHTING_WRITER,
         Reason.DANGLING_REFERENCES,
         Reason.FORBIDDEN,
+        Reason.INVALID,
         Reason.INVALID_ANNOTATION,
     }
 )

@@ -11,12 +11,20 @@ from claimctl.controller.census import Census
 from claimctl.controller.evidence import Findings
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.outcome import DONE, After, Outcome
-from claimctl.controller.refusals import forbidden_status
+from claimctl.controller.refusals import Refusal, refused_status
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.subjects import claim_subject, reservation_subject, workload_subject
 from claimctl.controller.writes import TemplateMissing, Writer
 from claimctl.kube.client import Client
-from claimctl.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from claimctl.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+)
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import (
@@ -27,6 +35,7 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.telemetry.face import Metric, Span, Telemetry
 from claimctl.wire.claims import ResourceClaim
@@ -131,7 +140,13 @@ class ClaimReconciler:
         except (NotFound, AlreadyExists):
             return After(SOON)
         except TemplateMissing:
-            return await self._without_template(key, judged)
+            found = replace(judged.findings, template_missing=True)
+            return await self._without_template(key, found)
+        except (Invalid, BadRequest) as error:
+            if not isinstance(write, CreateClaim):
+                raise
+            found = replace(judged.findings, template_refused=str(error))
+            return await self._without_template(key, found)
         return After(min(judged.decision.after or WATCHDOG, WATCHDOG))
 
     async def _still_parts(self, key: ClaimKey, judged: Judged) -> bool:
@@ -152,7 +167,11 @@ class ClaimReconciler:
         try:
             await self._writer.apply(judged.snapshot, write)
         except Forbidden as error:
-            await self._tell_refusal(judged, str(error))
+            await self._tell_refusal(judged, Refusal(Reason.FORBIDDEN, str(error)))
+            raise
+        except (Invalid, BadRequest) as error:
+            if not isinstance(write, CreateClaim):
+                await self._tell_refusal(judged, Refusal(Reason.INVALID, str(error)))
             raise
         log.info("wrote", claim=_name(judged.snapshot), write=type(write).__name__)
         if isinstance(write, WriteStatus):
@@ -182,20 +201,24 @@ class ClaimReconciler:
             return After(min(decision.after or WATCHDOG, WATCHDOG))
         return After(SOON)
 
-    async def _without_template(self, key: ClaimKey, judged: Judged) -> Outcome:
+    async def _without_template(self, key: ClaimKey, findings: Findings) -> Outcome:
         """Say so in the status, and ask again later."""
-        again = await self._judge(key, replace(judged.findings, template_missing=True))
+        again = await self._judge(key, findings)
         write = again.decision.write
         if write is not None and not isinstance(write, CreateClaim):
             await self._apply(again, write)
         return After(TEMPLATE_RETRY)
 
-    async def _tell_refusal(self, judged: Judged, message: str) -> None:
-        """Let the reservations say what the API server forbids; the error itself is raised on."""
+    async def _tell_refusal(self, judged: Judged, refusal: Refusal) -> None:
+        """Let the reservations say what the API server refuses; the error itself is raised on.
+
+        A status that is refused itself stays as it is, but for that.
+        """
+        stays = isinstance(judged.decision.write, WriteStatus) and refusal.reason is Reason.INVALID
         for held in judged.snapshot.reservations:
             current = held.reservation.status
-            wanted = judged.decision.statuses.get(held.name, current)
-            status = forbidden_status(held.reservation, wanted, message, judged.snapshot.now)
+            wanted = current if stays else judged.decision.statuses.get(held.name, current)
+            status = refused_status(held.reservation, wanted, refusal, judged.snapshot.now)
             if status != current:
                 await self._write_refusal(judged.snapshot, held, status)
 
@@ -205,7 +228,7 @@ class ClaimReconciler:
         write = WriteStatus(held.reservation, status)
         try:
             await self._writer.apply(snapshot, write)
-        except (Forbidden, Conflict, NotFound) as error:
+        except ApiError as error:
             log.warning("cannot tell of a refusal", claim=_name(snapshot), error=str(error))
         self._announce(snapshot, write)
 

@@ -46,6 +46,8 @@ class Findings:
     workloads: dict[WorkloadKey, Workload | None] = field(default_factory=dict)
     """Asked for by name; None when there is no such object."""
     template_missing: bool = False
+    template_refused: str = ""
+    """Why the API server does not take a claim made from the template."""
 
 
 class Investigator:

@@ -1,27 +1,37 @@
-"""The status of a reservation for which the API server forbids what has to be done."""
+"""The status of a reservation for which the API server refuses what has to be done."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
+from claimctl.reservation.conditions import shortened
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 
 
-def forbidden_status(
-    reservation: ClaimReservation, wanted: ClaimReservationStatus, message: str, now: datetime
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """``FORBIDDEN`` where a right is missing, ``INVALID`` where the server takes no such object."""
+
+    reason: Reason
+    message: str
+
+
+def refused_status(
+    reservation: ClaimReservation, wanted: ClaimReservationStatus, refusal: Refusal, now: datetime
 ) -> ClaimReservationStatus:
-    """``wanted`` with ``Ready=False, reason Forbidden``; the same when that is told already."""
+    """``wanted`` with ``Ready=False`` and why; the same when that is told already."""
     before = _ready(reservation.status.conditions)
     known = before is not None and before.status == "False"
     ready = Condition(
         type=ConditionType.READY,
         status="False",
-        reason=Reason.FORBIDDEN,
-        message=message,
+        reason=refusal.reason,
+        message=shortened(refusal.message),
         observed_generation=reservation.metadata.generation,
         last_transition_time=before.last_transition_time
         if before is not None and known

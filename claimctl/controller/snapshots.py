@@ -78,6 +78,7 @@ class Snapshots:
             groups=tuple(self._groups(key, claim, reservations, findings)),
             frozen=self._frozen(key.namespace),
             template_missing=findings.template_missing,
+            template_refused=findings.template_refused,
             rules=know.rules,
             evidence=know.investigator.evidence(references, findings),
             memory=know.memories.memory(

@@ -51,6 +51,7 @@ def _may_create(snapshot: Snapshot, held: Held) -> bool:
         bool(spec.resource_claim_template_name)
         and (spec.workload_ref.api_group, spec.workload_ref.kind) in WORKLOAD_RESOURCES
         and not snapshot.template_missing
+        and not snapshot.template_refused
         and not held.reservation.metadata.deleting
         and held.workload.exists
         and not held.workload.ended

@@ -17,6 +17,7 @@ from claimctl.reservation.references import LIMIT, NEAR_LIMIT
 from claimctl.reservation.sharing import any_group_listed, why_one_by_one
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.vanished import MOST, told_ghosts
 from claimctl.reservation.verdict import describe
 from claimctl.wire.meta import Condition
 
@@ -51,6 +52,7 @@ _PROBLEMS = frozenset(
     {
         Reason.CLAIM_NOT_FOUND,
         Reason.TEMPLATE_NOT_FOUND,
+        Reason.TEMPLATE_INVALID,
         Reason.WORKLOAD_NOT_FOUND,
         Reason.WORKLOAD_KIND_UNSUPPORTED,
         Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
@@ -96,10 +98,18 @@ def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: dat
         type=finding.type,
         status=status,
         reason=finding.reason,
-        message=finding.message,
+        message=shortened(finding.message),
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and unchanged else now,
     )
+
+
+LONGEST_MESSAGE = 1024
+
+
+def shortened(message: str) -> str:
+    """A message that the schema takes, whatever the API server answered."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
 
 def _find(old: Iterable[Condition], type_: str) -> Condition | None:
@@ -121,6 +131,8 @@ def _reserved(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: boo
         message = f"held for {describe(stand.reference)}"
         reason, advice = _sharing(snapshot, stand)
         return Finding(ConditionType.RESERVED, True, reason, message + advice)
+    if reason is Reason.TEMPLATE_INVALID:
+        return Finding(ConditionType.RESERVED, False, reason, snapshot.template_refused)
     return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
 
 
@@ -138,7 +150,7 @@ def _why_not_reserved(
     snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool
 ) -> Reason | None:
     if snapshot.claim is None:
-        return Reason.TEMPLATE_NOT_FOUND if snapshot.template_missing else Reason.CLAIM_NOT_FOUND
+        return _why_no_claim(snapshot)
     if listed:
         return None
     if stand.stand is Stand.NONE or stand.reason is Reason.WORKLOAD_RECREATED:
@@ -148,6 +160,12 @@ def _why_not_reserved(
     if not snapshot.allocated:
         return Reason.NOT_ALLOCATED
     return _why_not_listed(snapshot, stand, outlook)
+
+
+def _why_no_claim(snapshot: Snapshot) -> Reason:
+    if snapshot.template_refused:
+        return Reason.TEMPLATE_INVALID
+    return Reason.TEMPLATE_NOT_FOUND if snapshot.template_missing else Reason.CLAIM_NOT_FOUND
 
 
 def _why_not_listed(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Reason:
@@ -174,7 +192,22 @@ def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Findin
         text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"
         message = f"{text} beside the hold; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.MORE_PODS_THAN_PLACES, message)
+    if left_out := _left_out(snapshot, stand, outlook):
+        message = (
+            f"the status tells of {MOST} {left_out} and has no room for more; all of them count"
+        )
+        return Finding(ConditionType.CONSISTENT, True, Reason.STATUS_SHORTENED, message)
     return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
+
+
+def _left_out(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> str:
+    """Which lists of the status are full; another controller may know of more that fit no more."""
+    ghosts = told_ghosts(snapshot, stand.held.reservation.status.force_deleted_pods)
+    full = {
+        "nodes": len(outlook.consumers.nodes()) > MOST,
+        "vanished pods": len(ghosts) >= MOST,
+    }
+    return " and ".join(what for what, is_full in full.items() if is_full)
 
 
 def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None, str]:

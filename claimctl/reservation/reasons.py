@@ -51,6 +51,7 @@ class Reason(StrEnum):
     CLAIM_NOT_CREATED_FOR_WORKLOAD = "ClaimNotCreatedForWorkload"
     ALREADY_RESERVED_FOR = "AlreadyReservedFor"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
+    TEMPLATE_INVALID = "TemplateInvalid"
     HOLD_YIELDED = "HoldYielded"
     FROZEN = "FrozenForDowngrade"
     # why its pods are listed one by one although the cluster knows PodGroups
@@ -85,5 +86,7 @@ class Reason(StrEnum):
     STRANDED_POD = "StrandedPod"
     FIGHTING_WRITER = "FightingWriter"
     DANGLING_REFERENCES = "DanglingReferences"
+    STATUS_SHORTENED = "StatusShortened"
     FORBIDDEN = "Forbidden"
+    INVALID = "Invalid"
     INVALID_ANNOTATION = "InvalidAnnotation"

@@ -124,6 +124,8 @@ class Snapshot:
     frozen: bool = False
     """A DowngradePlan asks to add no workload references here."""
     template_missing: bool = False
+    template_refused: str = ""
+    """What the API server said of a claim made from the template, where it refused that."""
     rules: Rules = Rules()
     evidence: Evidence = Evidence()
     memory: Memory = Memory()

@@ -10,7 +10,7 @@ from claimctl.reservation.reasons import ReleaseStep
 from claimctl.reservation.references import LIMIT, is_workload
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Standing, recorded
-from claimctl.reservation.vanished import told_ghosts
+from claimctl.reservation.vanished import MOST, told_ghosts
 from claimctl.reservation.workloads import Life
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import (
@@ -40,7 +40,7 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         pod_group_name=stand.held.workload.pod_group or old.pod_group_name,
         references=_counts(snapshot) if claim else None,
         consumers=outlook.consumers.count,
-        nodes=outlook.consumers.nodes(),
+        nodes=outlook.consumers.nodes()[:MOST],
         allocation_time=_allocation_time(snapshot, old if same else None, now),
         last_consumer_time=now if old.consumers and unused else last_used,
         idle_since=(old.idle_since or now) if idle and unused else None,

@@ -17,13 +17,28 @@ from claimctl.wire.reservations import ForceDeletedPod
 
 UNSEEN_POD_SECONDS = 5.0
 """Until then a listed pod that nobody saw is taken for one that the pod cache has yet to show."""
+MOST = 1000
+"""How many nodes, and how many vanished pods, a status tells of: etcd takes objects of 1.5 MB."""
+_LONGEST_NAME, _LONGEST_ID = 253, 128
 
 
 def told_ghosts(
     snapshot: Snapshot, recorded: tuple[ForceDeletedPod, ...]
 ) -> tuple[ForceDeletedPod, ...]:
-    """Those on record that still count here, and those that are news; by UID."""
-    return tuple(_told(snapshot, {ghost.uid: ghost for ghost in recorded}))
+    """Those on record that still count here, and those that are news; by UID.
+
+    What does not fit is left out, the news first: every controller counts all that it knows of,
+    and one that starts waits for the grace whatever is on record.
+    """
+    known = {ghost.uid: ghost for ghost in recorded}
+    told = sorted(_told(snapshot, known), key=lambda ghost: (ghost.uid not in known, ghost.uid))
+    return tuple(sorted(told[:MOST], key=lambda ghost: ghost.uid))
+
+
+def _fits(ghost: ForceDeletedPod) -> bool:
+    """Whether the schema takes it: who wrote a list may have written anything into it."""
+    ids = (ghost.uid, ghost.boot_id)
+    return len(ghost.name) <= _LONGEST_NAME and all(len(each) <= _LONGEST_ID for each in ids)
 
 
 def _told(snapshot: Snapshot, recorded: dict[str, ForceDeletedPod]) -> Iterator[ForceDeletedPod]:
@@ -38,7 +53,7 @@ def _told(snapshot: Snapshot, recorded: dict[str, ForceDeletedPod]) -> Iterator[
 
 def _is_news(snapshot: Snapshot, ghost: ForceDeletedPod) -> bool:
     age = snapshot.memory.ghost_age.get(ghost.uid, 0.0)
-    return bool(ghost.node_name) or age >= UNSEEN_POD_SECONDS
+    return _fits(ghost) and (bool(ghost.node_name) or age >= UNSEEN_POD_SECONDS)
 
 
 def agreed(recorded: ForceDeletedPod, mine: ForceDeletedPod) -> ForceDeletedPod:

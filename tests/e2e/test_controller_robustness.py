@@ -246,6 +246,38 @@ def test_a_missing_template_is_told_and_used_when_it_comes() -> None:
     play(scenario, NATIVE)
 
 
+def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does() -> None:
+    def refuse(point: FaultPoint) -> Fault | None:
+        hit = (point.verb, point.plural, point.user)
+        if hit != ("create", "resourceclaims", CONTROLLER_USER):
+            return None
+        return Fault(status=422, reason="Invalid", message="spec.devices: Invalid value: odd")
+
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        stage.embedded.handler.fault = refuse
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        await stage.create(DEPLOYMENTS, manifests.deployment())
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_condition("Reserved", "False", "TemplateInvalid")
+        await stage.until_condition("Ready", "False", "TemplateInvalid")
+        await stage.until_event("TemplateInvalid")
+        (one,) = await stage.reservations()
+        told = {each.type: each.message for each in one.status.conditions}
+        assert "spec.devices: Invalid value: odd" in told["Ready"]
+        assert one.status.observed_generation == one.metadata.generation
+        version = one.metadata.resource_version
+        await stage.clock.sleep(300)
+        (one,) = await stage.reservations()
+        assert one.metadata.resource_version == version
+        stage.embedded.handler.fault = None
+        await stage.until_running(1)
+        await stage.until_condition("Ready", "True", "Ready")
+
+    play(scenario, NATIVE)
+
+
 def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_released() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()

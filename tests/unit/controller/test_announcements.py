@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from claimctl.controller.announcements import Announcement, announcements
-from claimctl.controller.refusals import forbidden_status
+from claimctl.controller.refusals import Refusal, refused_status
+from claimctl.reservation.conditions import LONGEST_MESSAGE
+from claimctl.reservation.reasons import Reason
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import NOW, after, reservation
@@ -25,6 +27,7 @@ def status(*conditions: Told) -> ClaimReservationStatus:
 RESERVED = ("Reserved", "True", "Reserved")
 HELD = ("Released", "False", "Held")
 IDLE = ("Released", "True", "Idle")
+FORBIDDEN = Refusal(Reason.FORBIDDEN, "no")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,12 @@ IDLE = ("Released", "True", "Idle")
             id="what is forbidden is told",
         ),
         pytest.param(
+            [("Ready", "True", "Ready")],
+            [("Ready", "False", "Invalid")],
+            ["Invalid"],
+            id="what is not valid is told",
+        ),
+        pytest.param(
             [("Ready", "False", "Forbidden")],
             [("Ready", "True", "Ready")],
             [],
@@ -70,7 +79,7 @@ def test_trouble_is_a_warning_and_the_rest_is_not() -> None:
 
 def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
     wanted = status(("Ready", "True", "Ready"), RESERVED)
-    first = forbidden_status(reservation(), wanted, "no", NOW)
+    first = refused_status(reservation(), wanted, FORBIDDEN, NOW)
     assert first.conditions == (
         Condition(
             type="Ready",
@@ -82,5 +91,12 @@ def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
         ),
         *status(RESERVED).conditions,
     )
-    again = forbidden_status(reservation(status=first), wanted, "no", after(60))
+    again = refused_status(reservation(status=first), wanted, FORBIDDEN, after(60))
     assert again == first
+
+
+def test_a_refusal_of_any_length_is_a_message_that_the_schema_takes() -> None:
+    refusal = Refusal(Reason.INVALID, "x" * 100_000)
+    (ready,) = refused_status(reservation(), status(), refusal, NOW).conditions
+    assert (ready.reason, len(ready.message)) == ("Invalid", LONGEST_MESSAGE)
+    assert ready.message.endswith("x...")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import pytest
+
 from claimctl.controller.caches import Caches
 from claimctl.controller.claims import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
 from claimctl.controller.evidence import Investigator
@@ -20,8 +22,9 @@ from claimctl.controller.outcome import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.triggers import Queues, Triggers, Witnesses
 from claimctl.embedded.options import Dialect
-from claimctl.embedded.requests import FaultPoint
+from claimctl.embedded.requests import Fault, FaultPoint
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import Invalid
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.snapshot import Rules
 from claimctl.telemetry.face import Metric
@@ -247,5 +250,40 @@ def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
         await asyncio.sleep(1)
         bench.server.handler.fault = hook
         assert isinstance(await bench.reconcile(), After)
+
+    on_bench(scenario)
+
+
+INVALID = Fault(status=422, reason="Invalid", message="status: Invalid value: no")
+
+
+@pytest.mark.parametrize("plural", ["resourceclaims", "claimreservations"])
+def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str) -> None:
+    """Of a status that is not taken everything but that stays as it was."""
+
+    async def scenario(bench: Bench) -> None:
+        refused: list[str] = []
+
+        def hook(point: FaultPoint) -> Fault | None:
+            if (point.verb, point.plural) != ("patch", plural):
+                return None
+            refused.append(point.subresource)
+            return INVALID if len(refused) == 1 else None
+
+        if plural == "claimreservations":
+            await bench.reconcile()
+            await asyncio.sleep(1)
+        bench.server.handler.fault = hook
+        with pytest.raises(Invalid, match="Invalid value: no"):
+            await bench.reconcile()
+        status = bench.server.admin.get("claimreservations", NAMESPACE, "train-slice")["status"]
+        told = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+        assert told["Ready"] == ("False", "Invalid")
+        assert ("Reserved" in told) == (plural == "resourceclaims")
+        await asyncio.sleep(1)
+        await bench.settled()
+        status = bench.server.admin.get("claimreservations", NAMESPACE, "train-slice")["status"]
+        told = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+        assert told["Ready"] == ("True", "Ready")
 
     on_bench(scenario)

@@ -1,0 +1,129 @@
+"""Statuses stay within what the schema and etcd take, however much there is to tell."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.api.claimreservation import ClaimReservationStatus as Model
+from claimctl.api.common import MAX_ITEMS
+from claimctl.controller.patches import status_body
+from claimctl.reservation.conditions import LONGEST_MESSAGE
+from claimctl.reservation.vanished import MOST
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
+from tests.support.builders import NOW, claim, deployment_ref, reservation, running
+from tests.support.stage import Stage
+
+ETCD_TAKES = 1_500_000
+"""Bytes of a request; managedFields come on top of the status."""
+MANY = 3 * MOST
+ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=3)
+GONE = WorkloadState(Life.ABSENT)
+
+
+def ghost(number: int, **changes: Any) -> ForceDeletedPod:
+    """One whose fields are as long as Kubernetes makes them."""
+    made = ForceDeletedPod(
+        uid=f"{number:036d}",
+        name=f"{number:0253d}",
+        node_name=f"{number:0253d}",
+        boot_id=f"{number:036d}",
+        since=NOW,
+    )
+    return replace(made, **changes)
+
+
+def told(on: Stage) -> ClaimReservationStatus:
+    return on.decide().statuses["train-slice"]
+
+
+def stage(
+    *ghosts: ForceDeletedPod, recorded: tuple[ForceDeletedPod, ...] = (), nodes: int = 0
+) -> Stage:
+    made = reservation(
+        status=ClaimReservationStatus(
+            claim_uid="uid-slice",
+            reserved_for=deployment_ref(),
+            force_deleted_pods=recorded,
+        )
+    )
+    on = Stage(claim(deployment_ref()), {"train-slice": (made, ACTIVE if nodes else GONE)})
+    on.ghosts = {each.uid: (each, 0.0) for each in (*recorded, *ghosts)}
+    on.put(*(running(f"pod-{number}", f"{number:0253d}") for number in range(nodes)))
+    return on
+
+
+def condition(status: ClaimReservationStatus, type_: str) -> Condition:
+    return next(each for each in status.conditions if each.type == type_)
+
+
+def test_a_status_with_more_than_fits_is_one_that_the_schema_and_etcd_take() -> None:
+    status = told(stage(*map(ghost, range(MANY)), nodes=MANY))
+    assert (len(status.nodes), len(status.force_deleted_pods)) == (MOST, MOST)
+    body = status_body(status)
+    Model.model_validate(body)
+    assert len(json.dumps(body)) < ETCD_TAKES * 2 / 3
+    assert MOST <= MAX_ITEMS
+
+
+def test_what_is_left_out_is_said() -> None:
+    shortened = condition(told(stage(*map(ghost, range(MANY)), nodes=MANY)), "Consistent")
+    assert (shortened.status, shortened.reason) == ("True", "StatusShortened")
+    assert shortened.message == (
+        "the status tells of 1000 nodes and vanished pods and has no room for more; all of them "
+        "count"
+    )
+    assert condition(told(stage(nodes=MOST)), "Consistent").reason != "StatusShortened"
+    nodes = condition(told(stage(nodes=MOST + 1)), "Consistent")
+    assert nodes.message.startswith("the status tells of 1000 nodes and has no room")
+
+
+def test_what_is_on_record_stays_and_the_rest_follows_as_places_become_free() -> None:
+    recorded = tuple(ghost(number) for number in range(MANY, MANY + MOST - 1))
+    status = told(stage(*map(ghost, range(10)), recorded=recorded))
+    assert status.force_deleted_pods == (ghost(0), *recorded)
+    again = told(stage(*map(ghost, range(1, 10)), recorded=status.force_deleted_pods))
+    assert again.force_deleted_pods == status.force_deleted_pods
+
+
+def test_a_ghost_that_has_no_place_on_record_counts_for_its_whole_grace() -> None:
+    """The last one of many that vanished keeps the claim allocated, though nobody wrote it down."""
+    on = stage(*map(ghost, range(MANY)))
+    last = ghost(MANY)
+    on.ghosts = {uid: (each, -301.0) for uid, (each, _) in on.ghosts.items()}
+    on.ghosts[last.uid] = (last, 0.0)
+    recorded = tuple(ghost(number, uid=f"r-{number}") for number in range(MOST))
+    made, workload = on.reservations["train-slice"]
+    full = replace(made, status=replace(made.status, force_deleted_pods=recorded))
+    on.reservations["train-slice"] = full, workload
+    on.ghosts |= {each.uid: (each, 0.0) for each in recorded}
+    assert last not in told(on).force_deleted_pods
+    assert on.settle(seconds=299) == []
+    assert on.settle(seconds=10) != []
+
+
+@pytest.mark.parametrize(
+    "odd", [ghost(0, uid="u" * 129), ghost(0, name="n" * 254), ghost(0, boot_id="b" * 129)]
+)
+def test_what_a_foreign_list_names_is_counted_and_not_told_where_the_schema_does_not_take_it(
+    odd: ForceDeletedPod,
+) -> None:
+    on = stage(odd)
+    status = told(on)
+    assert status.force_deleted_pods == ()
+    assert condition(status, "Released").reason == "ForceDeletedPods"
+    Model.model_validate(status_body(status))
+
+
+def test_a_release_that_waits_for_many_names_a_few() -> None:
+    released = condition(told(stage(*map(ghost, range(MANY)))), "Released")
+    assert len(released.message) <= LONGEST_MESSAGE
+    on = stage(*(ghost(number, name=f"p-{number}", node_name="n") for number in range(9)))
+    message = condition(told(on), "Released").message
+    assert message.count("vanished while running") == 3
+    assert message.endswith("; and 6 more")
