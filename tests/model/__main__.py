@@ -82,11 +82,20 @@ def _print(violations: Iterable[Violation]) -> None:
 
 
 def _break() -> int:
-    missed = 0
+    """Each mutation, and the same bounds without it; how many were missed or prove nothing."""
+    missed, whole = 0, {}
     for mutation in MUTATIONS:
-        found = mutation.search()
-        missed += not found.violations
-        print(f"broken: {mutation.name}: {'caught' if found.violations else 'MISSED'}")
+        key = (mutation.dialect, mutation.unbroken)
+        if key not in whole:
+            whole[key] = Search(Model(*key)).run()
+        sound, found = whole[key], mutation.search()
+        clean = sound.complete and not sound.violations
+        missed += not clean or not found.violations
+        print(
+            f"broken: {mutation.name}: {'caught' if found.violations else 'MISSED'} "
+            f"after {found.states} states ({mutation.dialect.name}: {_bounds(mutation.bounds)})"
+        )
+        print(f"    unbroken: {sound.states} states, {'clean' if clean else 'NOT CLEAN'}")
         _print(found.violations)
     return missed
 

@@ -11,6 +11,7 @@ from tests.model.judge import Judge, Verdict
 from tests.model.promises import broken_by, left_behind
 from tests.model.server import (
     CLAIM_WRITES,
+    GIVEN_UP,
     Bounds,
     drop_views,
     overtaken,
@@ -197,6 +198,8 @@ class Claimctl:
     # writing
 
     def _send(self, world: World, process: Process, write: Write) -> Iterator[Step]:
+        if write == GIVEN_UP:
+            return
         done = process._replace(write=None)
         what = describe(write)
         gone = world.claim if write.kind in CLAIM_WRITES else world.reservation

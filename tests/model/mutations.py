@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
-from unittest import mock
+from collections.abc import Iterator
+from dataclasses import replace
 
 from claimctl.reservation import absent, consistency, decide, grouping, parting, release, verdict
 from claimctl.reservation.consumers import Consumers
@@ -16,36 +13,10 @@ from claimctl.reservation.references import is_pod, is_tombstone, pod_reference
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
-from tests.model.dialects import Dialect, Grouped, Hold, Native
-from tests.model.search import Found, Search
+from tests.model.dialects import Grouped, Hold, Native
+from tests.model.leaks import LEAKS
+from tests.model.mutation import Mutation
 from tests.model.server import Bounds
-from tests.model.space import Model
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A rule that is left out, and where that shows."""
-
-    name: str
-    dialect: Dialect
-    bounds: Bounds
-    patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Within this context only, claimctl's core is broken."""
-        patchers = [mock.patch.object(*patch) for patch in self.patches]
-        for patcher in patchers:
-            patcher.start()
-        try:
-            yield
-        finally:
-            for patcher in patchers:
-                patcher.stop()
-
-    def search(self) -> Found:
-        with self.applied():
-            return Search(Model(self.dialect, self.bounds)).run()
 
 
 def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> release.Step:
@@ -111,12 +82,45 @@ _missing = grouping._missing
 SMALL = Bounds(pods=1, crashes=0, actions=1)
 ENDING = replace(SMALL, cache_lag=1, finish=False, kinds=frozenset({"end"}))
 """Pods run until the workload has ended."""
+LATE = replace(SMALL, lag=1, cache_lag=1, finish=False)
 
-MUTATIONS = (
+NAMED = (
     Mutation("skip the settle wait", Native(), SMALL, ((release, "_settle", _unsettled),)),
+    Mutation("skip the settle wait", Grouped(), LATE, ((release, "_settle", _unsettled),)),
     Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
+    Mutation(
+        "drop the precondition", Native(), replace(ENDING, pods=2, forced=frozenset({"list"}))
+    ),
+    Mutation("drop the precondition", Grouped(), replace(LATE, forced=frozenset({"list"}))),
     Mutation("list the pods from the cache", Native(), replace(SMALL, live_lists=False)),
+    Mutation("list the pods from the cache", Hold(), replace(SMALL, live_lists=False)),
+    Mutation("list the pods from the cache", Grouped(), replace(LATE, live_lists=False)),
     Mutation("deallocate in two writes", Hold(), SMALL, ((release, "_checked", _in_two_writes),)),
+    Mutation(
+        "deallocate in two writes",
+        Grouped(),
+        replace(LATE, finish=True),
+        ((release, "_checked", _in_two_writes),),
+    ),
+    Mutation(
+        "fence beside a finished pod",
+        Grouped(),
+        replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
+        ((release, "to_bury", _none),),
+    ),
+    Mutation(
+        "recreate a group under its old name",
+        Grouped(),
+        replace(LATE, actions=2, kinds=frozenset({"delete", "recreate"})),
+        ((grouping, "_missing", _at_once),),
+    ),
+)
+"""The breaks that any check of this protocol has to find, in each dialect that has the rule.
+
+In native the list is empty from the fence on: there is nothing to deallocate in two writes.
+"""
+
+FURTHER = (
     Mutation(
         "leave dead pods in the list beside the fence",
         Native(),
@@ -168,21 +172,9 @@ MUTATIONS = (
         replace(SMALL, lost=1, live_claims=False),
     ),
     Mutation(
-        "fence beside a finished pod",
-        Grouped(),
-        replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
-        ((release, "to_bury", _none),),
-    ),
-    Mutation(
-        "recreate a group under its old name",
-        Grouped(),
-        replace(SMALL, actions=2, cache_lag=1, lag=1, finish=False),
-        ((grouping, "_missing", _at_once),),
-    ),
-    Mutation(
         "let a group go without listing its pods",
         Grouped(),
-        replace(SMALL, actions=1, cache_lag=1, lag=1, finish=False),
+        LATE,
         ((grouping, "_let_go", _unlisted),),
     ),
     Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
@@ -193,3 +185,5 @@ MUTATIONS = (
         ((parting, "in_doubt", _no_time), (absent, "in_doubt", _no_time)),
     ),
 )
+
+MUTATIONS = (*NAMED, *FURTHER, *LEAKS)

@@ -24,8 +24,9 @@ ONE_POD = Bounds(pods=1, crashes=1, actions=1, lost=1)
 BUSY_USER = Bounds(pods=1, crashes=1, actions=2)
 TWO_PODS = Bounds(pods=2, crashes=0, actions=1, cache_lag=0, lag=2, finish=False)
 TWO_PODS_HOLD = replace(TWO_PODS, lag=1, kinds=frozenset({"end", "force"}))
+WITHDRAWN = frozenset({"end", "withdraw"})
 TWO_CLAIMCTLS = Bounds(
-    pods=1, processes=2, crashes=0, actions=1, cache_lag=1, finish=False, kinds=frozenset({"end"})
+    pods=1, processes=2, crashes=0, actions=1, lag=1, cache_lag=1, finish=False, kinds=WITHDRAWN
 )
 ONE_GROUPED = Bounds(pods=1, crashes=1, actions=1, lag=1, cache_lag=1)
 AGAIN = Bounds(
@@ -38,14 +39,14 @@ AGAIN = Bounds(
     kinds=frozenset({"delete", "recreate"}),
 )
 TWO_GROUPED = replace(TWO_PODS, lag=1, kinds=frozenset({"end"}))
-GROUPED_TWICE = replace(TWO_CLAIMCTLS, lag=1, cache_lag=0, held=True)
+GROUPED_TWICE = replace(TWO_CLAIMCTLS, held=True, kinds=frozenset({"end", "withdraw", "force"}))
 MIXED = Bounds(pods=2, crashes=0, held=True, mixed_schedulers=True, finish=False, cache_lag=1)
 
 SCENARIOS = (
     Scenario("a pod, a crash, a lost answer", NATIVE, ONE_POD),
     Scenario("a pod, a crash, a busy user", NATIVE, BUSY_USER),
     Scenario("two pods", NATIVE, TWO_PODS),
-    Scenario("two claimctls", NATIVE, TWO_CLAIMCTLS),
+    Scenario("two claimctls and a crash", NATIVE, replace(TWO_CLAIMCTLS, crashes=1, lag=2)),
     Scenario("schedulers with and without the feature", NATIVE, MIXED),
     Scenario("a pod, a crash, a lost answer", HOLD, ONE_POD),
     Scenario("two pods", HOLD, TWO_PODS_HOLD),
@@ -55,23 +56,42 @@ SCENARIOS = (
     Scenario("a pod, a crash", GROUPED, ONE_GROUPED),
     Scenario("a workload made again", GROUPED, AGAIN),
     Scenario("two pods", GROUPED, TWO_GROUPED),
+    Scenario("two claimctls", GROUPED, GROUPED_TWICE),
 )
 
-_WITHDRAWN = frozenset({"end", "withdraw"})
 LARGER = (
     Scenario("a pod, two crashes, a busy user", NATIVE, replace(BUSY_USER, crashes=2)),
     Scenario("two pods, a crash", NATIVE, replace(TWO_PODS, crashes=1, cache_lag=1, finish=True)),
     Scenario("three pods", NATIVE, replace(TWO_PODS, pods=3)),
-    Scenario("two claimctls", NATIVE, replace(TWO_CLAIMCTLS, crashes=1, kinds=_WITHDRAWN)),
+    Scenario(
+        "two claimctls and a crash, more actions",
+        NATIVE,
+        replace(TWO_CLAIMCTLS, crashes=1, lag=2, kinds=WITHDRAWN | {"force", "scale"}),
+    ),
     Scenario("a pod, a crash, a busy user", HOLD, BUSY_USER),
     Scenario("two pods, late caches", HOLD, replace(TWO_PODS, cache_lag=1)),
-    Scenario("two claimctls", HOLD, replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN)),
+    Scenario("two claimctls and a crash", HOLD, replace(TWO_CLAIMCTLS, crashes=1)),
+    Scenario(
+        "two claimctls, more actions",
+        HOLD,
+        replace(TWO_CLAIMCTLS, lag=2, kinds=WITHDRAWN | {"force", "delete"}),
+    ),
     Scenario("a pod, a crash, a busy user", OLD_HOLD, BUSY_USER),
-    Scenario("two claimctls", OLD_HOLD, replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN)),
+    Scenario("two claimctls and a crash", OLD_HOLD, replace(TWO_CLAIMCTLS, crashes=1)),
     Scenario("a pod, a crash, a lost answer", GROUPED, replace(ONE_GROUPED, lost=1)),
     Scenario("a pod, a busy user", GROUPED, replace(BUSY_USER, crashes=0, lag=1, cache_lag=1)),
     Scenario("two pods, any action", GROUPED, replace(TWO_PODS, lag=1)),
-    Scenario("two claimctls", GROUPED, GROUPED_TWICE),
+    Scenario("two claimctls and a crash", GROUPED, replace(GROUPED_TWICE, crashes=1, cache_lag=0)),
+    Scenario(
+        "two claimctls and a pod that finishes",
+        GROUPED,
+        replace(GROUPED_TWICE, finish=True, kinds=WITHDRAWN),
+    ),
+    Scenario(
+        "two claimctls from the beginning",
+        GROUPED,
+        replace(TWO_CLAIMCTLS, cache_lag=0, kinds=frozenset({"end"})),
+    ),
 )
 
 WINDOW = Scenario("a scheduler slower than the settle time", NATIVE, replace(TWO_PODS, beyond=True))
@@ -86,7 +106,7 @@ GAPS = (
     Scenario(
         "a claimctl that sees a reservation's deletion later than the settle time",
         HOLD,
-        replace(TWO_CLAIMCTLS, kinds=_WITHDRAWN, parting_seen=False),
+        replace(TWO_CLAIMCTLS, parting_seen=False),
     ),
     Scenario(
         "a start that lists the claim before the pods",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.model.dialects import Dialect
-from tests.model.state import Claim, Group, News, Process, Reservation, There, World
+from tests.model.state import Claim, Group, News, Process, Reservation, There, World, Write
 from tests.model.views import see_claim
 
 CLAIM_WRITES = ("list", "claim-finalizer")
+GIVEN_UP = Write("given up", (), ())
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Bounds:
     """What the user may do."""
     forced: frozenset[str] = frozenset()
     """Kinds of writes that do not carry the resourceVersion they were decided on."""
+    gives_up: bool = False
+    """Whether a process whose write was refused never tries again."""
     live_claims: bool = True
     """Whether a reservation is let go only if the claim, read live, shows nothing of it either."""
     live_lists: bool = True
@@ -128,7 +131,7 @@ def _behind(process: Process, claim: Claim, bounds: Bounds) -> Process:
     """Of what is refused for its version it makes no difference whether it was ever sent."""
     write = process.write
     if write is not None and write.kind not in bounds.forced:
-        process = process._replace(write=None)
+        process = process._replace(write=GIVEN_UP if bounds.gives_up else None)
     if process.age >= bounds.cache_lag:
         return see_claim(process, claim)
     return process._replace(age=process.age + 1)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.model.components import components
-from tests.model.mutations import MUTATIONS, Mutation
+from tests.model.mutation import Mutation
+from tests.model.mutations import MUTATIONS
 from tests.model.scenarios import (
     GAPS,
     GROUPED,
@@ -15,6 +16,7 @@ from tests.model.scenarios import (
     NATIVE,
     OLD_HOLD,
     ONE_GROUPED,
+    TWO_CLAIMCTLS,
     TWO_PODS,
     WINDOW,
     Scenario,
@@ -37,6 +39,7 @@ QUICK = (
         GROUPED,
         replace(GROUPED_ONCE, finish=True, prompt_kcm=True, kinds=frozenset({"withdraw"})),
     ),
+    Scenario("two claimctls", HOLD, replace(TWO_CLAIMCTLS, kinds=frozenset({"withdraw"}))),
     Scenario("two pods of a held claim", HOLD, replace(TWO_PODS, held=True, lag=1)),
 )
 

@@ -1,0 +1,58 @@
+"""Protocols that keep every promise of safety and do not get there: liveness has to find them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from claimctl.reservation import decide, grouping, parting, release
+from claimctl.reservation.case import Case
+from claimctl.reservation.decision import Decision
+from claimctl.reservation.holding import waiting_wishes
+from tests.model.dialects import Grouped, Hold, Native
+from tests.model.mutation import Mutation
+from tests.model.server import Bounds
+
+
+def _no_step(*_: object) -> release.Step:
+    return release.Step()
+
+
+def _nothing(*_: object) -> grouping.GroupDecision:
+    return grouping.NOTHING
+
+
+def _unchanged(case: Case, decision: Decision) -> Decision:
+    return decision
+
+
+SMALL = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1)
+ENDING = replace(SMALL, finish=False, kinds=frozenset({"end"}))
+
+LEAKS = (
+    Mutation(
+        "give up after a conflict",
+        Hold(),
+        replace(ENDING, gives_up=True),
+    ),
+    Mutation("fence and never deallocate", Native(), ENDING, ((release, "_settle", _no_step),)),
+    Mutation(
+        "never take the scheduler's finalizer off",
+        Hold(),
+        ENDING,
+        ((decide, "finalizer_step", _no_step),),
+    ),
+    Mutation(
+        "never take the reservation's finalizer off",
+        Hold(),
+        replace(SMALL, kinds=frozenset({"withdraw"})),
+        ((parting, "let_reservations_go", _unchanged),),
+    ),
+    Mutation(
+        "never take the group's finalizer off",
+        Grouped(),
+        ENDING,
+        ((grouping, "_let_go", _nothing),),
+    ),
+    Mutation("never make the group", Grouped(), ENDING, ((grouping, "_missing", _nothing),)),
+    Mutation("never hold", Hold(), ENDING, ((decide, "holding_wishes", waiting_wishes),)),
+)
