@@ -182,7 +182,11 @@ def slim_pod(pod: Pod) -> Pod | None:
             owner_references=(),
             finalizers=(),
         ),
-        spec=replace(pod.spec, node_name=sys.intern(pod.spec.node_name)),
+        spec=replace(
+            pod.spec,
+            node_name=sys.intern(pod.spec.node_name),
+            tolerations=() if pod.spec.node_name else pod.spec.tolerations,
+        ),
         status=replace(
             status,
             phase=sys.intern(status.phase),

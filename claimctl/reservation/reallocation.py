@@ -9,6 +9,7 @@ from claimctl.reservation.consumers import Consumers, unschedulable_since
 from claimctl.reservation.references import LIMIT
 from claimctl.reservation.sharing import any_group_listed
 from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.tolerations import BLOCKING_EFFECTS, admits, taints_of
 from claimctl.wire.claims import (
     AllocationResult,
     DeviceRequestAllocationResult,
@@ -18,8 +19,8 @@ from claimctl.wire.claims import (
     ResourceSlice,
 )
 from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
 
-_BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 _NODE_TAINTS = frozenset(
     {
         "node.kubernetes.io/not-ready",
@@ -38,11 +39,11 @@ def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
     if allocation is None or consumers.bound:
         return None
-    waiting = [unschedulable_since(pod) for pod in consumers.pending.values()]
-    unschedulable = [since for since in waiting if since is not None]
-    if not unschedulable or reachable(allocation, snapshot):
+    unschedulable = [pod for pod in consumers.pending.values() if unschedulable_since(pod)]
+    if not unschedulable or reachable(allocation, snapshot, unschedulable):
         return None
-    return max([min(unschedulable), *_last_used(snapshot)])
+    since = min(filter(None, map(unschedulable_since, unschedulable)))
+    return max([since, *_last_used(snapshot)])
 
 
 def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:
@@ -83,24 +84,27 @@ def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
     return tuple(node for node in found if _matches(selector, node))
 
 
-def reachable(allocation: AllocationResult, snapshot: Snapshot) -> bool:
-    """Whether some node can run a pod with this allocation, as far as the allocation goes."""
-    if not any(_matches(allocation.node_selector, node) for node in snapshot.nodes.values()):
+def reachable(allocation: AllocationResult, snapshot: Snapshot, waiting: Iterable[Pod]) -> bool:
+    """Whether some node takes one of the pods with this allocation, as far as that goes."""
+    pods = tuple(waiting)
+    nodes = (n for n in snapshot.nodes.values() if _selects(allocation.node_selector, n))
+    if not any(admits(taints_of(n), pod.spec.tolerations) for n in nodes for pod in pods):
         return False
     return all(_usable(result, snapshot.slices) for result in allocation.devices.results or ())
 
 
 def _matches(selector: NodeSelector | None, node: Node) -> bool:
-    if not _schedulable(node):
-        return False
+    return _schedulable(node) and _selects(selector, node)
+
+
+def _selects(selector: NodeSelector | None, node: Node) -> bool:
     terms = selector.node_selector_terms if selector else None
     return not terms or any(_matches_term(term, node) for term in terms)
 
 
 def _schedulable(node: Node) -> bool:
     return not node.spec.unschedulable and not any(
-        taint.key in _NODE_TAINTS and taint.effect in _BLOCKING_EFFECTS
-        for taint in node.spec.taints
+        taint.key in _NODE_TAINTS and taint.effect in BLOCKING_EFFECTS for taint in node.spec.taints
     )
 
 
@@ -138,7 +142,7 @@ def _compares(value: str | None, wanted: tuple[str, ...], *, greater: bool) -> b
 
 
 def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]) -> bool:
-    """Whether the device is still published by its driver and carries no taint.
+    """Whether the device is still published by its driver and carries no taint that counts.
 
     A device of a driver that publishes no slice at all is taken as usable: nothing is known.
     """
@@ -150,8 +154,7 @@ def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlic
     if len(current) < current[0].spec.pool.resource_slice_count:
         return True
     return any(
-        device.name == result.device
-        and not any(taint.effect in _BLOCKING_EFFECTS for taint in device.all_taints)
+        device.name == result.device and admits(device.all_taints, result.tolerations)
         for s in current
         for device in s.spec.devices or ()
     )

@@ -8,6 +8,7 @@ import msgspec
 
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta
+from claimctl.wire.nodes import Toleration
 
 
 class Reference(Wire, frozen=True, kw_only=True):
@@ -25,6 +26,8 @@ class DeviceRequestAllocationResult(Wire, frozen=True, kw_only=True):
     pool: str = ""
     device: str = ""
     admin_access: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    """As the request had them when it was allocated."""
 
 
 class DeviceAllocationResult(Wire, frozen=True, kw_only=True):

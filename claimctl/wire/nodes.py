@@ -14,6 +14,15 @@ class Taint(Wire, frozen=True, kw_only=True):
     effect: str = ""
 
 
+class Toleration(Wire, frozen=True, kw_only=True):
+    """Of a pod for nodes, or of a claim's request for devices."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
 class NodeSpec(Wire, frozen=True, kw_only=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()

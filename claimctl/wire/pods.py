@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.nodes import Toleration
 
 
 class PodResourceClaim(Wire, frozen=True, kw_only=True):
@@ -20,6 +21,7 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     node_name: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class ContainerRunning(Wire, frozen=True, kw_only=True):

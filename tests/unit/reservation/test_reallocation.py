@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.reallocation import reachable, stuck_since
 from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.tolerations import admits
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import (
     Device,
@@ -22,7 +23,8 @@ from claimctl.wire.claims import (
     ResourceSliceSpec,
 )
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.nodes import Node, NodeSpec, Taint
+from claimctl.wire.nodes import Node, NodeSpec, Taint, Toleration
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
     NOW,
@@ -63,6 +65,12 @@ def pool(*devices: Device, generation: int = 1, count: int = 1) -> ResourceSlice
     )
 
 
+def waiting(name: str, *tolerations: Toleration) -> Pod:
+    pod = pending(name, unschedulable_at=after(5))
+    return replace(pod, spec=replace(pod.spec, tolerations=tolerations))
+
+
+TOLERANT = waiting("a", Toleration(key="example.com/team", effect="NoSchedule", operator="Exists"))
 GOOD = Device(name="gpu-0")
 TAINTED = Device(name="gpu-0", taints=(DeviceTaint(key="broken", effect="NoSchedule"),))
 
@@ -79,7 +87,10 @@ def tainted(key: str, effect: str = "NoSchedule") -> Node:
         (seen(node("node-1")), False),
         (seen(node(cordoned=True)), False),
         (seen(tainted("node.kubernetes.io/unreachable")), False),
+        (seen(tainted("example.com/maintenance")), False),
         (seen(tainted("example.com/team")), True),
+        (seen(tainted("example.com/team", "NoExecute")), False),
+        (seen(tainted("example.com/maintenance"), node("node-1")), False),
         (seen(tainted("node.kubernetes.io/unreachable", "PreferNoSchedule")), True),
         (seen(NODE, slices=(pool(GOOD),)), True),
         (seen(NODE, slices=(pool(TAINTED),)), False),
@@ -90,7 +101,34 @@ def tainted(key: str, effect: str = "NoSchedule") -> Node:
     ],
 )
 def test_an_allocation_is_reachable(snapshot: Snapshot, expected: bool) -> None:
-    assert reachable(allocation(), snapshot) is expected
+    assert reachable(allocation(), snapshot, [TOLERANT, waiting("b")]) is expected
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        (Toleration(key="team", operator="Exists"), True),
+        (Toleration(key="team", value="a"), True),
+        (Toleration(key="team", operator="Equal", value="b"), False),
+        (Toleration(key="team", value="a", effect="NoSchedule"), True),
+        (Toleration(key="team", value="a", effect="NoExecute"), False),
+        (Toleration(key="other", operator="Exists"), False),
+        (Toleration(operator="Exists"), True),
+        (Toleration(value="a"), False),
+        (Toleration(key="team", operator="Unheard", value="b"), True),
+    ],
+)
+def test_a_taint_is_tolerated(toleration: Toleration, expected: bool) -> None:
+    taint = Taint(key="team", value="a", effect="NoSchedule")
+    assert admits((taint,), (toleration,)) is expected
+
+
+def test_a_device_with_a_taint_that_its_claim_tolerates_is_reachable() -> None:
+    tolerated = Toleration(key="broken", operator="Exists")
+    result = replace(allocation().devices.results[0], tolerations=(tolerated,))  # type: ignore[index]  # one device
+    chosen = replace(allocation(), devices=replace(allocation().devices, results=(result,)))
+    snapshot = seen(NODE, slices=(pool(TAINTED),))
+    assert reachable(chosen, snapshot, [waiting("a")])
 
 
 @pytest.mark.parametrize(
@@ -114,18 +152,18 @@ def test_a_node_selector_matches(
     rule = NodeSelectorRequirement(key=key, operator=operator, values=values)
     selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(rule,)),))
     chosen = replace(allocation(), node_selector=selector)
-    assert reachable(chosen, seen(LABELLED)) is expected
+    assert reachable(chosen, seen(LABELLED), [waiting("a")]) is expected
 
 
 def test_pods_are_stuck_only_while_unschedulable_and_nobody_uses_the_claim() -> None:
-    waiting = pending("a", unschedulable_at=after(5))
+    stuck = pending("a", unschedulable_at=after(5))
 
     def since(*pods: object) -> object:
         snapshot = seen(node(cordoned=True), pods=pods)
         return stuck_since(snapshot, snapshot.consumers())
 
-    assert since(waiting) == after(5)
-    assert since(waiting, running("b")) is None
+    assert since(stuck) == after(5)
+    assert since(stuck, running("b")) is None
     assert since(pending("a")) is None
 
 

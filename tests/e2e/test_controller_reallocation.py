@@ -1,0 +1,91 @@
+"""A hold must not become a trap: every way in which a node with the devices becomes unreachable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import ClusterOptions, Timings
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    PODS,
+    RESOURCECLAIMTEMPLATES,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage, play
+
+GRACE = 20
+"""forceDeletedPodGraceSeconds: pods of a lost node are ghosts first."""
+TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0)
+DIALECTS = {
+    "native": NATIVE,
+    "hold 1.34": HOLD_134,
+    "hold 1.36": HOLD_136,
+    "podgroup": PODGROUP_136,
+}
+
+
+def cordoned(cluster: Cluster, node: str) -> None:
+    cluster.cordon(node)
+
+
+def tainted(cluster: Cluster, node: str) -> None:
+    """As autoscalers and people do who are about to take a node away."""
+    taints = [{"key": "example.com/maintenance", "effect": "NoSchedule"}]
+    cluster.admin.patch("nodes", "", node, {"spec": {"taints": taints}})
+
+
+def deleted(cluster: Cluster, node: str) -> None:
+    cluster.lose_node(node)
+    cluster.admin.delete("nodes", "", node)
+
+
+def lost(cluster: Cluster, node: str) -> None:
+    cluster.lose_node(node)
+
+
+@pytest.mark.parametrize("way", [cordoned, tainted, deleted, lost])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_pods_whose_devices_cannot_be_reached_get_others(
+    dialect: str, way: Callable[[Cluster, str], None]
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await _reserved(stage, shared=dialect == "podgroup")
+        pods = await stage.running()
+        node = pods[0].spec.node_name
+        way(stage.embedded, node)
+        for pod in pods:
+            await stage.delete(PODS, pod.metadata.name)
+
+        async def moved() -> bool:
+            now = [pod for pod in await stage.running() if pod.spec.node_name != node]
+            return len(now) == 2
+
+        await stage.until(moved, "the pods run elsewhere", within=200)
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, options_of(dialect))
+
+
+def options_of(dialect: str) -> ClusterOptions:
+    return replace(DIALECTS[dialect], nodes=2, timings=TIMINGS)
+
+
+async def _reserved(stage: Stage, *, shared: bool) -> None:
+    body: dict[str, Any] = manifests.reservation(
+        resourceClaimTemplateName="template",
+        reallocateTimeoutSeconds=5,
+        forceDeletedPodGraceSeconds=GRACE,
+    )
+    workload = manifests.deployment(replicas=2)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.create(DEPLOYMENTS, manifests.in_group(workload) if shared else workload)
+    await stage.until_running(2)
+    await stage.until_condition("Reserved", "True", "Reserved")
