@@ -19,6 +19,7 @@ from claimctl.reservation.decision import (
     SetFinalizer,
 )
 from claimctl.reservation.holding import (
+    bury_first,
     holding_wishes,
     plan_list,
     waiting_wishes,
@@ -156,6 +157,8 @@ def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
 
 def _release(case: Case, reason: Reason) -> Decision:
     """Nothing seen in the caches stands against it: put it on record, then step by step."""
+    if (decision := bury_first(case)) is not None:
+        return _finish(case, Outlook(case.consumers, None, reason), decision)
     name = _come_to(case)
     if not case.on_record:
         return _finish(case, Outlook(case.consumers, None, reason, name), Decision())

@@ -7,12 +7,14 @@ from claimctl.reservation.consistency import ListPlan, Wishes, consistent_list
 from claimctl.reservation.decision import ConfirmPods, Decision, WriteList
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import LIMIT, same_name
+from claimctl.reservation.references import LIMIT, is_tombstone, pod_reference, same_name
 from claimctl.reservation.release import begins_with_fence
-from claimctl.reservation.sharing import own_groups
+from claimctl.reservation.sharing import own_groups, to_bury
 from claimctl.reservation.standing import Stand, Standing, recorded
 from claimctl.reservation.telling import sooner
+from claimctl.reservation.workloads import group_of
 from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
 
 FIGHT_REST = 300.0
 """Seconds after which a writer that undid what claimctl wrote is given another chance."""
@@ -105,6 +107,28 @@ def _to_put_back(case: Case, stand: Standing) -> bool:
 
 def plan_list(case: Case, wishes: Wishes) -> ListPlan:
     return consistent_list(case.snapshot, case.consumers, wishes)
+
+
+def bury_first(case: Case) -> Decision | None:
+    """The tombstones that are missing beside a hold that is about to go; None without any.
+
+    A finished pod without one has KCM take it out and put it back, more often than the pods can
+    be listed: the write of a release, which needs such a LIST, would come too late each time.
+    """
+    snapshot = case.snapshot
+    plan = plan_list(case, waiting_wishes(case))
+    planned = {each.uid for each in plan.reserved_for if is_tombstone(each)}
+    planned -= {each.uid for each in snapshot.references if is_tombstone(each)}
+    finished = to_bury(snapshot, case.consumers)
+    moved = {pod.metadata.uid for pod in finished if _moved_by_kcm(case, pod)}
+    return write_list(case, plan) if planned & moved and not case.fights else None
+
+
+def _moved_by_kcm(case: Case, pod: Pod) -> bool:
+    """Whether KCM writes about a finished pod; about one whose group is gone it does not."""
+    if DIALECTS[case.snapshot.rules.dialect].groups and group_of(pod.spec):
+        return case.listed(pod_reference(pod.metadata))
+    return True
 
 
 def write_list(case: Case, plan: ListPlan) -> Decision:

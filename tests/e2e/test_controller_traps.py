@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 from claimctl.embedded.options import Timings
@@ -13,6 +15,7 @@ from claimctl.wire.resources import (
     JOBS,
     RESOURCECLAIMS,
 )
+from claimctl.wire.seams import Query, Response
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, play
 
@@ -102,3 +105,33 @@ def test_a_name_that_somebody_else_has_taken_is_not_asked_for_without_end() -> N
         assert 0 < tries < 30
 
     play(scenario, HOLD_136)
+
+
+class SlowLists:
+    """A connection over which a LIST of pods takes its time."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._inner = stage.connect()
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        lists = method == "GET" and path.endswith("/pods") and ("watch", "true") not in query
+        await asyncio.sleep(0.03 if lists else 0.0005)
+        return await self._inner.send(method, path, query, headers, body)
+
+
+def test_the_claim_of_a_job_that_ended_unseen_is_released_beside_kcms_loop() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.reservation("job", kind="Job", forceDeletedPodGraceSeconds=0)
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.create(JOBS, manifests.job(seconds=10))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.stop()
+        await stage.clock.sleep(15)
+        await stage.started("two", transport=SlowLists(stage), leader_elect=False)
+        await stage.until_released(within=10)
+
+    play(scenario, replace(HOLD_136, timings=Timings(kcm_finished_pod_loop=0.004)))
