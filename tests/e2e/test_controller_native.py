@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
+from claimctl.downgrade import plans
+from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, DowngradePlan
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -15,7 +18,9 @@ from claimctl.wire.resources import (
     STATEFULSETS,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import NATIVE, Stage, play
+from tests.e2e.harness import NAMESPACE, NATIVE, Stage, play
+
+MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
 async def reserved_deployment(stage: Stage, replicas: int = 3, **spec: Any) -> None:
@@ -162,3 +167,47 @@ def test_a_downgrade_plan_lists_the_pods_and_its_deletion_folds_them_again() -> 
         await stage.until_listed("deployments/train")
 
     play(scenario, NATIVE)
+
+
+def test_two_controllers_carry_out_one_plan_beside_a_hold_that_comes_and_goes() -> None:
+    async def scenario(stage: Stage) -> None:
+        for name in ("one", "two"):
+            await stage.started(name, leader_elect=False)
+        await reserved_deployment(stage, replicas=4)
+        await stage.client.create(DOWNGRADEPLANS, {"metadata": {"name": DOWNGRADE_PLAN_NAME}})
+        await carried_out(stage, "Prepared")
+        pods = await stage.references()
+        await write_list(stage, (*(await stage.claim()).status.reserved_for, MACHINE))
+        await ask_again(stage)
+        plan = await carried_out(stage, "Blocked")
+        assert [each.reason for each in plan.status.claims] == ["UnknownReference"]
+        assert await stage.references() == (*pods, "virtualmachines/vm")
+        await write_list(stage, (await stage.claim()).status.reserved_for[:-1])
+        await ask_again(stage)
+        plan = await carried_out(stage, "Prepared")
+        (record,) = plan.status.claims
+        assert [each.name for each in record.replaced_references] == ["train"]
+        assert await stage.references() == pods
+
+    play(scenario, NATIVE)
+
+
+async def carried_out(stage: Stage, phase: str) -> DowngradePlan:
+    async def holds() -> bool:
+        plan = await stage.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
+        return plan.status.phase == phase
+
+    await stage.until(holds, f"the plan is {phase}", within=120)
+    await stage.clock.sleep(30)
+    assert await holds()
+    return await stage.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
+
+
+async def ask_again(stage: Stage) -> None:
+    await plans.begin(stage.client, ())
+
+
+async def write_list(stage: Stage, listed: tuple[Reference, ...]) -> None:
+    """Somebody who is not claimctl edits the list."""
+    body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
+    stage.embedded.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
