@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cachetools import LRUCache
+from msgspec.structs import replace
 
 from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
@@ -19,14 +20,17 @@ from claimctl.controller.recorded import RecordedTimes
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.seams import Clock
 
 REMEMBERED_RESERVATIONS = 10_000
 
 REPEAT_SECONDS = 60.0
-"""For how long a written list is remembered, to notice a writer that undoes it."""
+"""For how long what was written is remembered, to notice a writer that undoes it."""
 
 Content = tuple[Reference, ...]
+_Told = deque[tuple[float, int]]
+"""When a status was written, and its digest."""
 
 
 @dataclass(slots=True)
@@ -52,7 +56,7 @@ class Memories:
         self.recorded = RecordedTimes(clock)
         self._sights: dict[ClaimKey, _Sight] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
-        self._status_written: dict[ClaimKey, dict[str, float]] = {}
+        self._statuses: dict[ClaimKey, dict[str, _Told]] = {}
 
     def see(self, claim: ResourceClaim) -> None:
         """Note a version of a claim, from the cache or from a live GET."""
@@ -79,7 +83,7 @@ class Memories:
 
     def forget(self, key: ClaimKey) -> None:
         self._sights.pop(key, None)
-        self._status_written.pop(key, None)
+        self._statuses.pop(key, None)
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:
         if (sight := self._sights.get(key)) is not None:
@@ -90,8 +94,9 @@ class Memories:
         if (sight := self._sights.get(ClaimKey.of(written))) is not None:
             sight.deallocated = written.resource_version
 
-    def wrote_status(self, key: ClaimKey, reservation: str) -> None:
-        self._status_written.setdefault(key, {})[reservation] = self._clock.monotonic()
+    def wrote_status(self, key: ClaimKey, reservation: str, status: ClaimReservationStatus) -> None:
+        told = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))
+        told.append((self._clock.monotonic(), _digest(status)))
 
     def allocated_age(self, key: ClaimKey) -> float:
         """Seconds since this process first saw the claim allocated; 0 when it is not."""
@@ -120,7 +125,7 @@ class Memories:
         sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
         starting = sight.unstarted_since
         sight.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
-        written = self._status_written.get(key, {})
+        ages, repeats = self._told(key, now)
         return Memory(
             version_age=now - sight.version_since,
             deleting_age=_age(now, sight.deleting_since) or 0.0,
@@ -129,15 +134,21 @@ class Memories:
             told_ghosts=ghosts.told,
             dead_age={uid: now - since for uid, since in sight.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in sight.unstarted_since.items()},
-            status_age={name: now - at for name, at in written.items()},
+            status_age=ages,
+            repeated_statuses=repeats,
             deallocated=sight.deallocated == claim.metadata.resource_version,
-            repeated_writes=_repeats(sight, now),
+            repeated_writes=_repeats(sight.writes, now),
         )
 
     def memory_without_claim(self, key: ClaimKey) -> Memory:
-        now = self._clock.monotonic()
-        written = self._status_written.get(key, {})
-        return Memory(status_age={name: now - at for name, at in written.items()})
+        ages, repeats = self._told(key, self._clock.monotonic())
+        return Memory(status_age=ages, repeated_statuses=repeats)
+
+    def _told(self, key: ClaimKey, now: float) -> tuple[dict[str, float], dict[str, int]]:
+        """Per reservation: since its status was written last, and how often it was before."""
+        written = self._statuses.get(key, {})
+        ages = {name: now - told[-1][0] for name, told in written.items()}
+        return ages, {name: _repeats(told, now) for name, told in written.items()}
 
 
 def _first_sight(claim: ResourceClaim, now: float) -> _Sight:
@@ -160,7 +171,13 @@ def _age(now: float, since: float | None) -> float | None:
     return None if since is None else now - since
 
 
-def _repeats(sight: _Sight, now: float) -> int:
-    """How often the list that was written most lately had been written before."""
-    recent = [content for at, content in sight.writes if now - at < REPEAT_SECONDS]
+def _digest(status: ClaimReservationStatus) -> int:
+    """The same for statuses that say the same, whenever their conditions began."""
+    conditions = (replace(each, last_transition_time=None) for each in status.conditions)
+    return hash(replace(status, conditions=tuple(conditions)))
+
+
+def _repeats(writes: Iterable[tuple[float, object]], now: float) -> int:
+    """How often what was written most lately had been written before."""
+    recent = [content for at, content in writes if now - at < REPEAT_SECONDS]
     return recent.count(recent[-1]) - 1 if recent else 0

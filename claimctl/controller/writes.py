@@ -160,7 +160,7 @@ class Writer:
         body = status_patch(reservation.status, write.status)
         await self._patch_reservation(reservation, body, "status")
         key = ClaimKey(snapshot.namespace, snapshot.name)
-        self._know.memories.wrote_status(key, reservation.metadata.name)
+        self._know.memories.wrote_status(key, reservation.metadata.name, write.status)
 
     async def _set_finalizer(self, write: SetFinalizer) -> None:
         present = write.reservation.metadata.finalizers

@@ -75,9 +75,10 @@ def _listed_all_the_same(snapshot: Snapshot, names: frozenset[str]) -> Told | No
 
 
 def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
-    late = [pod for pod in members if _left(snapshot, pod) <= 0]
+    waiting = list(members)
+    late = [pod for pod in waiting if _left(snapshot, pod) <= 0]
     if not late:
-        return None
+        return _told_before(snapshot) if waiting else None
     nodes = sorted({pod.spec.node_name for pod in late})
     text = f"pods are bound and do not start on {', '.join(nodes[:3])}"
     return (
@@ -85,6 +86,15 @@ def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
         f"{text}: see their events FailedPrepareDynamicResources; the kubelets there seem to know "
         "no PodGroups",
     )
+
+
+def _told_before(snapshot: Snapshot) -> Told | None:
+    """What another controller, or this one before it started again, has told of such pods."""
+    for held in snapshot.reservations:
+        for each in held.reservation.status.conditions:
+            if each.reason == Reason.KUBELETS_REFUSE:
+                return Reason.KUBELETS_REFUSE, each.message
+    return None
 
 
 def _left(snapshot: Snapshot, pod: Pod) -> float:

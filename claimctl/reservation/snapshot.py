@@ -76,6 +76,8 @@ class Memory:
     """Per UID of a listed pod: since it was first seen gone or done."""
     status_age: Mapping[str, float] = field(default_factory=dict)
     """Per reservation name: since its status was last written."""
+    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
+    """Per reservation name: how often the same status was written lately and did not stay."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """Per UID of a bound pod that has not started: since that was first seen."""
     told_ghosts: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from claimctl.reservation.outlook import Outlook
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Standing
 from claimctl.reservation.status import desired_status
-from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 
 
 def tell(
@@ -22,7 +22,8 @@ def tell(
     """Add the statuses; where nothing else is to be written, the first that differs is.
 
     What is only news (counts, nodes, messages) waits until ``status_seconds`` have passed since
-    the last status write, so that writes do not grow with the number of pods.
+    the last status write, so that writes do not grow with the number of pods. What somebody else
+    keeps overwriting, who sees things differently, waits for longer.
     """
     statuses = {
         stand.held.name: desired_status(snapshot, stand, outlook)
@@ -36,20 +37,36 @@ def tell(
         if reservation.status == wanted:
             continue
         age = snapshot.memory.status_age.get(stand.held.name)
-        left = 0.0 if age is None else snapshot.rules.status_seconds - age
-        if left <= 0 or not _only_news(reservation.status, wanted):
+        left = 0.0 if age is None else _pause(snapshot, reservation, wanted) - age
+        if left <= 0:
             return replace(decision, write=WriteStatus(reservation, wanted))
         decision = replace(decision, after=sooner(decision.after, left))
     return decision
 
 
-def _only_news(current: ClaimReservationStatus, wanted: ClaimReservationStatus) -> bool:
+CONTESTED_SECONDS = 30.0
+"""Least time between two writes of a status that somebody else keeps overwriting."""
+
+
+def _pause(
+    snapshot: Snapshot, reservation: ClaimReservation, wanted: ClaimReservationStatus
+) -> float:
+    """Least seconds between two status writes; what the protocol needs waits for nothing."""
+    if not _same_protocol(reservation.status, wanted):
+        return 0.0
+    repeated = snapshot.memory.repeated_statuses.get(reservation.metadata.name, 0)
+    if repeated >= snapshot.rules.fight_limit:
+        return CONTESTED_SECONDS
+    same = _essence(reservation.status) == _essence(wanted)
+    return snapshot.rules.status_seconds if same else 0.0
+
+
+def _same_protocol(current: ClaimReservationStatus, wanted: ClaimReservationStatus) -> bool:
     return (
         current.release == wanted.release
         and current.reserved_for == wanted.reserved_for
         and current.pod_group_name == wanted.pod_group_name
         and current.force_deleted_pods == wanted.force_deleted_pods
-        and _essence(current) == _essence(wanted)
     )
 
 

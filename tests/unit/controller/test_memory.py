@@ -9,7 +9,9 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.memory import REPEAT_SECONDS, Memories
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import ResourceClaim
-from tests.support.builders import CLAIM, NAMESPACE, claim, deployment_ref, pod_ref
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import ClaimReservationStatus
+from tests.support.builders import CLAIM, NAMESPACE, after, claim, deployment_ref, pod_ref
 from tests.unit.controller.clock import HandClock
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
@@ -115,11 +117,28 @@ def test_a_new_allocation_begins_a_new_count() -> None:
 def test_status_writes_age_also_without_a_claim() -> None:
     clock = HandClock()
     memories = Memories(clock)
-    memories.wrote_status(KEY, "one")
+    memories.wrote_status(KEY, "one", ClaimReservationStatus())
     clock.time = 1.5
-    assert memories.memory_without_claim(KEY) == Memory(status_age={"one": 1.5})
+    assert memories.memory_without_claim(KEY) == Memory(
+        status_age={"one": 1.5}, repeated_statuses={"one": 0}
+    )
     memories.forget(KEY)
     assert memories.memory_without_claim(KEY) == Memory()
+
+
+def test_a_status_that_has_to_be_written_again_is_counted_for_a_minute() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    for second in range(4):
+        mine = Condition(type="Ready", status="True", last_transition_time=after(second))
+        memories.wrote_status(KEY, "one", ClaimReservationStatus(conditions=(mine,)))
+        clock.time += 1
+    memories.wrote_status(KEY, "two", ClaimReservationStatus(consumers=1))
+    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 3, "two": 0}
+    memories.wrote_status(KEY, "one", ClaimReservationStatus(consumers=2))
+    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
+    clock.time += REPEAT_SECONDS
+    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
 
 
 def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:

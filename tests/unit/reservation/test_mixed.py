@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_state
+
 import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.mixed import START_SECONDS, disagreement, look_again
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Memory, Rules, Snapshot
+from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference
+from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node, NodeStatus, NodeSystemInfo
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
     NAMESPACE,
     NOW,
@@ -21,6 +26,7 @@ from tests.support.builders import (
     pod,
     pod_group,
     pod_ref,
+    reservation,
     running,
 )
 
@@ -90,3 +96,14 @@ def test_a_pod_that_has_not_started_is_looked_at_again_in_time() -> None:
     assert look_again(snapshot, snapshot.consumers()) == START_SECONDS - 10.0
     late = seen(BOUND, bound_for=31.0)
     assert look_again(late, late.consumers()) is None
+
+
+def test_what_has_been_told_of_pods_that_do_not_start_stays_until_they_do() -> None:
+    """A controller that started later has not waited for as long, and would take it back."""
+    told = Condition(type="Consistent", reason=Reason.KUBELETS_REFUSE, message="as told")
+    made = reservation(status=ClaimReservationStatus(conditions=(told,)))
+    held = Held(made, WorkloadState(Life.ACTIVE, "uid-train"))
+    waiting = replace_state(seen(BOUND, bound_for=1.0), reservations=(held,))
+    assert disagreement(waiting, waiting.consumers()) == (Reason.KUBELETS_REFUSE, "as told")
+    started = replace_state(seen(running("a", group="train")), reservations=(held,))
+    assert disagreement(started, started.consumers()) is None
