@@ -43,10 +43,15 @@ class Case:
 
     @property
     def release_reason(self) -> Reason | None:
-        """Why the claim is let go; None while somebody holds it or nobody ever did."""
+        """Why the claim is let go; None while somebody holds it or nobody ever did.
+
+        Where pods wait in vain for one that everybody lets go, that is why, whoever is first.
+        """
         if any(stand.stand is Stand.HOLD for stand in self.stands):
             return None
-        return next((stand.reason for stand in self.stands if stand.stand is Stand.LET_GO), None)
+        letting_go = [stand for stand in self.stands if stand.stand is Stand.LET_GO]
+        given_up = [stand.gives_up for stand in letting_go if stand.gives_up]
+        return next(iter((*given_up, *(stand.reason for stand in letting_go))), None)
 
     @property
     def fights(self) -> bool:
@@ -76,8 +81,6 @@ class Case:
 
 def _stays(stand: Standing) -> Standing:
     """While another reservation holds the claim, its devices are not given up for this one."""
-    if stand.reason is Reason.REALLOCATED and stand.held.workload.ended:
-        return replace(stand, reason=Reason.WORKLOAD_ENDED)
     if stand.reason is Reason.REALLOCATED:
         return replace(stand, stand=Stand.HOLD, reason=Reason.HELD)
     return stand

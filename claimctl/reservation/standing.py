@@ -42,6 +42,10 @@ class Standing:
     """The workload's present incarnation (while it lives), else the one on record."""
     blocker: Blocker | None = None
     """With HOLD: why it does not let go."""
+    gives_up: Reason | None = None
+    """With LET_GO: why the devices are given up for the pods that wait for the claim in vain.
+
+    Whatever the reservation lets go for, those pods do not stand in the way of that."""
 
 
 def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
@@ -50,16 +54,17 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
     present = Standing(held, Stand.NONE, Reason.WORKLOAD_NOT_FOUND, _reference(snapshot, held))
     if _unsupported(held):
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
+    trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
-        return replace(present, stand=Stand.LET_GO, reason=reason)
+        return _lets_go(present, reason, trapped)
     if _left_behind(snapshot, held):
-        return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_ENDED)
+        return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
     if present.reference is None:
         return present
     refusal = _refusal(snapshot, held, present.reference)
     if refusal is not None and recorded(snapshot, held) is None:
         return replace(present, reason=refusal)
-    return _by_life(snapshot, present, consumers)
+    return _by_life(snapshot, present, consumers, trapped)
 
 
 def _left_behind(snapshot: Snapshot, held: Held) -> bool:
@@ -132,16 +137,17 @@ def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | N
     return None if refusal is Reason.WORKLOAD_RECREATED else refusal
 
 
-def _by_life(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing:
+def _by_life(
+    snapshot: Snapshot, present: Standing, consumers: Consumers, trapped: Standing | None
+) -> Standing:
     held, reference = present.held, present.reference
     assert snapshot.claim is not None
     assert reference is not None
     policy = Retention(held.reservation.spec.retention_policy)
-    trapped = _trapped(snapshot, present, consumers)
     if held.workload.ended:
         return _ended(present, policy, trapped)
     if _other_incarnation(snapshot, reference):
-        return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_RECREATED)
+        return _lets_go(present, Reason.WORKLOAD_RECREATED, trapped)
     if trapped is not None:
         return trapped
     if held.workload.life is not Life.IDLE and held.workload.names_claim:
@@ -157,14 +163,16 @@ def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
 
 
 def _ended(present: Standing, policy: Retention, trapped: Standing | None) -> Standing:
-    if trapped is not None and (trapped.stand is Stand.LET_GO or policy is Retention.MANUAL):
-        return trapped
-    if policy is Retention.MANUAL:
-        return _holds(
-            present, Reason.RETENTION, "retentionPolicy Manual: `claimctl release` frees it"
-        )
-    blocker = trapped.blocker if trapped else None
-    return replace(present, stand=Stand.LET_GO, reason=Reason.WORKLOAD_ENDED, blocker=blocker)
+    if policy is not Retention.MANUAL:
+        return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
+    text = "retentionPolicy Manual: `claimctl release` frees it"
+    return trapped or _holds(present, Reason.RETENTION, text)
+
+
+def _lets_go(present: Standing, reason: Reason, trapped: Standing | None) -> Standing:
+    if trapped is None:
+        return replace(present, stand=Stand.LET_GO, reason=reason)
+    return replace(trapped, stand=Stand.LET_GO, reason=reason)
 
 
 def _idle(
@@ -183,9 +191,14 @@ def _idle(
 
 
 def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing | None:
-    """The hold that pods wait for, in vain until it is given up; None when it is no trap."""
+    """The hold that pods wait for, in vain until it is given up; None when it is no trap.
+
+    A claim that is being deleted takes no pods, so none waits for it.
+    """
+    if snapshot.claim is None or snapshot.claim.metadata.deleting:
+        return None
     if crowded(snapshot, consumers):
-        return replace(present, stand=Stand.LET_GO, reason=Reason.HOLD_YIELDED)
+        return _gives_up(present, Reason.HOLD_YIELDED)
     timeout = present.held.reservation.spec.reallocate_timeout_seconds
     since = stuck_since(snapshot, consumers)
     if timeout is None or since is None:
@@ -194,7 +207,11 @@ def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Sta
     if left > 0 and not _begun(snapshot, present.held, Reason.REALLOCATED):
         text = f"its devices cannot be reached; given up when that has lasted {timeout} s"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
-    return replace(present, stand=Stand.LET_GO, reason=Reason.REALLOCATED)
+    return _gives_up(present, Reason.REALLOCATED)
+
+
+def _gives_up(present: Standing, reason: Reason) -> Standing:
+    return replace(present, stand=Stand.LET_GO, reason=reason, gives_up=reason)
 
 
 _AT_ONCE = 0.001

@@ -11,7 +11,7 @@ from claimctl.reservation.snapshot import Evidence, LiveList, Rules
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.reservations import ReleaseProgress
+from claimctl.wire.reservations import ClaimReservation, ReleaseProgress
 from tests.support.builders import (
     after,
     claim,
@@ -24,6 +24,7 @@ from tests.support.builders import (
     running,
     tomb,
 )
+from tests.support.stage import Stage
 from tests.unit.reservation.test_protocol import (
     ACTIVE,
     GONE,
@@ -178,3 +179,75 @@ def test_a_hold_for_an_earlier_incarnation_leaves_when_another_holds() -> None:
     on.reservations["other"] = (second, WorkloadState(Life.ACTIVE, "uid-other", wants=1))
     assert lists(on.settle(seconds=5)) == [((pod_ref("a"), other), False)]
     assert list(on.reservations) == ["other"]
+
+
+ASKED = {"claimctl.io/release": "uid-slice"}
+NEVER = reservation(
+    "first",
+    workload="first",
+    status=held_status(reserved_for=deployment_ref("first", "uid-first")),
+    reallocate_timeout_seconds=None,
+)
+
+
+def out_of_reach(*reserved: ClaimReservation, workload: WorkloadState) -> Stage:
+    """Held for train, whose pod waits for a device on a node that takes no more pods."""
+    on = stage(claim(WORKLOAD), workload, reserved=reserved[0])
+    for one in reserved[1:]:
+        on.reservations[one.metadata.name] = (one, workload)
+    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+    on.put(pending("a", unschedulable_at=after(0)))
+    return on
+
+
+@pytest.mark.parametrize(
+    ("reserved", "workload"),
+    [
+        ((reservation(status=held_status(), annotations=ASKED),), ACTIVE),
+        ((NEVER, reservation(status=held_status())), GONE),
+        ((NEVER, reservation(annotations=ASKED)), GONE),
+    ],
+    ids=["a request", "another's end", "an end and a request"],
+)
+def test_whatever_else_a_claim_is_let_go_for_its_devices_are_given_up_for_waiting_pods(
+    reserved: tuple[ClaimReservation, ...], workload: WorkloadState
+) -> None:
+    on = out_of_reach(*reserved, workload=workload)
+    assert lists(on.settle(seconds=59)) == []
+    assert lists(on.settle(seconds=8))[-1] == ((), True)
+
+
+def test_a_pod_that_waits_within_the_timeout_keeps_a_claim_that_is_asked_for() -> None:
+    asked = reservation(status=held_status(), annotations=ASKED, reallocate_timeout_seconds=None)
+    on = out_of_reach(asked, workload=ACTIVE)
+    assert on.settle(seconds=3600) == []
+
+
+def test_a_pod_that_waits_for_an_allocation_somebody_left_behind_gets_another() -> None:
+    on = stage(claim(), GONE, recorded=False)
+    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+    on.put(pending("a", unschedulable_at=after(0)))
+    assert lists(on.settle(seconds=59)) == []
+    assert lists(on.settle(seconds=8)) == [((), True)]
+
+
+@pytest.mark.parametrize("workload", [ACTIVE, GONE], ids=["active", "ended"])
+def test_tombstones_that_fill_the_list_of_a_claim_that_is_asked_for_go_for_the_next_pod(
+    workload: WorkloadState,
+) -> None:
+    names = [f"p{i}" for i in range(255)]
+    asked = reservation(status=held_status(), annotations=ASKED)
+    on = stage(claim(*map(tomb, names), WORKLOAD), workload, reserved=asked)
+    on.put(*map(finished, names), pending("next"))
+    assert lists(on.settle(seconds=5)) == [((), True)]
+
+
+def test_a_manual_hold_is_not_let_go_with_devices_that_another_one_goes_on_holding() -> None:
+    manual = reservation(status=held_status(), retention_policy="Manual")
+    on = out_of_reach(manual, workload=GONE)
+    other = deployment_ref("other", "uid-other")
+    second = reservation(
+        "other", workload="other", status=held_status(), reallocate_timeout_seconds=None
+    )
+    on.reservations["other"] = (second, WorkloadState(Life.ACTIVE, "uid-other", wants=1))
+    assert lists(on.settle(seconds=3600)) == [((WORKLOAD, other), False)]
