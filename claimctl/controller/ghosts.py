@@ -14,6 +14,7 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
+from claimctl.kube.versions import reaches
 from claimctl.reservation.consumers import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.references import is_pod
 from claimctl.wire.claims import Reference
@@ -54,6 +55,7 @@ class GhostLedger:
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
         self._told: dict[ClaimKey, set[str]] = {}
+        self._outlived: dict[ClaimKey, None] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
 
@@ -115,6 +117,7 @@ class GhostLedger:
         for ghost in on_record.values():
             self._add(key, ghost)
         if on_record:
+            self._outlived.pop(key, None)
             self._told.setdefault(key, set()).update(on_record)
         self._drop_ended(key, on_record)
         ghosts = self._by_claim.get(key, {})
@@ -131,10 +134,19 @@ class GhostLedger:
             if any(ghost.node_name == node_name for ghost in ghosts.values()):
                 yield key
 
-    def forget(self, key: ClaimKey) -> None:
-        self._by_claim.pop(key, None)
-        self._known_since.pop(key, None)
-        self._told.pop(key, None)
+    def forget(self, key: ClaimKey, deleted_at: str) -> None:
+        """Take note that a claim was deleted, by this version: who had vanished before, used it.
+
+        The caches of pods and claims are not in step: who vanished later may have used the claim
+        that came after it under its name. The versions are of one etcd (``_younger``).
+        """
+        for uid in list(self._by_claim.get(key, {})):
+            vanished_at = self._vanished_at.get(uid, "")
+            if vanished_at and reaches(deleted_at, vanished_at):
+                del self._by_claim[key][uid]
+        self._outlived[key] = None
+        for each in list(self._outlived):
+            self._drop_ended(each, ())
 
     def _ghost(self, pod: Pod) -> ForceDeletedPod:
         meta: ObjectMeta = pod.metadata
@@ -157,8 +169,8 @@ class GhostLedger:
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
         """Forget ghosts whose node has booted since: nothing of them can be running.
 
-        When each was first known is kept for as long as the claim, so that a ghost that is still
-        in a reservation's status does not begin anew.
+        When each was first known is kept for as long as it is in a reservation's status, so that
+        it does not begin anew.
         """
         ghosts, since = self._by_claim.get(key, {}), self._known_since.get(key, {})
         now = self._clock.monotonic()
@@ -166,6 +178,12 @@ class GhostLedger:
             old = now - since[uid] > RETENTION_SECONDS and uid not in on_record
             if old or self._booted(ghost):
                 del ghosts[uid]
+        for uid in [uid for uid in since if uid not in ghosts and uid not in on_record]:
+            del since[uid]
+        self._told.get(key, set()).intersection_update(since)
+        if not since:
+            for known in (self._by_claim, self._known_since, self._told, self._outlived):
+                known.pop(key, None)
 
     def _booted(self, ghost: ForceDeletedPod) -> bool:
         """Whether the node runs another boot. That there is no Node object proves nothing."""

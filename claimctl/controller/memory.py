@@ -3,6 +3,27 @@
 Every age is measured from this process's own first sight, so that clocks of other machines and
 jumps of the wall clock cannot shorten a wait. Seeing is cheap and goes on while another replica
 leads: a failover needs no blind wait.
+
+Blindness. A claim may be released when every pod that used its present allocation was seen by
+this process, so that who vanished is known as a ghost, or when the grace has passed since one
+could have vanished unseen. From the version of the last LIST of the pods on, the pod watch misses
+nothing: where it does, because it is told 410 or its stream is replaced, the pods are listed anew.
+So whoever vanished unseen did so before that LIST ended. Pods are bound to an allocation after it
+was made. Hence an allocation that was certainly made after that LIST's version has no unseen
+history, and any other one has waited long enough when the grace has passed since that LIST.
+
+When it was made is proven by a version of the claim without allocation, or by a watch event that
+brings the allocation: then it was made by that very write. A list of the claims that shows one
+proves nothing, and neither does a live GET: the claim was unallocated at the last version that was
+seen so, and that is all. So a relist of either kind, in whatever order, a claim that is seen late
+and a process that has just started all come down to comparing two versions. A watch that is
+opened again where it ended loses nothing. Events that are late make no gap, either: the last live
+LIST counts only when the pod cache has come as far (``Informer.catch_up``), and a claim seen late
+cannot be written. Nodes matter in one place only: a boot that is not certainly younger than the
+deletion ends no ghost.
+
+Versions of pods and of claims are compared here. They come from one etcd, unless somebody has
+separated the two with ``--etcd-servers-overrides``.
 """
 
 from __future__ import annotations
@@ -17,6 +38,7 @@ from msgspec.structs import replace
 from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.recorded import RecordedTimes
+from claimctl.kube.versions import reaches
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
@@ -40,7 +62,8 @@ class _Sight:
     version_since: float
     allocated_since: float | None = None
     deleting_since: float | None = None
-    blind_since: float | None = None
+    made_after: str = ""
+    """Its present allocation, or its next one, was made by this version or by a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
     unstarted_since: dict[str, float] = field(default_factory=dict)
     deallocated: str = ""
@@ -57,24 +80,27 @@ class Memories:
         self._sights: dict[ClaimKey, _Sight] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
         self._statuses: dict[ClaimKey, dict[str, _Told]] = {}
+        self._pods_listed = ""
+        self._pods_listed_at = clock.monotonic()
 
-    def see(self, claim: ResourceClaim) -> None:
-        """Note a version of a claim, from the cache or from a live GET."""
+    def see(self, claim: ResourceClaim, *, just_allocated: bool = False) -> None:
+        """Note a version of a claim, from the cache or from a live GET.
+
+        Args:
+            just_allocated: it was a watch event that told of its allocation, so that this version
+                is the one by which it was made.
+        """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         sight = self._sights.get(key)
         if sight is None or sight.uid != claim.metadata.uid:
             sight = self._sights[key] = _first_sight(claim, now)
         if sight.version != claim.metadata.resource_version:
             sight.version, sight.version_since = claim.metadata.resource_version, now
-        _note(sight, claim, now)
+        _note(sight, claim, now, just_allocated=just_allocated)
 
-    def lost_track(self) -> None:
-        """The pods were listed: before, or since the watch was lost, some may have come and
-        vanished."""
-        now = self._clock.monotonic()
-        for sight in self._sights.values():
-            if sight.allocated_since is not None or sight.blind_since is not None:
-                sight.blind_since = now
+    def pods_listed(self, version: str) -> None:
+        """All pods were listed: before that version some may have come and vanished unseen."""
+        self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()
 
     def withdrawn_age(self, reservation: ObjectMeta) -> float:
         """Seconds since this process first asked about a reservation that is being deleted."""
@@ -84,6 +110,12 @@ class Memories:
     def forget(self, key: ClaimKey) -> None:
         self._sights.pop(key, None)
         self._statuses.pop(key, None)
+
+    def reservation_gone(self, key: ClaimKey, reservation: str) -> None:
+        told = self._statuses.get(key, {})
+        told.pop(reservation, None)
+        if not told:
+            self._statuses.pop(key, None)
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:
         if (sight := self._sights.get(key)) is not None:
@@ -129,7 +161,7 @@ class Memories:
         return Memory(
             version_age=now - sight.version_since,
             deleting_age=_age(now, sight.deleting_since) or 0.0,
-            blind_age=_age(now, sight.blind_since),
+            blind_age=self._blind_age(sight, claim, now),
             ghost_age=dict(ghosts.ages),
             told_ghosts=ghosts.told,
             dead_age={uid: now - since for uid, since in sight.dead_since.items()},
@@ -139,6 +171,11 @@ class Memories:
             deallocated=sight.deallocated == claim.metadata.resource_version,
             repeated_writes=_repeats(sight.writes, now),
         )
+
+    def _blind_age(self, sight: _Sight, claim: ResourceClaim, now: float) -> float | None:
+        if claim.status.allocation is None or _certainly(sight.made_after, self._pods_listed):
+            return None
+        return now - self._pods_listed_at
 
     def memory_without_claim(self, key: ClaimKey) -> Memory:
         ages, repeats = self._told(key, self._clock.monotonic())
@@ -152,19 +189,27 @@ class Memories:
 
 
 def _first_sight(claim: ResourceClaim, now: float) -> _Sight:
-    blind = now if claim.status.allocation is not None else None
     meta = claim.metadata
-    return _Sight(meta.uid, meta.resource_version, now, blind_since=blind)
+    return _Sight(meta.uid, meta.resource_version, now)
 
 
-def _note(sight: _Sight, claim: ResourceClaim, now: float) -> None:
-    if claim.metadata.deleting and sight.deleting_since is None:
+def _note(sight: _Sight, claim: ResourceClaim, now: float, *, just_allocated: bool) -> None:
+    meta = claim.metadata
+    if meta.deleting and sight.deleting_since is None:
         sight.deleting_since = now
     if claim.status.allocation is None:
-        sight.allocated_since = sight.blind_since = None
+        sight.allocated_since = None
         sight.writes.clear()
     elif sight.allocated_since is None:
         sight.allocated_since = now
+    if claim.status.allocation is None or just_allocated:
+        older = _certainly(sight.made_after, meta.resource_version)
+        sight.made_after = sight.made_after if older else meta.resource_version
+
+
+def _certainly(version: str, other: str) -> bool:
+    """Whether one version is known and at least the other, which is known too."""
+    return bool(version and other) and reaches(version, other)
 
 
 def _age(now: float, since: float | None) -> float | None:

@@ -67,7 +67,7 @@ class Triggers:
         caches.pods.subscribe(self._pod)
         caches.reservations.subscribe(self._reservation)
         caches.replica_sets.subscribe(self._replica_set)
-        caches.pods.on_list(self._witnesses.memories.lost_track)
+        caches.pods.on_list(self._witnesses.memories.pods_listed)
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         caches.groups.subscribe(self._group)
@@ -102,10 +102,10 @@ class Triggers:
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
         if change.new is not None:
-            self._witnesses.memories.see(change.new)
-        else:
+            self._witnesses.memories.see(change.new, just_allocated=_just_allocated(change))
+        elif change.old is not None:
             self._witnesses.memories.forget(key)
-            self._witnesses.ghosts.forget(key)
+            self._witnesses.ghosts.forget(key, change.old.metadata.resource_version)
         self._caches.groups.claim_changed(change.namespace, change.old)
         self._enqueue((key,))
         if change.old is None or change.new is None or _moved(change.old, change.new):
@@ -153,7 +153,7 @@ class Triggers:
         if change.new is not None:
             self._witnesses.memories.recorded.see(change.old, change.new)
         if change.old is not None and change.new is None:
-            self._forget_unless_needed(reserved_key(change.old))
+            self._witnesses.memories.reservation_gone(reserved_key(change.old), change.name)
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
@@ -163,13 +163,6 @@ class Triggers:
                 self._enqueue_workload(key, self._caches.workload(key))
                 self._enqueue_group_of(key.namespace, self._caches.workload(key))
             self._enqueue_groups(reserved_key(reservation), ())
-
-    def _forget_unless_needed(self, key: ClaimKey) -> None:
-        """A claim that never was is remembered only for the reservations that name it."""
-        if self._caches.claims.get(key.name, key.namespace) is None and not (
-            self._caches.reservations_of(key)
-        ):
-            self._witnesses.memories.forget(key)
 
     def _workload(self, kind: tuple[str, str], change: Change[Workload]) -> None:
         if _essence(change.old) == _essence(change.new):
@@ -239,6 +232,13 @@ class Triggers:
 
 def _group_key(meta: ObjectMeta) -> GroupKey:
     return GroupKey(meta.namespace, meta.name)
+
+
+def _just_allocated(change: Change[ResourceClaim]) -> bool:
+    """Whether it was by this very version; what a list shows may have been so for long."""
+    old, new = change.old, change.new
+    has = new is not None and new.status.allocation is not None
+    return has and not change.relist and (old is None or old.status.allocation is None)
 
 
 def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:

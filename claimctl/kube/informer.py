@@ -81,7 +81,7 @@ class Informer(Generic[T]):
         self._index: Index[T] = Index(indexes or {})
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._on_connect: list[Callable[[], None]] = []
-        self._on_list: list[Callable[[], None]] = []
+        self._on_list: list[Callable[[str], None]] = []
         self._synced = asyncio.Event()
         self._version = ""
         self._following = False
@@ -104,8 +104,8 @@ class Informer(Generic[T]):
         """Have it told whenever a watch was opened: what the server can do may have changed."""
         self._on_connect.append(handler)
 
-    def on_list(self, handler: Callable[[], None]) -> None:
-        """Have it told whenever all objects have been listed: what was before is unknown."""
+    def on_list(self, handler: Callable[[str], None]) -> None:
+        """Have it told the version whenever all objects were listed: what was before is unknown."""
         self._on_list.append(handler)
 
     def get(self, name: str, namespace: str = "") -> T | None:
@@ -170,7 +170,7 @@ class Informer(Generic[T]):
         self._version = version
         self._page_size = PAGE
         for handler in self._on_list:
-            handler()
+            handler(version)
         self._synced.set()
 
     async def _watch(self) -> None:

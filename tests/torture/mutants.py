@@ -76,9 +76,9 @@ MUTANTS = (
     Mutant("forget the blind wait", VERDICT, "        *_unseen_history(snapshot),\n", ""),
     Mutant(
         "believe the cache after a gap",
-        "claimctl.controller.triggers",
-        "        caches.pods.on_list(self._witnesses.memories.lost_track)\n",
-        "",
+        "claimctl.controller.memory",
+        "        self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()\n",
+        "        self._pods_listed = self._pods_listed or version\n",
     ),
     Mutant(
         "add references to a claim that is being deleted",

@@ -83,11 +83,40 @@ def test_another_boot_of_its_node_ends_a_ghost_for_good() -> None:
     assert ghosts.of(KEY, recorded) == Ghosts()
 
 
-def test_a_claim_that_is_gone_is_forgotten() -> None:
+def test_a_deleted_claim_takes_along_only_who_had_vanished_before() -> None:
+    """The caches are not in step: who vanished later may have used its successor."""
     ghosts = ledger(HandClock())
+    ghosts.observe(at_version(running("a"), "7"), None)
+    ghosts.observe(at_version(running("b"), "9"), None)
+    ghosts.observe(at_version(running("c"), "3"), None, relist=True)
+    ghosts.forget(KEY, "8")
+    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-b", "uid-c"]
+
+
+def test_a_ghost_outlives_its_claim_for_a_day_at_most() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe(at_version(running("a"), "9"), None)
+    ghosts.forget(KEY, "8")
+    clock.time = RETENTION_SECONDS + 1
+    ghosts.forget(ClaimKey(NAMESPACE, "other"), "10")
+    assert list(ghosts.claims_on("node-0")) == []
+
+
+def test_a_ghost_that_ended_is_kept_in_mind_only_while_it_is_on_record() -> None:
+    clock, boots = HandClock(), {"node-0": "boot-1"}
+    ghosts = GhostLedger(clock, lambda node: boots.get(node, ""))
     ghosts.observe(running("a"), None)
-    ghosts.forget(KEY)
+    recorded = ghosts.of(KEY).pods
+    boots["node-0"] = ""
+    clock.time = 5
+    ghosts.of(KEY, recorded)
+    assert ghosts.of(KEY, recorded).ages == (("uid-a", 5),)
+    boots["node-0"] = "boot-2"
     assert ghosts.of(KEY) == Ghosts()
+    boots["node-0"] = ""
+    clock.time = 8
+    assert ghosts.of(KEY, recorded).ages == (("uid-a", 0),)
 
 
 def test_a_pod_that_only_a_relist_shows_to_be_gone_may_have_been_bound_meanwhile() -> None:
@@ -165,10 +194,10 @@ def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
     assert ghosts.of(KEY, recorded).told == {"uid-a"}
     assert ghosts.of(KEY).told == {"uid-a"}
     ghosts.observe(None, running("a"))
-    ghosts.observe(running("a"), None)
+    ghosts.observe(at_version(running("a"), "7"), None)
     assert ghosts.of(KEY).told == frozenset()
     ghosts.of(KEY, recorded)
-    ghosts.forget(KEY)
+    ghosts.forget(KEY, "9")
     assert ghosts.of(KEY).told == frozenset()
 
 

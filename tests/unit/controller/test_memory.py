@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.ghosts import Ghosts
@@ -36,12 +37,57 @@ def test_a_version_ages_from_its_first_sight() -> None:
 def test_a_claim_first_seen_allocated_is_blind_until_it_is_seen_unallocated() -> None:
     clock = HandClock()
     memories = Memories(clock)
-    memories.see(claim(version="1"))
+    memories.pods_listed("1")
+    memories.see(claim(version="2"))
     clock.time = 7
-    assert ages(memories, claim(version="1")).blind_age == 7
-    memories.see(claim(allocated=False, version="2"))
-    memories.see(claim(version="3"))
-    assert ages(memories, claim(version="3")).blind_age is None
+    assert ages(memories, claim(version="2")).blind_age == 7
+    memories.see(claim(allocated=False, version="3"))
+    memories.see(claim(version="4"))
+    assert ages(memories, claim(version="4")).blind_age is None
+
+
+def test_without_a_list_of_the_pods_everything_is_blind() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(allocated=False, version="1"))
+    memories.see(claim(version="2"), just_allocated=True)
+    assert ages(memories, claim(version="2")).blind_age == 0
+
+
+def blind(*seen: str, listed: str) -> bool:
+    """``-3``: without allocation at version 3; ``3``: with one; ``3!``: an event brought it."""
+    memories = Memories(HandClock())
+    memories.pods_listed(listed)
+    for each in seen:
+        shown = claim(allocated=not each.startswith("-"), version=each.strip("-!"))
+        memories.see(shown, just_allocated=each.endswith("!"))
+    return ages(memories, shown).blind_age is not None
+
+
+@pytest.mark.parametrize(
+    ("seen", "listed", "expected"),
+    [
+        # the pods were listed after the allocation
+        (("-2", "3!"), "5", True),
+        # the allocation was made after the pods had been listed
+        (("-2", "6!"), "5", False),
+        (("-5", "6"), "5", False),
+        # a list shows an allocation: it may be older than the list of the pods
+        (("-2", "6"), "5", True),
+        (("6",), "5", True),
+        # whatever a live GET, or a late event, shows in between
+        (("-2", "7", "6!"), "5", False),
+        (("-2", "6!", "7"), "5", False),
+        (("-6", "-2", "7"), "5", False),
+        (("-2", "3!", "-4", "7"), "5", True),
+        (("-2", "3!", "-6", "7"), "5", False),
+        # versions that cannot be compared prove nothing
+        (("-x", "y!"), "5", True),
+    ],
+)
+def test_blind_is_who_may_have_been_allocated_before_the_pods_were_last_listed(
+    seen: tuple[str, ...], listed: str, expected: bool
+) -> None:
+    assert blind(*seen, listed=listed) == expected
 
 
 def test_a_claim_under_another_uid_is_another_claim() -> None:
@@ -141,8 +187,21 @@ def test_a_status_that_has_to_be_written_again_is_counted_for_a_minute() -> None
     assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
 
 
+def test_a_reservation_that_is_gone_leaves_nothing_with_a_claim_that_stays() -> None:
+    memories = Memories(HandClock())
+    memories.wrote_status(KEY, "one", ClaimReservationStatus())
+    memories.wrote_status(KEY, "two", ClaimReservationStatus())
+    memories.reservation_gone(KEY, "one")
+    left = Memory(status_age={"two": 0.0}, repeated_statuses={"two": 0})
+    assert memories.memory_without_claim(KEY) == left
+    memories.reservation_gone(KEY, "two")
+    memories.reservation_gone(KEY, "never written")
+    assert memories.memory_without_claim(KEY) == Memory()
+
+
 def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories = Memories(HandClock())
+    memories.pods_listed("1")
     memories.see(claim(allocated=False))
     memories.see(claim())
     memories.forget(KEY)
@@ -150,15 +209,16 @@ def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     assert memories.allocated_age(KEY) == 0.0
 
 
-def test_what_was_allocated_before_the_pods_were_first_listed_has_an_unknown_history() -> None:
+def test_the_blind_wait_begins_with_the_last_list_of_the_pods() -> None:
     clock = HandClock()
     memories = Memories(clock)
     memories.see(claim(allocated=False, version="1"))
-    memories.see(claim(version="2"))
-    clock.time = 3
-    memories.lost_track()
-    clock.time = 5
-    assert ages(memories, claim(version="2")).blind_age == 2
+    memories.see(claim(version="2"), just_allocated=True)
+    for clock.time, version in ((3, "3"), (5, "4")):
+        memories.pods_listed(version)
+    clock.time = 9
+    memories.see(claim(version="5"))
+    assert ages(memories, claim(version="5")).blind_age == 4
 
 
 def test_a_bound_pod_is_known_from_when_it_was_first_seen_until_it_starts() -> None:

@@ -49,7 +49,7 @@ class Story:
     told: list[Told] = field(default_factory=list)
     informer: Informer[Pod] | None = None
     connects: int = 0
-    lists: int = 0
+    listings: list[str] = field(default_factory=list)
     recorder: Recorder = field(default_factory=Recorder)
 
     def play(self, seconds: float = 120.0, **options: Any) -> Story:
@@ -72,8 +72,8 @@ class Story:
     def hear(self, change: Change[Pod]) -> None:
         self.told.append((change.name, version(change.old), version(change.new), change.relist))
 
-    def listed(self) -> None:
-        self.lists += 1
+    def listed(self, version: str) -> None:
+        self.listings.append(version)
 
     def connected(self) -> None:
         self.connects += 1
@@ -166,7 +166,7 @@ def test_a_version_too_old_in_either_form_leads_to_a_new_list(gone: Callable[[],
         ("c", None, "26", True),
         ("b", "2", None, True),
     ]
-    assert told.lists == 2
+    assert len(told.listings) == 2
 
 
 def test_a_page_token_too_old_leads_to_a_list_in_one_piece() -> None:
@@ -176,7 +176,7 @@ def test_a_page_token_too_old_leads_to_a_list_in_one_piece() -> None:
         listing(20, thing("a", 1), thing("b", 12)),
     ).play(seconds=10)
     assert told.asked == ["list 500", "page", "list 0", "watch 20"]
-    assert told.lists == 1
+    assert len(told.listings) == 1
     assert told.told == [("a", None, "1", True), ("b", None, "12", True)]
 
 

@@ -1,0 +1,75 @@
+"""A connection that can be cut, that refuses some kinds, and on which watches can be late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+from claimctl.wire.seams import Query, Response, Transport
+
+_Said = tuple[float, bytes | ConnectionError | None]
+
+
+class Link:
+    """A transport; ``refused`` and ``late`` (seconds) are by plural and may change at any time."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._streams: list[asyncio.Queue[_Said]] = []
+        self.cut = False
+        self.refused: frozenset[str] = frozenset()
+        self.late: dict[str, float] = {}
+        self.asked: list[tuple[float, str]] = []
+        """When which collection was listed or watched, as ``list pods``."""
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        plural = path.rpartition("/")[2]
+        if self.cut or (plural in self.refused and method == "GET"):
+            raise ConnectionRefusedError("cut")
+        watches = ("watch", "true") in query
+        if method == "GET":
+            self.asked.append((_now(), f"{'watch' if watches else 'list'} {plural}"))
+        response = await self._inner.send(method, path, query, headers, body)
+        if watches:
+            response.body = self._stream(response.body, plural)
+        return response
+
+    def cut_off(self) -> None:
+        """Nothing gets through any more, on open streams neither."""
+        self.cut = True
+        for stream in self._streams:
+            stream.put_nowait((_now(), ConnectionResetError("cut")))
+
+    async def _stream(self, body: AsyncIterator[bytes], plural: str) -> AsyncIterator[bytes]:
+        said: asyncio.Queue[_Said] = asyncio.Queue()
+        self._streams.append(said)
+        pump = asyncio.create_task(_pump(body, said))
+        try:
+            while True:
+                at, what = await said.get()
+                await asyncio.sleep(max(at + self.late.get(plural, 0.0) - _now(), 0.0))
+                if isinstance(what, ConnectionError):
+                    raise what
+                if what is None:
+                    return
+                if self.cut:
+                    raise ConnectionResetError("cut")
+                yield what
+        finally:
+            self._streams.remove(said)
+            pump.cancel()
+
+
+async def _pump(body: AsyncIterator[bytes], said: asyncio.Queue[_Said]) -> None:
+    try:
+        async for part in body:
+            said.put_nowait((_now(), part))
+        said.put_nowait((_now(), None))
+    except ConnectionError as error:
+        said.put_nowait((_now(), error))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,125 @@
+"""Pods that vanish while claimctl's view of the cluster has a gap, or lags behind.
+
+The witness judges each run: a pod that vanished while it may have been running counts for the
+grace, whatever claimctl could see of it at the time.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage, play
+from tests.e2e.link import Link
+
+GRACE = 60
+
+clusters = pytest.mark.parametrize(
+    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "1.34", "1.36"]
+)
+
+
+async def reserved(stage: Stage, *, pods: int) -> None:
+    """A Deployment of so many pods, and its reservation."""
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=pods))
+    body = manifests.reservation(
+        resourceClaimTemplateName="template",
+        idleTimeoutSeconds=1,
+        forceDeletedPodGraceSeconds=GRACE,
+    )
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.clock.sleep(5)
+
+
+async def come_and_vanish(stage: Stage) -> Pod:
+    """Two pods come, one is force-deleted as soon as both run, and given back; the other stays."""
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    victim = (await stage.running())[0]
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+    stage.embedded.force_delete(NAMESPACE, victim.metadata.name)
+    return victim
+
+
+async def scaled_to_zero(stage: Stage) -> None:
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=GRACE * 3)
+
+
+@clusters
+@pytest.mark.parametrize("late", ["", "pods", "resourceclaims"])
+def test_an_allocation_made_in_a_gap_has_an_unknown_history(
+    options: ClusterOptions, late: str
+) -> None:
+    """Whatever is listed first afterwards: the claim was known, and known to be unallocated."""
+
+    async def scenario(stage: Stage) -> None:
+        link = Link(stage.connect())
+        await stage.started(transport=link, leader_elect=False)
+        await reserved(stage, pods=0)
+        link.cut_off()
+        await come_and_vanish(stage)
+        await stage.clock.sleep(3)
+        stage.embedded.store.compact()
+        link.cut, link.refused = False, frozenset({late})
+        await stage.clock.sleep(10)
+        link.refused = frozenset()
+        await stage.clock.sleep(20)
+        await scaled_to_zero(stage)
+
+    play(scenario, options)
+
+
+@clusters
+def test_an_allocation_that_was_watched_needs_no_blind_wait(options: ClusterOptions) -> None:
+    """Also after a gap that ended before it: the pods were listed first."""
+
+    async def scenario(stage: Stage) -> None:
+        link = Link(stage.connect())
+        await stage.started(transport=link, leader_elect=False)
+        await reserved(stage, pods=0)
+        link.cut_off()
+        await stage.clock.sleep(3)
+        stage.embedded.store.compact()
+        link.cut = False
+        await stage.clock.sleep(10)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released(within=20)
+
+    play(scenario, options)
+
+
+def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost() -> None:
+    """The pods' watch is ahead: the old claim's deletion is seen after the pod has vanished."""
+
+    async def scenario(stage: Stage) -> None:
+        link = Link(stage.connect())
+        await stage.started(transport=link, leader_elect=False)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=0))
+        body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=GRACE)
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.clock.sleep(5)
+        link.late["resourceclaims"] = 0.12
+        await stage.delete(RESOURCECLAIMS, "slice")
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        victim = await come_and_vanish(stage)
+        await stage.clock.sleep(5)
+        link.late.clear()
+        (one,) = await stage.reservations()
+        recorded = [(each.name, each.node_name) for each in one.status.force_deleted_pods]
+        assert recorded == [(victim.metadata.name, victim.spec.node_name)]
+        await scaled_to_zero(stage)
+
+    play(scenario, HOLD_136)
