@@ -205,7 +205,7 @@ def out_of_reach(*reserved: ClaimReservation, workload: WorkloadState) -> Stage:
     [
         ((reservation(status=held_status(), annotations=ASKED),), ACTIVE),
         ((NEVER, reservation(status=held_status())), GONE),
-        ((NEVER, reservation(annotations=ASKED)), GONE),
+        ((NEVER, reservation(status=held_status(), annotations=ASKED)), GONE),
     ],
     ids=["a request", "another's end", "an end and a request"],
 )
