@@ -57,7 +57,7 @@ TEMPLATE_RETRY = 30.0
 
 
 class Undecided(Exception):
-    """A decision went on asking: pods vanish faster than they can be asked for."""
+    """No decision can be made now: the pod cache is late, or pods go faster than they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,8 @@ class ClaimReconciler:
             if not decision.needs:
                 return Judged(snapshot, decision, findings)
             findings = await self._know.investigator.answer(snapshot, decision.needs, findings)
+            if findings.live is not None and not findings.live.claim_version:
+                raise Undecided("the pod cache does not show yet what a LIST showed")
         raise Undecided(f"claim {key} changes faster than it can be looked at")
 
     def _tell(self, key: ClaimKey, judged: Judged, span: Span) -> None:

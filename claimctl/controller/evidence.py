@@ -29,8 +29,9 @@ MANY_PODS = 8
 
 REMEMBERED_UIDS = 50_000
 
-CATCH_UP_SECONDS = 1.0
-"""How long the pod cache may take to show what a LIST has just shown."""
+CATCH_UP_SECONDS = 3.0
+"""How long the pod cache may take to show what a LIST has just shown; longer than a server takes
+to say that nothing is under way."""
 
 _KINDS = {
     (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()

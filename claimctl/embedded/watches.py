@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 _OPTIONS = Subject("meta.k8s.io", "ListOptions")
 BOOKMARK_SECONDS = 60.0
+LAST_BOOKMARK_SECONDS = 2.0
+"""So long before its deadline a watch has its last one."""
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 
 
@@ -164,10 +166,10 @@ class Watch:
         """Batches of events until the timeout or ``close``."""
         loop = asyncio.get_running_loop()
         seconds = self._options.timeout_seconds
-        self._timers.append(
-            loop.call_later(DEFAULT_TIMEOUT_SECONDS if seconds is None else seconds, self._end)
-        )
-        self._schedule_bookmark(loop)
+        deadline = loop.time() + (DEFAULT_TIMEOUT_SECONDS if seconds is None else seconds)
+        self._timers.append(loop.call_at(deadline, self._end))
+        if self._options.bookmarks:
+            self._schedule_bookmark(loop, deadline)
         try:
             while True:
                 batch = self._drain()
@@ -181,17 +183,19 @@ class Watch:
         finally:
             self.close()
 
-    def _schedule_bookmark(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._options.bookmarks:
+    def _schedule_bookmark(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        """Every minute, and for the last time just before the deadline."""
+        at = min(loop.time() + BOOKMARK_SECONDS, deadline - LAST_BOOKMARK_SECONDS)
+        if at <= loop.time():
             return
 
         def due() -> None:
             self._pending.append(self._bookmark())
             self._wake_up()
-            self._timers.append(loop.call_later(BOOKMARK_SECONDS, due))
-            del self._timers[1:-1]
+            self._schedule_bookmark(loop, deadline)
 
-        self._timers.append(loop.call_later(BOOKMARK_SECONDS, due))
+        del self._timers[1:]
+        self._timers.append(loop.call_at(at, due))
 
     def _drain(self) -> list[Event]:
         batch: list[Event] = []

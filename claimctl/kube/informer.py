@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Generic
@@ -25,6 +25,13 @@ log = structlog.get_logger(__name__)
 
 _BACKOFF = Backoff(first=0.8, cap=30.0)
 _LOOK_SECONDS = 0.05
+_GIVEN_SECONDS = 0.3
+"""How long a stream has to come as far by itself."""
+_PAUSE_SECONDS = 1.0
+"""Between two questions how far the server is."""
+_PROBE_SECONDS = 3
+"""Of a watch that asks how far a quiet stream is. A server's last bookmark comes two seconds
+before a watch's time is up."""
 _HEALTHY_SECONDS = 10.0
 """A stream that lived this long, or said anything, clears the count of failures."""
 
@@ -85,6 +92,7 @@ class Informer(Generic[T]):
         self._synced = asyncio.Event()
         self._version = ""
         self._following = False
+        self._probing = asyncio.Lock()
         self._failures = 0
         self._page_size = PAGE
 
@@ -123,18 +131,40 @@ class Informer(Generic[T]):
         return self._index.under(index, value)
 
     async def catch_up(self, version: str, seconds: float) -> bool:
-        """Wait until the copy shows everything up to ``version``.
+        """Wait until the copy shows everything up to ``version``; False if not in ``seconds``.
 
-        A server with nothing to tell says how far it is only about once a minute, so a copy
-        that follows a stream without trouble is believed after ``seconds``.
+        A stream with nothing to tell says only about once a minute how far it is, and a stream
+        that is late looks the same. So the server is asked what came after the last event.
         """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._come_to(version, _GIVEN_SECONDS)
+                while not reaches(self._version, version):
+                    async with self._probing:
+                        if not reaches(self._version, version):
+                            await self._probe()
+                    await self._come_to(version, _PAUSE_SECONDS)
+        return reaches(self._version, version)
+
+    async def _come_to(self, version: str, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
-        while not reaches(self._version, version):
-            left = end - self._clock.monotonic()
-            if left <= 0:
-                return self._following
-            await self._clock.sleep(min(left, _LOOK_SECONDS))
-        return True
+        while self._clock.monotonic() < end and not reaches(self._version, version):
+            await self._clock.sleep(_LOOK_SECONDS)
+
+    async def _probe(self) -> None:
+        """Watch anew from the last event on: if a bookmark comes first, nothing is under way."""
+        since = self._version
+        if not self._following or not since:
+            return
+        stream = self._client.watch(
+            self.resource, self._namespace, resource_version=since, timeout_seconds=_PROBE_SECONDS
+        )
+        with suppress(KubeError):
+            async with aclosing(stream):
+                async for event in stream:
+                    if event.type == "BOOKMARK" and self._version == since:
+                        self._version = event.resource_version
+                    return
 
     async def run(self) -> None:
         """Follow the server until cancelled; every KubeError is waited out and tried again.

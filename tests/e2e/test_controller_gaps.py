@@ -123,3 +123,55 @@ def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost() -> None:
         await scaled_to_zero(stage)
 
     play(scenario, HOLD_136)
+
+
+@pytest.mark.parametrize("late", [0.3, 2.0, 9.0])
+def test_a_live_list_waits_for_a_pod_watch_that_is_late(late: float) -> None:
+    """Where pods are not listed one by one nothing but the pod watch tells of who vanished."""
+
+    async def scenario(stage: Stage) -> None:
+        link = Link(stage.connect())
+        await stage.started(transport=link, leader_elect=False)
+        await reserved(stage, pods=1)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_running(0)
+        await stage.clock.sleep(0.5)
+        link.late["pods"] = late
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_running(1)
+        (victim,) = await stage.running()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        stage.embedded.force_delete(NAMESPACE, victim.metadata.name)
+        await stage.until_released(within=GRACE * 3)
+
+    play(scenario, NATIVE)
+
+
+@clusters
+def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
+    options: ClusterOptions,
+) -> None:
+    """One watch of a few seconds, and no wait for the next bookmark, a minute away."""
+
+    async def scenario(stage: Stage) -> None:
+        link = Link(stage.connect())
+        await stage.started(transport=link, leader_elect=False)
+        await reserved(stage, pods=2)
+        await stage.until_running(2)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.clock.sleep(0.9)
+        began = stage.clock.monotonic()
+        asked = len(link.asked)
+        await stage.until_released()
+        assert stage.clock.monotonic() - began < settles(options) + 5
+        lists = sum(what == "list pods" for _, what in link.asked[asked:])
+        probes = sum(what == "watch pods" for _, what in link.asked[asked:])
+        assert lists == probes
+        assert probes <= 2
+
+    play(scenario, options)
+
+
+def settles(options: ClusterOptions) -> float:
+    """Seconds; where pods are not listed, a release waits for schedulers, too."""
+    return 5.0 if options == NATIVE else 0.0

@@ -29,6 +29,7 @@ from tests.support.wire_server import (
     expired,
     failure,
     listing,
+    silence,
     stream,
     thing,
     unreachable,
@@ -242,6 +243,86 @@ def test_a_stream_that_never_ends_is_cut_after_the_time_asked_for() -> None:
 def test_streams_that_end_at_once_are_not_reopened_in_a_hot_loop() -> None:
     told = story(listing(10), *(stream() for _ in range(1000))).play(seconds=60)
     assert len(told.asked) < 12
+
+
+def caught_up(*script: Reply, version: str = "20", seconds: float = 3.0) -> tuple[bool, float, str]:
+    """Whether the copy came to a version asked for at 1 s, how long that took; and the requests."""
+    told = story(*script)
+
+    async def main() -> tuple[bool, float, str]:
+        clock = LoopClock()
+        informer = Informer(Client(told.server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(1)
+        reached = await informer.catch_up(version, seconds)
+        again = await informer.catch_up(version, 0)
+        assert again == reached
+        task.cancel()
+        return reached, round(clock.monotonic() - 1, 3), ", ".join(told.asked)
+
+    return run(main())
+
+
+def test_a_copy_that_has_come_as_far_needs_no_wait() -> None:
+    script = listing(10), stream(event("ADDED", "a", 20), Wait(None))
+    assert caught_up(*script) == (True, 0, "list 500, watch 10")
+
+
+def test_a_copy_comes_as_far_by_an_event_that_is_under_way() -> None:
+    script = listing(10), stream(Wait(1.2), event("ADDED", "a", 21), Wait(None))
+    assert caught_up(*script) == (True, 0.2, "list 500, watch 10")
+
+
+def test_a_quiet_stream_is_as_far_as_the_server_says_to_who_asks_anew() -> None:
+    quiet = stream(event("ADDED", "a", 15), Wait(None))
+    answer = stream(Wait(1), bookmark(25), Wait(None))
+    asked = "list 500, watch 10, watch 15"
+    assert caught_up(listing(10), quiet, answer) == (True, 1.3, asked)
+
+
+def test_a_stream_that_is_late_counts_when_it_has_come_as_far() -> None:
+    """The server has something to tell that the stream has not brought yet."""
+    late = stream(Wait(3), event("ADDED", "a", 12), event("DELETED", "a", 22), Wait(None))
+    answer = stream(event("ADDED", "a", 12), event("DELETED", "a", 22), bookmark(25))
+    reached, took, asked = caught_up(listing(10), late, answer, answer, answer)
+    assert (reached, took) == (True, 2.05)
+    assert asked == "list 500, watch 10, watch 10, watch 10"
+
+
+def test_an_answer_takes_nothing_back_from_a_stream_that_came_further_meanwhile() -> None:
+    further = stream(Wait(1.5), event("ADDED", "a", 30), Wait(None))
+    answer = stream(Wait(1), bookmark(25))
+    assert caught_up(listing(10), further, answer, version="28")[:2] == (True, 1.3)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [stream(bookmark(19)), stream(), stream(expired()), failure(410, "Gone"), stream(Wait(None))],
+    ids=["server behind", "no bookmark", "event 410", "status 410", "nothing"],
+)
+def test_who_cannot_say_how_far_it_is_has_not_come_as_far(answer: Reply) -> None:
+    script = listing(10), stream(Wait(None)), answer, answer, answer, answer
+    assert caught_up(*script)[:2] == (False, 3.0)
+
+
+def test_without_a_stream_there_is_nothing_to_ask() -> None:
+    assert caught_up(listing(10), silence()) == (False, 3.0, "list 500, watch 10")
+
+
+def test_several_who_wait_ask_once() -> None:
+    server = WireServer(listing(10), stream(Wait(None)), stream(Wait(1), bookmark(25), Wait(None)))
+
+    async def main() -> list[bool]:
+        clock = LoopClock()
+        informer = Informer(Client(server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(1)
+        reached = await asyncio.gather(*(informer.catch_up(str(20 + n), 3) for n in range(5)))
+        task.cancel()
+        return reached
+
+    assert run(main()) == [True] * 5
+    assert len(server.requests) == 3
 
 
 def test_what_keep_drops_is_neither_stored_nor_told() -> None:
