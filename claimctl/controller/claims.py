@@ -57,7 +57,7 @@ TEMPLATE_RETRY = 30.0
 
 
 class Undecided(Exception):
-    """No decision can be made now: the pod cache is late, or pods go faster than they are asked for."""
+    """No decision now: the pod cache is late, or pods vanish faster than they can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
