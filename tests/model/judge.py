@@ -50,19 +50,23 @@ class Judge:
         self._dialect = dialect
         self._known: dict[tuple[object, ...], Verdict] = {}
         self._grouped: dict[tuple[object, ...], Write | None] = {}
-        self._asks: dict[tuple[object, ...], bool] = {}
+        self._unasked: dict[tuple[object, ...], Verdict | None] = {}
+        """What follows without asking anything; None where something has to be asked."""
 
     def verdict(self, process: Process, pods: tuple[int, ...], workload: Workload) -> Verdict:
         """What the process does when a LIST shows ``pods`` and a GET shows ``workload``."""
         key = _key(process)
-        asks = self._asks.get(key)
-        if asks is None:
-            asks = self._asks[key] = self._decide(process, None)[1]
-        full = (key, pods, workload) if asks else key
-        verdict = self._known.get(full)
-        if verdict is None:
-            verdict = self._known[full] = self._decide(process, (pods, workload))[0]
-        return verdict
+        if key not in self._unasked:
+            verdict, asks = self._decide(process, None)
+            self._unasked[key] = None if asks else verdict
+        unasked = self._unasked[key]
+        if unasked is not None:
+            return unasked
+        full = (key, pods, workload)
+        known = self._known.get(full)
+        if known is None:
+            known = self._known[full] = self._decide(process, (pods, workload))[0]
+        return known
 
     def group_write(self, process: Process, *, listed: bool | None = None) -> Write | None:
         """What the process does about the group, from its caches.
@@ -77,7 +81,7 @@ class Judge:
         return self._grouped[key]
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._known) + sum(each is not None for each in self._unasked.values())
 
     def _decide(
         self, process: Process, live: tuple[tuple[int, ...], Workload] | None
@@ -105,6 +109,7 @@ def _key(process: Process) -> tuple[object, ...]:
         process.workload,
         process.pods,
         process.ghosts,
+        process.told,
         process.overdue,
         process.settled,
         process.deleting_settled,

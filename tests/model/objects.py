@@ -202,6 +202,9 @@ def memory_of(process: Process) -> Memory:
         ghost_age={
             f"uid-{name_of(pod)}": LONG if ghost == Ghost.OLD else 0.0 for pod, ghost in ghosts
         },
+        told_ghosts=frozenset(
+            f"uid-{name_of(pod)}" for pod, told in enumerate(process.told) if told
+        ),
         dead_age={
             f"uid-{name_of(pod)}": LONG if overdue else 0.0
             for pod, overdue in enumerate(process.overdue)

@@ -146,6 +146,8 @@ class Process(NamedTuple):
     workload: Workload
     pods: tuple[int, ...]
     ghosts: tuple[int, ...]
+    told: tuple[int, ...]
+    """Ghosts that this process has seen on record."""
     overdue: tuple[int, ...]
     """Listed pods known to be dead for so long that KCM should have removed them."""
     settled: int
@@ -241,7 +243,22 @@ def watching(world: World) -> Process:
     none = (0,) * len(world.pods)
     claim, reservation, workload = world.claim, world.reservation, world.workload
     return Process(
-        claim, 0, reservation, 1, workload, world.pods, none, none, 0, 0, 0, 1, world.group, 0, None
+        claim,
+        0,
+        reservation,
+        1,
+        workload,
+        world.pods,
+        none,
+        none,
+        none,
+        0,
+        0,
+        0,
+        1,
+        world.group,
+        0,
+        None,
     )
 
 
@@ -263,6 +280,7 @@ def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
         reservation=_renamed_reservation(process.reservation, order),
         pods=_moved(process.pods, order),
         ghosts=_moved(process.ghosts, order),
+        told=_moved(process.told, order),
         overdue=_moved(process.overdue, order),
         write=write and write._replace(columns=_moved(write.columns, order)),
     )

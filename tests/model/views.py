@@ -18,6 +18,8 @@ from tests.model.state import (
     World,
 )
 
+KNOWN = (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN)
+
 
 def see_claim(process: Process, claim: Claim) -> Process:
     """A new version arrives in the cache; ages are measured from now on."""
@@ -32,6 +34,7 @@ def see_claim(process: Process, claim: Claim) -> Process:
         blind=process.blind if claim.allocated else 0,
         quiet=process.quiet if not claim.groups else 0,
         ghosts=none if forgets else process.ghosts,
+        told=none if forgets else process.told,
         overdue=none if forgets else process.overdue,
     )
     return with_unseen(seen)
@@ -64,19 +67,25 @@ def sees_pods(world: World, process: Process) -> bool:
 
 
 def see_reservation(process: Process, reservation: Reservation) -> Process:
-    ghosts = _recorded(process.ghosts, reservation)
+    ghosts, told = _recorded(process, reservation)
     settled = process.withdrawn_settled if reservation.there == There.DELETING else 0
     return process._replace(
-        reservation=reservation, fresh=1, ghosts=ghosts, withdrawn_settled=settled
+        reservation=reservation, fresh=1, ghosts=ghosts, told=told, withdrawn_settled=settled
     )
 
 
-def _recorded(ghosts: tuple[int, ...], reservation: Reservation) -> tuple[int, ...]:
-    """Ghosts that a status names are known from now on."""
-    return tuple(
+def _recorded(
+    process: Process, reservation: Reservation
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Ghosts that a status names are known from now on, and known to have been told of."""
+    ghosts = tuple(
         Ghost.YOUNG if named and known in (Ghost.NOTHING, Ghost.SEEN_DONE, Ghost.BEFORE) else known
-        for known, named in zip(ghosts, reservation.ghosts, strict=True)
+        for known, named in zip(process.ghosts, reservation.ghosts, strict=True)
     )
+    told = tuple(
+        int(before or named) for before, named in zip(process.told, reservation.ghosts, strict=True)
+    )
+    return ghosts, told
 
 
 def _watch_pods(process: Process, world: World) -> Process:
@@ -108,7 +117,9 @@ def with_unseen(process: Process) -> Process:
             process.ghosts, process.claim.entries, process.pods, strict=True
         )
     )
-    process = process._replace(ghosts=ghosts)
+    known = zip(process.told, ghosts, strict=True)
+    told = tuple(int(was and ghost in KNOWN) for was, ghost in known)
+    process = process._replace(ghosts=ghosts, told=told)
     if any(process.overdue):
         kept = zip(process.overdue, dead(process), strict=True)
         process = process._replace(overdue=tuple(int(was and still) for was, still in kept))
@@ -132,6 +143,7 @@ def restarted(world: World, *, two_step: bool) -> Process:
         workload=world.workload,
         pods=none,
         ghosts=none,
+        told=none,
         overdue=none,
         settled=0,
         deleting_settled=0,
@@ -146,7 +158,6 @@ def restarted(world: World, *, two_step: bool) -> Process:
 
 def list_pods(process: Process, world: World) -> Process:
     ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in world.pods)
-    listed = process._replace(
-        pods=_levels(world.pods), ghosts=_recorded(ghosts, process.reservation), synced=1
-    )
-    return with_unseen(listed)
+    listed = process._replace(pods=_levels(world.pods), ghosts=ghosts, synced=1)
+    known, told = _recorded(listed, process.reservation)
+    return with_unseen(listed._replace(ghosts=known, told=told))
