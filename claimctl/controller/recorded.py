@@ -3,19 +3,27 @@
 Somebody else may have written them, by a clock that is wrong. Of a time whose coming was watched,
 also as a standby, only that it came is believed. Of one that was there before this process, what
 the wall clocks say is all there is.
+
+What nobody wrote down, since nobody led while it happened, is believed before what is on record: a
+claim that this process has seen in use was not idle.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
 
 from cachetools import LRUCache
 
+from claimctl.controller.keys import ClaimKey
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.seams import Clock
 
 REMEMBERED = 20_000
 """Times; two a reservation."""
+
+OUT_OF_STEP_SECONDS = 5.0
+"""Pods and reservations may be seen in another order than that in which they changed."""
 
 _Key = tuple[str, str]
 
@@ -24,6 +32,11 @@ class RecordedTimes:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._since: LRUCache[_Key, tuple[datetime, float]] = LRUCache(REMEMBERED)
+        self._used: LRUCache[ClaimKey, float] = LRUCache(REMEMBERED)
+
+    def used(self, claim: ClaimKey) -> None:
+        """Note that a pod which is not done names the claim, or did so until now."""
+        self._used[claim] = self._clock.monotonic()
 
     def see(self, old: ClaimReservation | None, new: ClaimReservation) -> None:
         """Note a version of a reservation; ``old`` is the one that was known before."""
@@ -38,8 +51,22 @@ class RecordedTimes:
                 self._since[key] = moment, self._clock.monotonic() - before
 
     def idle_age(self, reservation: ClaimReservation) -> float | None:
-        """Seconds since ``idleSince``; None where that is not set, or was never seen."""
-        return self._age(reservation, "idle")
+        """Seconds since ``idleSince``, but no more than since the claim was seen in use.
+
+        None where that time is not set, or was never seen.
+        """
+        age = self._age(reservation, "idle")
+        return None if age is None else min(age, self._since_use(reservation))
+
+    def idle_outdated(self, reservation: ClaimReservation) -> bool:
+        """Whether the claim was seen in use after ``idleSince``, and nobody wrote that down."""
+        age = self._age(reservation, "idle") or 0.0
+        return age - self._since_use(reservation) > OUT_OF_STEP_SECONDS
+
+    def _since_use(self, reservation: ClaimReservation) -> float:
+        name = reservation.spec.resource_claim_name
+        used = self._used.get(ClaimKey(reservation.metadata.namespace, name))
+        return inf if used is None else self._clock.monotonic() - used
 
     def unused_age(self, reservation: ClaimReservation) -> float | None:
         """Seconds since ``lastConsumerTime``; None where that is not set, or was never seen."""

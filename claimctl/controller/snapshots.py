@@ -94,6 +94,7 @@ class Snapshots:
             reservation,
             self._workload(reservation, findings),
             idle_age=memories.recorded.idle_age(reservation),
+            idle_outdated=memories.recorded.idle_outdated(reservation),
             unused_age=memories.recorded.unused_age(reservation),
         )
         if meta.deleting:

@@ -144,10 +144,17 @@ class Triggers:
         self._witnesses.ghosts.observe(change.old, change.new, relist=change.relist)
         if _same_to_claims(change.old, change.new):
             return
+        for pod in (change.old, change.new):
+            if pod is not None and not is_done(pod):
+                self._note_use(pod)
         names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
         ended = change.new is not None and is_finished(change.new)
         keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
         self._enqueue(keys, urgent=ended)
+
+    def _note_use(self, pod: Pod) -> None:
+        for name in claim_names(pod):
+            self._witnesses.memories.recorded.used(ClaimKey(pod.metadata.namespace, name))
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         if change.new is not None:

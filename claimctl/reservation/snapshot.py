@@ -97,7 +97,10 @@ class Held:
     withdrawn_age: float = inf
     """Seconds since this process first saw the reservation being deleted."""
     idle_age: float | None = None
-    """Seconds since the status's idleSince on this process's own clock, where it knows."""
+    """Seconds since the status's idleSince on this process's own clock, where it knows, but no
+    more than since it saw the claim in use."""
+    idle_outdated: bool = False
+    """Whether it saw the claim in use since, and nobody wrote that down."""
     unused_age: float | None = None
     """The same of lastConsumerTime."""
 

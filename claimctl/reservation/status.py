@@ -31,6 +31,7 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
     same = claim is not None and old.claim_uid in ("", claim.metadata.uid)
     listed = _listed(snapshot, stand)
     idle = stand.held.workload.life is Life.IDLE or not stand.held.workload.names_claim
+    idle_since = None if stand.held.idle_outdated else old.idle_since
     unused, last_used = not outlook.consumers.count, old.last_consumer_time
     return ClaimReservationStatus(
         observed_generation=reservation.metadata.generation,
@@ -43,7 +44,7 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         nodes=outlook.consumers.nodes()[:MOST],
         allocation_time=_allocation_time(snapshot, old if same else None, now),
         last_consumer_time=now if old.consumers and unused else last_used,
-        idle_since=(old.idle_since or now) if idle and unused else None,
+        idle_since=(idle_since or now) if idle and unused else None,
         force_deleted_pods=told_ghosts(snapshot, old.force_deleted_pods),
         release=_progress(snapshot, old.release, outlook, now),
         conditions=conditions(snapshot, stand, outlook, listed=listed),

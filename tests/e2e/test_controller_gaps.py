@@ -172,6 +172,32 @@ def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
     play(scenario, options)
 
 
+def test_a_use_that_no_leader_saw_begins_the_idle_time_anew() -> None:
+    """The standby saw it; the status still tells of the idle time before."""
+
+    async def scenario(stage: Stage) -> None:
+        link = Link(stage.connect())
+        await stage.started("one", transport=link)
+        stage.manager("two")
+        await stage.clock.sleep(5)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(idleTimeoutSeconds=60))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.clock.sleep(55)
+        link.cut_off()
+        await stage.kill("one")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_running(1)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.clock.sleep(60)
+        assert await stage.allocated()
+        await stage.until_released(within=120)
+
+    play(scenario, HOLD_136)
+
+
 def settles(options: ClusterOptions) -> float:
     """Seconds; where pods are not listed, a release waits for schedulers, too."""
     return 5.0 if options == NATIVE else 0.0

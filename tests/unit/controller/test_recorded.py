@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from claimctl.controller.recorded import RecordedTimes
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.recorded import OUT_OF_STEP_SECONDS, RecordedTimes
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
-from tests.support.builders import NOW, after, reservation
+from tests.support.builders import CLAIM, NAMESPACE, NOW, after, reservation
 from tests.unit.controller.clock import HandClock
 
 DAY = 86_400
+KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
 class JumpingClock(HandClock):
@@ -85,3 +87,32 @@ def test_the_last_consumer_is_told_apart_from_idleness() -> None:
     times.see(before, used)
     clock.time = 2
     assert (times.unused_age(used), times.idle_age(used)) == (2, None)
+
+
+def test_a_claim_that_was_seen_in_use_is_idle_only_since_then() -> None:
+    """Nobody led while it was used, so that the time of an earlier idleness is still there."""
+    clock = HandClock()
+    times = RecordedTimes(clock)
+    times.see(None, idle(after(-100)))
+    assert times.idle_age(idle(after(-100))) == 100
+    assert not times.idle_outdated(idle(after(-100)))
+    clock.time = 10
+    times.used(ClaimKey(NAMESPACE, "other"))
+    assert times.idle_age(idle(after(-100))) == 110
+    times.used(KEY)
+    clock.time = 13
+    assert times.idle_age(idle(after(-100))) == 3
+    assert times.idle_outdated(idle(after(-100)))
+    times.see(idle(after(-100)), idle(after(13)))
+    assert times.idle_age(idle(after(13))) == 0
+    assert not times.idle_outdated(idle(after(13)))
+
+
+def test_an_end_of_use_that_is_seen_a_little_late_leaves_the_record_alone() -> None:
+    clock = HandClock()
+    times = RecordedTimes(clock)
+    times.see(idle(None), idle(NOW))
+    clock.time = OUT_OF_STEP_SECONDS
+    times.used(KEY)
+    assert times.idle_age(idle(NOW)) == 0
+    assert not times.idle_outdated(idle(NOW))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
@@ -260,3 +261,17 @@ def test_a_fence_on_record_stays_while_one_waits_for_what_only_it_knows() -> Non
         watched_since_before_allocation=False,
     )
     assert on.decide().statuses[made.metadata.name].release == begun
+
+
+def test_an_idle_time_from_before_the_last_use_is_told_anew() -> None:
+    """Nobody led while the claim was used, so nobody took it out."""
+    status = replace(RECORDED, idle_since=after(-300))
+    held = Held(reservation(status=status), IDLE, idle_age=2.0, idle_outdated=True)
+    snapshot = Snapshot(
+        now=NOW,
+        namespace=NAMESPACE,
+        name=CLAIM,
+        claim=claim(deployment_ref()),
+        reservations=(held,),
+    )
+    assert decide(snapshot).statuses[held.name].idle_since == NOW
