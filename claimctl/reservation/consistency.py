@@ -63,14 +63,22 @@ class _Draft:
         self.gone_groups = gone_groups(snapshot)
 
     def _has_holder(self) -> bool:
-        """Whether a workload reference stands in the list or can be put there in this write."""
+        """Whether the claim stays allocated whatever KCM does: a workload reference stands in the
+        list or can be put there in this write, or the tombstone of a finished pod is there."""
         listed = {reference.uid for reference in self.snapshot.references}
-        if listed & self.wishes.keep.keys():
+        if listed & self.wishes.keep.keys() or self._has_tombstone():
             return True
         if not self.wishes.keep or self.snapshot.frozen or not _may_add(self.snapshot):
             return False
         folds = self.snapshot.shared and any(map(is_pod, self.snapshot.references))
         return len(listed) < LIMIT or folds
+
+    def _has_tombstone(self) -> bool:
+        finished = self.pods.finished
+        listed = self.snapshot.references
+        return not self.snapshot.shared and any(
+            is_tombstone(each) and each.uid in finished for each in listed
+        )
 
     def take(self, reference: Reference) -> None:
         if is_pod(reference):
@@ -126,13 +134,21 @@ class _Draft:
         return left <= 0
 
     def _tombstone(self, reference: Reference) -> Reference | None:
-        """The entry of a finished pod stays as long as the pod's object."""
+        """The entry of a finished pod stays as long as the pod's object.
+
+        A cache that shows the pod alive is behind whoever wrote the tombstone, unless it goes on
+        doing so.
+        """
         uid = reference.uid
         if uid in self.pods.finished:
             return reference
-        if (pod := self.pods.bound.get(uid)) is not None:
-            return self._pod(pod_reference(pod.metadata))
-        return self._unless_gone(reference)
+        if (pod := self.pods.bound.get(uid)) is None:
+            return self._unless_gone(reference)
+        left = self.snapshot.rules.settle_seconds - self.snapshot.memory.version_age
+        if left > 0:
+            self.waits.append(left)
+            return reference
+        return self._pod(pod_reference(pod.metadata))
 
     def _unless_gone(self, reference: Reference) -> Reference | None:
         evidence = self.snapshot.evidence

@@ -10,7 +10,7 @@ from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference
-from tests.support.builders import claim, finished, pod_ref, reservation, tomb
+from tests.support.builders import claim, finished, pod_ref, reservation, running, tomb
 from tests.unit.reservation.test_protocol import GONE, HOLD, WORKLOAD, held_status, lists, stage
 
 GROUPS = Rules("podgroup")
@@ -56,3 +56,17 @@ def test_a_release_that_is_asked_for_buries_first_too() -> None:
     assert Reason.RELEASE_REQUESTED in {
         held.reservation.status.conditions[-1].reason for held in on.snapshot().reservations
     }
+
+
+def test_a_tombstone_alone_keeps_the_claim_allocated_as_a_hold_does() -> None:
+    """Somebody took the hold out; KCM deallocates nothing while the tombstone is listed."""
+    on = stage(claim(tomb("b")), COMPLETE)
+    on.put(finished("a"), finished("b"))
+    assert lists(on.settle(seconds=10)) == [((tomb("b"), tomb("a")), False), ((), True)]
+
+
+def test_a_cache_that_is_behind_digs_nobody_up() -> None:
+    on = stage(claim(WORKLOAD, tomb("a")), WorkloadState(Life.ACTIVE, "uid-train"))
+    on.put(running("a"))
+    assert lists(on.settle(seconds=4)) == []
+    assert lists(on.settle(seconds=4)) == [((WORKLOAD, pod_ref("a")), False)]
