@@ -42,7 +42,7 @@ from claimctl.kube.versions import reaches
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservationStatus
 from claimctl.wire.seams import Clock
 
 REMEMBERED_RESERVATIONS = 10_000
@@ -124,7 +124,13 @@ class Memories:
 
     def deallocated(self, written: ObjectMeta) -> None:
         if (sight := self._sights.get(ClaimKey.of(written))) is not None:
-            sight.deallocated = written.resource_version
+            sight.deallocated = sight.made_after = written.resource_version
+
+    def released_since_asked(self, key: ClaimKey, reservation: ObjectMeta) -> bool:
+        """Whether the claim was without allocation after its release was asked for."""
+        sight, asked_at = self._sights.get(key), self.recorded.asked_at(reservation)
+        asked = sight is not None and reservation.annotation(RELEASE_ANNOTATION) == sight.uid
+        return asked and sight is not None and _certainly(sight.made_after, asked_at)
 
     def wrote_status(self, key: ClaimKey, reservation: str, status: ClaimReservationStatus) -> None:
         told = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))

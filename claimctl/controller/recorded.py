@@ -1,4 +1,5 @@
-"""The times that stand in reservations' statuses, on this process's own clock.
+"""The times that stand in reservations' statuses, on this process's own clock; and since which
+version a release is asked for.
 
 Somebody else may have written them, by a clock that is wrong. Of a time whose coming was watched,
 also as a standby, only that it came is believed. Of one that was there before this process, what
@@ -16,7 +17,12 @@ from math import inf
 from cachetools import LRUCache
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.reservations import (
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationStatus,
+)
 from claimctl.wire.seams import Clock
 
 REMEMBERED = 20_000
@@ -33,6 +39,7 @@ class RecordedTimes:
         self._clock = clock
         self._since: LRUCache[_Key, tuple[datetime, float]] = LRUCache(REMEMBERED)
         self._used: LRUCache[ClaimKey, float] = LRUCache(REMEMBERED)
+        self._asked: LRUCache[str, tuple[str, str]] = LRUCache(REMEMBERED)
 
     def used(self, claim: ClaimKey) -> None:
         """Note that a pod which is not done names the claim, or did so until now."""
@@ -49,6 +56,19 @@ class RecordedTimes:
             elif known is None or known[0] != moment:
                 before = 0.0 if watched else self._passed(moment)
                 self._since[key] = moment, self._clock.monotonic() - before
+        self._see_request(new.metadata)
+
+    def _see_request(self, meta: ObjectMeta) -> None:
+        asked = meta.annotation(RELEASE_ANNOTATION)
+        if asked is None:
+            self._asked.pop(meta.uid, None)
+        elif self._asked.get(meta.uid, ("", ""))[0] != asked:
+            self._asked[meta.uid] = asked, meta.resource_version
+
+    def asked_at(self, reservation: ObjectMeta) -> str:
+        """The first version that was seen to ask for the release it asks for now, or ''."""
+        asked, version = self._asked.get(reservation.uid, (None, ""))
+        return version if asked == reservation.annotation(RELEASE_ANNOTATION) else ""
 
     def idle_age(self, reservation: ClaimReservation) -> float | None:
         """Seconds since ``idleSince``, but no more than since the claim was seen in use.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, workload_key
+from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, reserved_key, workload_key
 from claimctl.controller.evidence import Findings, Investigator
 from claimctl.controller.freshness import Freshness
 from claimctl.controller.ghosts import GhostLedger
@@ -96,6 +96,7 @@ class Snapshots:
             idle_age=memories.recorded.idle_age(reservation),
             idle_outdated=memories.recorded.idle_outdated(reservation),
             unused_age=memories.recorded.unused_age(reservation),
+            released_since_asked=memories.released_since_asked(reserved_key(reservation), meta),
         )
         if meta.deleting:
             held = replace(held, withdrawn_age=memories.withdrawn_age(meta))

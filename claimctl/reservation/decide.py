@@ -13,6 +13,7 @@ from claimctl.reservation import absent, parting
 from claimctl.reservation.case import Case
 from claimctl.reservation.decision import (
     Blocker,
+    ClearReleaseRequest,
     ConfirmWorkload,
     Decision,
     Need,
@@ -55,6 +56,8 @@ def decide(snapshot: Snapshot) -> Decision:
         meta = held.reservation.metadata
         if not meta.deleting and FINALIZER not in meta.finalizers:
             return Decision(write=SetFinalizer(held.reservation, present=True))
+        if held.released_since_asked:
+            return Decision(write=ClearReleaseRequest(held.reservation))
     if needs := tuple(_unseen(snapshot)):
         return Decision(needs=needs)
     if snapshot.claim is None:

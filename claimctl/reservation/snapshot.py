@@ -103,6 +103,8 @@ class Held:
     """Whether it saw the claim in use since, and nobody wrote that down."""
     unused_age: float | None = None
     """The same of lastConsumerTime."""
+    released_since_asked: bool = False
+    """Whether the claim was seen without allocation after the release that is asked for was."""
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
     JOBS,
+    PODS,
     RESOURCECLAIMS,
 )
 from claimctl.wire.seams import Query, Response
@@ -135,3 +136,51 @@ def test_the_claim_of_a_job_that_ended_unseen_is_released_beside_kcms_loop() -> 
         await stage.until_released(within=10)
 
     play(scenario, replace(HOLD_136, timings=Timings(kcm_finished_pod_loop=0.004)))
+
+
+async def ask_for_release(stage: Stage) -> None:
+    uid = (await stage.claim()).metadata.uid
+    asked = {"metadata": {"annotations": {"claimctl.io/release": uid}}}
+    await stage.patch(CLAIMRESERVATIONS, "train-slice", asked)
+
+
+def test_a_release_that_is_asked_for_counts_once() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(retentionPolicy="Persistent"))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_listed("deployments/train")
+        await ask_for_release(stage)
+        while await stage.allocated():
+            await stage.clock.sleep(0.01)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_running(1)
+        await stage.clock.sleep(5)
+        assert await stage.condition("Reserved") == ("True", "Reserved")
+        (only,) = await stage.reservations()
+        assert only.metadata.annotation("claimctl.io/release") is None
+
+    play(scenario, HOLD_136)
+
+
+def test_pods_that_are_drained_while_a_release_is_asked_for_get_other_devices() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.until_running(1)
+        await ask_for_release(stage)
+        (pod,) = await stage.running()
+        stage.embedded.cordon(pod.spec.node_name)
+        await stage.delete(PODS, pod.metadata.name)
+        await stage.clock.sleep(90)
+        (other,) = await stage.running()
+        assert other.spec.node_name != pod.spec.node_name
+        await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, HOLD_136)
