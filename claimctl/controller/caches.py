@@ -14,7 +14,7 @@ from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
 from claimctl.kube.slim import owning
-from claimctl.reservation.consumers import claim_names
+from claimctl.reservation.consumers import DISRUPTED, claim_names
 from claimctl.reservation.references import is_pod, is_pod_group
 from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
@@ -166,6 +166,9 @@ def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
     return WORKLOADS[api_group, kind]
 
 
+_CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
+
+
 def slim_pod(pod: Pod) -> Pod | None:
     """What is kept of a pod; one that names no claim is dropped on arrival."""
     if not claim_names(pod):
@@ -190,7 +193,7 @@ def slim_pod(pod: Pod) -> Pod | None:
         status=replace(
             status,
             phase=sys.intern(status.phase),
-            conditions=tuple(each for each in status.conditions if each.type == "PodScheduled"),
+            conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
         ),
     )
 

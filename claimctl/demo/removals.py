@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from claimctl.demo.expansions import Expansions
-from claimctl.demo.world import TERMINAL, Key, World, runs
+from claimctl.demo.world import TERMINAL, Key, World, left_behind, runs
 from claimctl.embedded.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -113,7 +113,7 @@ def _dead(namespace: str, reference: Reference, world: World) -> bool:
 
 def is_done(pod: Pod) -> bool:
     """Whether a pod will not use its devices any more."""
-    if pod.status.phase in TERMINAL and not runs(pod):
+    if pod.status.phase in TERMINAL and not runs(pod) and not left_behind(pod):
         return True
     return pod.metadata.deleting and not pod.spec.node_name
 

@@ -117,4 +117,16 @@ def is_bound_consumer(pod: Pod) -> bool:
     """A pod with a node that is not certainly done with its devices."""
     if not pod.spec.node_name:
         return False
-    return pod.status.phase not in TERMINAL or runs(pod)
+    return pod.status.phase not in TERMINAL or runs(pod) or left_behind(pod)
+
+
+def left_behind(pod: Pod) -> bool:
+    """Whether PodGC gave a terminal phase to a pod of a node that is gone.
+
+    What the kubelet reported last need not be how it ended: only containers that it had reported
+    to be terminated have stopped.
+    """
+    swept = any(each.reason == "DeletionByPodGC" for each in pod.status.conditions)
+    told = pod.status.container_statuses
+    ended = bool(told) and all(each.state.terminated for each in told)
+    return swept and not ended

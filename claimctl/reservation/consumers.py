@@ -10,6 +10,8 @@ from claimctl.wire.meta import Condition
 from claimctl.wire.pods import ContainerStatus, Pod
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
+"""Condition and reason by which PodGC marks a pod whose node is gone (Kubernetes 1.26)."""
 
 
 def claim_names(pod: Pod) -> frozenset[str]:
@@ -37,11 +39,25 @@ def is_done(pod: Pod) -> bool:
     """Whether the pod certainly uses no device any more.
 
     A terminal phase alone proves nothing: PodGC patches phase Failed onto the pods of a lost
-    node while their containers are still 'running' in the status.
+    node while their containers are still 'running' in the status, or had not been reported to
+    run. (It leaves no mark where an administrator has tainted the node as out of service: that
+    is a word that nothing runs there.)
     """
     if pod.status.phase in TERMINAL_PHASES:
+        if is_bound(pod) and _swept(pod):
+            return _all_terminated(pod)
         return not any(container.state.running for container in _containers(pod))
     return pod.metadata.deleting and not is_bound(pod)
+
+
+def _swept(pod: Pod) -> bool:
+    condition = _condition(pod.status.conditions, DISRUPTED)
+    return condition is not None and condition.reason == SWEPT
+
+
+def _all_terminated(pod: Pod) -> bool:
+    told = all(container.state.terminated for container in _containers(pod))
+    return told and bool(pod.status.container_statuses)
 
 
 def is_finished(pod: Pod) -> bool:

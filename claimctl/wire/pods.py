@@ -28,8 +28,13 @@ class ContainerRunning(Wire, frozen=True, kw_only=True):
     """Present when the container runs; its times do not matter here."""
 
 
+class ContainerTerminated(Wire, frozen=True, kw_only=True):
+    """Present when the container has ended."""
+
+
 class ContainerState(Wire, frozen=True, kw_only=True):
     running: ContainerRunning | None = None
+    terminated: ContainerTerminated | None = None
 
 
 class ContainerStatus(Wire, frozen=True, kw_only=True):

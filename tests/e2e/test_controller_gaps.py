@@ -13,6 +13,8 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
+    NODES,
+    PODS,
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
 )
@@ -168,6 +170,29 @@ def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
         probes = sum(what == "watch pods" for _, what in link.asked[asked:])
         assert lists == probes
         assert probes <= 2
+
+    play(scenario, options)
+
+
+@clusters
+def test_a_pod_swept_before_its_kubelet_told_of_a_container_is_a_ghost(
+    options: ClusterOptions,
+) -> None:
+    """The node is cut off as the pod is bound, and its object is deleted: PodGC does the rest."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await reserved(stage, pods=0)
+        for node in (await stage.client.list(NODES)).items:
+            stage.embedded.kubelet.lose(node.metadata.name)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.clock.sleep(2)
+        (pod,) = (await stage.client.list(PODS, NAMESPACE)).items
+        assert (pod.status.phase, pod.status.container_statuses) == ("Pending", ())
+        await stage.client.delete(NODES, pod.spec.node_name)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until(lambda: stage.gone(PODS, pod.metadata.name), "the pod is swept")
+        await stage.until_released(within=GRACE * 3)
 
     play(scenario, options)
 

@@ -110,10 +110,15 @@ class NodeController(Component[Task]):
             return
         for pod in self.views["pods"].by("node", node):
             if deleting(pod) or gone:
-                self._force(pod)
+                self._force(pod, orphaned=gone)
 
-    def _force(self, pod: Object) -> None:
-        failed = {"phase": "Failed", "reason": "NodeLost", "message": "Node is lost"}
+    def _force(self, pod: Object, *, orphaned: bool) -> None:
+        """Only the pods of a Node object that is gone are told why."""
+        failed: Object = {"phase": "Failed", "reason": "NodeLost", "message": "Node is lost"}
+        if orphaned:
+            why = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+            since = {"lastTransitionTime": self.context.now()}
+            failed["conditions"] = [{**why, **since, "message": "PodGC: node no longer exists"}]
         if not ended(pod):
             self.api.patch("pods", *key_of(pod), {"status": failed}, "status", kind="strategic")
         options = DeleteOptions(uid(pod), grace_period_seconds=0)

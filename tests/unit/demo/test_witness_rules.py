@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from claimctl.demo.witness import (
     DEALLOCATED_UNDER_GHOST,
     EMPTIED,
@@ -43,6 +45,20 @@ def test_a_grace_that_is_over_and_a_pod_that_was_done_are_no_ghosts() -> None:
     assert rules(reserved(Past(), 0).claim(ALLOCATED).pod().gone().claim({}, by=US)) == []
     done = reserved(Past(), 30).claim(ALLOCATED).pod().pod(phase="Succeeded").gone()
     assert rules(done.claim({}, by=US)) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [("waiting", [DEALLOCATED_UNDER_GHOST]), ("terminated", [])],
+)
+def test_a_phase_that_podgc_gave_says_nothing_about_containers(
+    state: str, expected: list[str]
+) -> None:
+    swept = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+    told = [{"name": "c", "state": {state: {}}}]
+    past = reserved(Past(), 30).claim(ALLOCATED).pod(phase="Pending", containerStatuses=told)
+    past = past.pod(phase="Failed", containerStatuses=told, conditions=[swept]).gone()
+    assert rules(past.claim({}, by=US)) == expected
 
 
 def test_removing_what_others_listed() -> None:

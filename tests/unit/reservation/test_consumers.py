@@ -13,7 +13,12 @@ from claimctl.reservation.consumers import (
     unschedulable_since,
     vanishes_as_ghost,
 )
+from claimctl.wire.meta import Condition
 from claimctl.wire.pods import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
     Pod,
     PodExtendedResourceClaimStatus,
     PodResourceClaim,
@@ -22,6 +27,29 @@ from claimctl.wire.pods import (
     PodStatus,
 )
 from tests.support.builders import after, finished, pending, pod, running
+
+WAITING = ContainerState()
+RUNNING = ContainerState(running=ContainerRunning())
+ENDED = ContainerState(terminated=ContainerTerminated())
+
+
+def swept(
+    *states: ContainerState,
+    initial: tuple[ContainerState, ...] = (),
+    node: str = "n",
+    reason: str = "DeletionByPodGC",
+) -> Pod:
+    """A pod whose node is gone: phase and condition are PodGC's, the rest the kubelet's."""
+    seen = pod("a", node=node, phase="Failed")
+    condition = Condition(type="DisruptionTarget", status="True", reason=reason)
+    status = replace(
+        seen.status,
+        conditions=(condition,),
+        container_statuses=tuple(ContainerStatus(state=state) for state in states),
+        init_container_statuses=tuple(ContainerStatus(state=state) for state in initial),
+    )
+    return replace(seen, status=status)
+
 
 CASES = {
     # pod: done, finished, ghost if it vanished now
@@ -38,6 +66,19 @@ CASES = {
         False,
         True,
     ),
+    "swept by PodGC, no container reported": (swept(), False, False, True),
+    "swept by PodGC, a container waiting": (swept(WAITING), False, False, True),
+    "swept by PodGC, one of two waiting": (swept(ENDED, WAITING), False, False, True),
+    "swept by PodGC, running": (swept(ENDED, RUNNING), False, False, True),
+    "swept by PodGC, all containers terminated": (swept(ENDED, ENDED), True, True, False),
+    "swept by PodGC, an init container at work": (
+        swept(ENDED, initial=(WAITING,)),
+        False,
+        False,
+        True,
+    ),
+    "swept by PodGC, never bound": (swept(node=""), True, False, False),
+    "disrupted by others": (swept(WAITING, reason="TerminationByKubelet"), True, True, False),
     "failed before it got a node": (pod("a", phase="Failed"), True, False, False),
 }
 
