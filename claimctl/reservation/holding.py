@@ -7,7 +7,13 @@ from claimctl.reservation.consistency import ListPlan, Wishes, consistent_list
 from claimctl.reservation.decision import ConfirmPods, Decision, WriteList
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import LIMIT, is_tombstone, pod_reference, same_name
+from claimctl.reservation.references import (
+    LIMIT,
+    is_pod_group,
+    is_tombstone,
+    pod_reference,
+    same_name,
+)
 from claimctl.reservation.release import begins_with_fence
 from claimctl.reservation.sharing import own_groups, to_bury
 from claimctl.reservation.standing import Stand, Standing, recorded
@@ -51,20 +57,44 @@ def _old_incarnations(case: Case, reference: Reference) -> set[str]:
 
 
 def yields(case: Case) -> bool:
-    """At 255 other entries with a pod waiting the hold steps aside; live pods stay listed."""
+    """Where the holds leave a waiting pod no place, all of them step aside; live pods stay listed.
+
+    They come back when there is a place for each beside the others, or nobody waits.
+    """
     if case.snapshot.shared:
         return False
     listed = {reference.uid for reference in case.snapshot.references}
+    holds = _holds(case)
     return (
-        len(listed - case.own) >= LIMIT - 1
-        and any(uid not in listed for uid in case.consumers.pending)
+        len(listed | holds) >= LIMIT
+        and bool(holds)
+        and any(_waits_for_a_place(case, pod) for pod in case.consumers.pending.values())
         and any(uid in listed for uid in case.consumers.bound)
     )
 
 
+def _holds(case: Case) -> frozenset[str]:
+    """UIDs of claimctl's holds: those in the list, and those that belong there."""
+    wanted = {
+        stand.reference.uid
+        for stand in case.stands
+        if stand.stand is Stand.HOLD and stand.reference is not None
+    }
+    return (case.own | wanted) - own_groups(case.snapshot)
+
+
+def _waits_for_a_place(case: Case, pod: Pod) -> bool:
+    """Whether a pod needs an entry of its own; one whose PodGroup is listed does not."""
+    group = group_of(pod.spec)
+    return not any(
+        each.uid == pod.metadata.uid or (group and is_pod_group(each) and each.name == group)
+        for each in case.snapshot.references
+    )
+
+
 def waiting_wishes(case: Case) -> Wishes:
-    """While a release waits: holds stay until the consumers have gone; a fenced claim to which
-    a consumer came gets its holder back.
+    """While a release waits: holds stay until the consumers have gone, or leave no place for a
+    pod; a fenced claim to which a consumer came gets its holder back.
 
     Where pods are listed one by one, a withdrawn hold goes at once: the pods keep their
     references, and KCM deallocates when it removes the last of them. One that only went with its
@@ -72,11 +102,13 @@ def waiting_wishes(case: Case) -> Wishes:
     """
     drop: set[str] = set()
     keep: dict[str, Reference] = {}
+    steps_aside = yields(case)
     handed_over = not begins_with_fence(case.snapshot) and bool(case.live_pod_entries())
     for stand in case.stands:
         if stand.reference is None or stand.stand is not Stand.LET_GO:
             continue
-        if handed_over and stand.reason is Reason.WITHDRAWN and not _went_with_workload(stand):
+        withdrawn = stand.reason is Reason.WITHDRAWN and not _went_with_workload(stand)
+        if steps_aside or (handed_over and withdrawn):
             drop |= {stand.reference.uid} | _old_incarnations(case, stand.reference)
         elif case.listed(stand.reference) or _to_put_back(case, stand):
             keep[stand.reference.uid] = stand.reference

@@ -184,3 +184,23 @@ def test_pods_that_are_drained_while_a_release_is_asked_for_get_other_devices() 
         await stage.until_condition("Reserved", "True", "Reserved")
 
     play(scenario, HOLD_136)
+
+
+def test_two_holds_leave_256_pods_their_places() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        for name in ("train", "eval"):
+            body = manifests.reservation(f"{name}-slice", workload=name)
+            await stage.create(CLAIMRESERVATIONS, body)
+            await stage.create(DEPLOYMENTS, manifests.deployment(name, replicas=1))
+        await stage.until_condition("Reserved", "True", "Reserved", name="eval-slice")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 255}})
+
+        async def all_run() -> bool:
+            return len(await stage.running()) == 256
+
+        await stage.until(all_run, "all 256 pods run", within=600)
+        assert await stage.condition("Reserved") == ("False", "HoldYielded")
+
+    play(scenario, HOLD_136)
