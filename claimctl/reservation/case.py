@@ -73,6 +73,17 @@ class Case:
         """Whether nobody but claimctl takes the reference out of the list."""
         return is_tombstone(reference) or reference.uid in self.own
 
+    @property
+    def left_to_pods(self) -> bool:
+        """Whether KCM will take the last pod out of the list, and deallocate by that.
+
+        A bound pod's entry goes no other way. Of one that is not bound the scheduler may take it
+        out (Unreserve), and nobody deallocates what is left.
+        """
+        return any(
+            is_pod(ref) and ref.uid in self.consumers.bound for ref in self.snapshot.references
+        )
+
     def live_pod_entries(self) -> list[Reference]:
         """Listed pods that use the claim, or are about to."""
         alive = self.consumers.bound.keys() | self.consumers.pending.keys()

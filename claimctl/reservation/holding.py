@@ -96,14 +96,14 @@ def waiting_wishes(case: Case) -> Wishes:
     """While a release waits: holds stay until the consumers have gone, or leave no place for a
     pod; a fenced claim to which a consumer came gets its holder back.
 
-    Where pods are listed one by one, a withdrawn hold goes at once: the pods keep their
-    references, and KCM deallocates when it removes the last of them. One that only went with its
-    workload waits for the pods, as any other that has ended: KCM knows no ghosts.
+    Where pods are listed one by one, a withdrawn hold goes as soon as one of them is bound: the
+    pods keep their references, and KCM deallocates when it removes the last. One that only went
+    with its workload waits for the pods, as any other that has ended: KCM knows no ghosts.
     """
     drop: set[str] = set()
     keep: dict[str, Reference] = {}
     steps_aside = yields(case)
-    handed_over = not begins_with_fence(case.snapshot) and bool(case.live_pod_entries())
+    handed_over = not begins_with_fence(case.snapshot) and case.left_to_pods
     for stand in case.stands:
         if stand.reference is None or stand.stand is not Stand.LET_GO:
             continue

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from claimctl.reservation.case import Case
 from claimctl.reservation.decision import Decision, SetFinalizer
+from claimctl.reservation.references import is_pod
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.telling import sooner
@@ -55,7 +56,9 @@ def _nothing_left(case: Case, stand: Standing) -> bool:
         return False
     if stand.stand is Stand.NONE or holders:
         return True
-    return bool(listed) and not any(map(case.is_ours, case.snapshot.references))
+    if any(map(case.is_ours, case.snapshot.references)):
+        return False
+    return case.left_to_pods or not all(map(is_pod, case.snapshot.references))
 
 
 def _alone_in_need_of(stand: Standing, holders: list[Standing]) -> set[str]:

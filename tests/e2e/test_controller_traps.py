@@ -204,3 +204,37 @@ def test_two_holds_leave_256_pods_their_places() -> None:
         assert await stage.condition("Reserved") == ("False", "HoldYielded")
 
     play(scenario, HOLD_136)
+
+
+def test_a_pod_that_the_scheduler_gives_up_after_the_reservation_went_leaks_no_claim() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(idleTimeoutSeconds=600))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_listed("deployments/train")
+        stage.embedded.pause("scheduler")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.clock.sleep(1)
+        (pod,) = (await stage.client.list(PODS, NAMESPACE)).items
+        listed = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+        reserve(stage, listed)
+        await stage.delete(CLAIMRESERVATIONS, "train-slice")
+        await stage.clock.sleep(60)
+        assert len(await stage.reservations()) == 1
+        reserve(stage, {"$patch": "delete", "uid": pod.metadata.uid})
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released()
+        await stage.until(lambda: _none(stage), "the reservation is gone")
+        stage.embedded.resume("scheduler")
+
+    play(scenario, HOLD_136)
+
+
+def reserve(stage: Stage, entry: dict[str, str]) -> None:
+    """What a scheduler writes in PreBind, and takes back when the pod cannot be bound."""
+    body = {"status": {"reservedFor": [entry]}}
+    api = stage.embedded.admin
+    api.patch("resourceclaims", NAMESPACE, "slice", body, "status", kind="strategic")
