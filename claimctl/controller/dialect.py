@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from claimctl.controller.served import Served, look
 from claimctl.kube.client import Client
-from claimctl.kube.errors import ApiError, Forbidden, NotFound
+from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.podgroups import PodGroup
@@ -95,7 +95,12 @@ class DialectProbe:
         return ("podgroup" if shares else "hold"), (dropped, reason)
 
     async def _shares_through_groups(self) -> tuple[bool, str]:
-        """Whether a PodGroup keeps its claims; where that may not be asked, it counts as no."""
+        """Whether a PodGroup keeps its claims; where that may not be asked, it counts as no.
+
+        Raises:
+            KubeError: the server did not say; taking that for a no would stand until a watch
+                reconnects, and releases would not wait for schedulers that see a group.
+        """
         try:
             try:
                 made = await self._dry_run_group(self._namespace)
@@ -103,7 +108,7 @@ class DialectProbe:
                 made = await self._dry_run_group("default")
         except Forbidden:
             return False, "creating PodGroups is forbidden, so they cannot be used"
-        except ApiError as error:
+        except (BadRequest, Invalid, NotFound) as error:
             return False, f"PodGroups cannot be created: {error.message or error}"
         if made.spec.resource_claims:
             return True, "a dry-run create of a PodGroup gives spec.resourceClaims back"

@@ -7,6 +7,7 @@ import pytest
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown, parse_version
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.requests import Fault
+from claimctl.kube.errors import KubeError
 from tests.support.virtual import run
 from tests.unit.controller.servers import server
 
@@ -59,6 +60,36 @@ def test_a_server_that_does_not_let_us_ask_leaves_the_question_open() -> None:
             await DialectProbe(made.client, namespace="x").detect()
 
     run(main())
+
+
+def ask_about_groups(status: int, reason: str) -> Detection:
+    async def main() -> Detection:
+        made = server(Dialect.PODGROUP)
+        refused = Fault(status=status, reason=reason, message="no")
+        made.handler.fault = lambda point: (
+            refused if (point.verb, point.plural) == ("create", "podgroups") else None
+        )
+        return await DialectProbe(made.client).detect()
+
+    return run(main())
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(403, "Forbidden"), (400, "BadRequest"), (422, "Invalid")]
+)
+def test_groups_that_may_not_be_made_are_not_used(status: int, reason: str) -> None:
+    assert ask_about_groups(status, reason).dialect == "hold"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(500, "InternalError"), (503, "ServiceUnavailable"), (429, "TooManyRequests"), (409, "x")],
+)
+def test_a_server_that_does_not_say_is_not_taken_to_have_no_groups(
+    status: int, reason: str
+) -> None:
+    with pytest.raises(KubeError):
+        ask_about_groups(status, reason)
 
 
 @pytest.mark.parametrize(
