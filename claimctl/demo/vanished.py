@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from claimctl.demo.world import Key, as_pod, claims_of, is_bound_consumer
@@ -10,6 +11,13 @@ from claimctl.embedded.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+
+GUARD = "claimctl.io/release"
+"""The finalizer by which claimctl lets no reservation go before it has done its part."""
+
+Graces = dict[str, float]
+"""By UID of a reservation that claimctl guards: the grace it asks for, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +28,27 @@ class Vanished:
     node: str
     boot: str
     at: float
+    owed: Graces
+    """Of the reservations that there were, as each asked for last."""
 
 
 @dataclass(slots=True)
 class Vanishings:
-    """Who vanished, by claim; a deallocation forgets them, since the devices are others then."""
+    """Who vanished, by claim; a deallocation forgets them, since the devices are others then.
 
+    Args:
+        users: the names claimctl writes under.
+    """
+
+    users: Collection[str]
     by_claim: defaultdict[Key, list[Vanished]] = field(default_factory=lambda: defaultdict(list))
     _boots: dict[str, str] = field(default_factory=dict)
+    _graces: defaultdict[Key, Graces] = field(default_factory=lambda: defaultdict(dict))
 
     def notice(self, revision: Revision) -> None:
-        """Take in one revision of a pod or a node."""
+        """Take in one revision of a pod, a node or a reservation."""
+        if revision.plural == "claimreservations":
+            self._note_grace(revision)
         if revision.group:
             return
         if revision.plural == "nodes" and revision.type != "DELETED":
@@ -40,23 +58,48 @@ class Vanishings:
             assert revision.previous is not None
             self._gone(revision, decode(revision.previous, Pod))
 
+    def _note_grace(self, revision: Revision) -> None:
+        """A reservation that claimctl lets go beside others goes on being owed its grace.
+
+        The last one leaves the claim to KCM, which knows of none; and who takes the finalizer off
+        by force has taken it on himself.
+        """
+        one = decode(revision.data, ClaimReservation)
+        claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
+        graces, vanished = self._graces[claim], self.by_claim.get(claim, ())
+        if revision.type != "DELETED" and GUARD in one.metadata.finalizers:
+            graces[uid] = float(one.spec.force_deleted_pod_grace_seconds)
+            for each in vanished:
+                if uid in each.owed:
+                    each.owed[uid] = graces[uid]
+        elif graces.pop(uid, None) is not None and not (graces and revision.actor in self.users):
+            for each in vanished:
+                each.owed.pop(uid, None)
+
     def _gone(self, revision: Revision, last: Pod) -> None:
         if not is_bound_consumer(last):
             return
         node = last.spec.node_name
-        found = Vanished(revision.name, node, self._boots.get(node, ""), revision.at)
         for claim in sorted(claims_of(last)):
-            self.by_claim[revision.namespace, claim].append(found)
+            key = (revision.namespace, claim)
+            owed = dict(self._graces.get(key, {}))
+            boot = self._boots.get(node, "")
+            self.by_claim[key].append(Vanished(revision.name, node, boot, revision.at, owed))
 
     def forget(self, claim: Key) -> None:
         self.by_claim.pop(claim, None)
 
     def within(self, claim: Key, grace: float, now: float) -> list[str]:
-        """Names of the pods that may still use the claim at ``now``."""
+        """Names of the pods that may still use the claim at ``now``.
+
+        Args:
+            grace: that of the reservations there are now; more may be owed to those of before.
+        """
         return [
             each.pod
             for each in self.by_claim.get(claim, ())
-            if now - each.at < grace and self._boots.get(each.node, "") == each.boot
+            if now - each.at < max(grace, *each.owed.values(), 0.0)
+            and self._boots.get(each.node, "") == each.boot
         ]
 
 

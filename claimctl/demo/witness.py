@@ -69,10 +69,11 @@ class Witness:
     """Per claim: every reason that its reservations ever gave, in their order."""
     unfinished: dict[Key, None] = field(default_factory=dict)
     """Claims that claimctl deallocated and whose scheduler's finalizer is still to go."""
-    vanished: Vanishings = field(default_factory=Vanishings)
+    vanished: Vanishings = field(init=False)
     removals: Removals = field(init=False)
 
     def __post_init__(self) -> None:
+        self.vanished = Vanishings(self.users)
         self.removals = Removals(self.users)
 
     def notice(self, revision: Revision, world: World) -> None:

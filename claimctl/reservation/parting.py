@@ -10,6 +10,7 @@ from claimctl.reservation.references import is_pod
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.telling import sooner
+from claimctl.reservation.verdict import lends_grace
 from claimctl.wire.reservations import FINALIZER
 
 
@@ -28,9 +29,11 @@ def let_reservations_go(case: Case, decision: Decision) -> Decision:
 
 
 def _in_doubt(case: Case, stand: Standing) -> float:
+    lent = lends_grace(case.snapshot, stand.held)
+    left = lent.after or 0.0 if lent else 0.0
     if any(one.stand is Stand.HOLD for one in case.stands):
-        return 0.0
-    return in_doubt(case.snapshot, stand.held)
+        return left
+    return max(left, in_doubt(case.snapshot, stand.held))
 
 
 def in_doubt(snapshot: Snapshot, held: Held) -> float:

@@ -20,6 +20,7 @@ from claimctl.reservation.references import (
 )
 from claimctl.reservation.sharing import own_groups
 from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.verdict import lends_grace
 from claimctl.reservation.workloads import Life
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import RELEASE_ANNOTATION
@@ -56,7 +57,7 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
-        return _lets_go(present, reason, trapped)
+        return _lets_go(_withdrawn(snapshot, present), reason, trapped)
     if _left_behind(snapshot, held):
         return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
     if present.reference is None:
@@ -65,6 +66,12 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
     if refusal is not None and recorded(snapshot, held) is None:
         return replace(present, reason=refusal)
     return _by_life(snapshot, present, consumers, trapped)
+
+
+def _withdrawn(snapshot: Snapshot, present: Standing) -> Standing:
+    if not present.held.reservation.metadata.deleting:
+        return present
+    return replace(present, blocker=lends_grace(snapshot, present.held))
 
 
 def _left_behind(snapshot: Snapshot, held: Held) -> bool:

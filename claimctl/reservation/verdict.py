@@ -68,6 +68,18 @@ def grace(reservations: Iterable[Held]) -> float:
     )
 
 
+def lends_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
+    """What a reservation's grace still counts for where those that stay ask for less.
+
+    A pod may vanish under the longest grace, and the reservation that asked for it be withdrawn.
+    """
+    others = [each for each in snapshot.reservations if each.name != held.name]
+    if not others or not snapshot.allocated or grace((held,)) <= grace(others):
+        return None
+    found = (*_ghosts(snapshot), *_unseen_history(snapshot))
+    return max(found, key=lambda blocker: blocker.after or 0.0, default=None)
+
+
 def present_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
     """The ghosts that count: within the grace, and their node not booted anew since."""
     return tuple(ghost for ghost in snapshot.ghosts if _left(snapshot, ghost) > 0)

@@ -238,3 +238,35 @@ def reserve(stage: Stage, entry: dict[str, str]) -> None:
     body = {"status": {"reservedFor": [entry]}}
     api = stage.embedded.admin
     api.patch("resourceclaims", NAMESPACE, "slice", body, "status", kind="strategic")
+
+
+def test_a_withdrawn_reservation_takes_no_grace_along() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        for name, grace in (("train", 300), ("eval", 0)):
+            body = manifests.reservation(
+                f"{name}-slice",
+                workload=name,
+                forceDeletedPodGraceSeconds=grace,
+                idleTimeoutSeconds=1,
+            )
+            await stage.create(CLAIMRESERVATIONS, body)
+            await stage.create(DEPLOYMENTS, manifests.deployment(name, replicas=1))
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved", name="eval-slice")
+        await stage.until_condition("Reserved", "True", "Reserved", name="train-slice")
+        pods = [pod.metadata.name for pod in await stage.running()]
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        stage.embedded.force_delete(NAMESPACE, next(n for n in pods if n.startswith("train")))
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.delete(CLAIMRESERVATIONS, "train-slice")
+        await stage.clock.sleep(10)
+        await stage.delete(DEPLOYMENTS, "eval")
+        await stage.clock.sleep(280)
+        assert await stage.allocated()
+        await stage.until_released()
+        await stage.delete(CLAIMRESERVATIONS, "eval-slice")
+        await stage.until(lambda: _none(stage), "both reservations are gone")
+
+    play(scenario, HOLD_136)

@@ -28,11 +28,17 @@ def rules(past: Past) -> list[str]:
     return [violation.rule for violation in past.violations()]
 
 
-def reserved(past: Past, grace: int) -> Past:
+def reserved(past: Past, grace: int, name: str = "r") -> Past:
     spec = {"resourceClaimName": "slice", "forceDeletedPodGraceSeconds": grace}
-    body = {"metadata": {"namespace": "ml", "name": "r"}, "spec": spec}
-    where = Address("claimctl.io", "claimreservations", "ml", "r")
-    past.store.put(where, body, Author("somebody", "create"))
+    meta = {"namespace": "ml", "name": name, "uid": name, "finalizers": ["claimctl.io/release"]}
+    where = Address("claimctl.io", "claimreservations", "ml", name)
+    past.store.put(where, {"metadata": meta, "spec": spec}, Author("somebody", "create"))
+    return past
+
+
+def withdrawn(past: Past, name: str = "r", by: str = US) -> Past:
+    where = Address("claimctl.io", "claimreservations", "ml", name)
+    past.store.delete(where, Author(by, "delete"))
     return past
 
 
@@ -45,6 +51,31 @@ def test_a_grace_that_is_over_and_a_pod_that_was_done_are_no_ghosts() -> None:
     assert rules(reserved(Past(), 0).claim(ALLOCATED).pod().gone().claim({}, by=US)) == []
     done = reserved(Past(), 30).claim(ALLOCATED).pod().pod(phase="Succeeded").gone()
     assert rules(done.claim({}, by=US)) == []
+
+
+def two(grace: int) -> Past:
+    """A pod vanished under two reservations; one asked for that grace, the other for none."""
+    past = reserved(reserved(Past(), grace), 0, "other")
+    return past.claim(ALLOCATED).pod().gone()
+
+
+def test_a_reservation_that_claimctl_lets_go_beside_another_takes_no_grace_along() -> None:
+    assert rules(withdrawn(two(30)).claim({}, by=US)) == [DEALLOCATED_UNDER_GHOST]
+
+
+def test_a_grace_counts_as_its_reservation_asked_for_it_last() -> None:
+    assert rules(withdrawn(reserved(two(30), 0)).claim({}, by=US)) == []
+    assert rules(withdrawn(reserved(two(0), 30)).claim({}, by=US)) == [DEALLOCATED_UNDER_GHOST]
+
+
+def test_a_grace_ends_with_the_last_reservation_or_by_force() -> None:
+    assert rules(withdrawn(withdrawn(two(30), "other")).claim({}, by=US)) == []
+    assert rules(withdrawn(two(30), by="somebody").claim({}, by=US)) == []
+
+
+def test_a_grace_that_was_asked_for_only_later_is_owed_to_nobody() -> None:
+    past = reserved(Past(), 0, "other").claim(ALLOCATED).pod().gone()
+    assert rules(withdrawn(reserved(past, 30)).claim({}, by=US)) == []
 
 
 @pytest.mark.parametrize(

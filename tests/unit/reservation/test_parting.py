@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from claimctl.reservation.decision import SetFinalizer
-from tests.support.builders import claim, finished, pending, pod_ref, reservation, running
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.reservations import ForceDeletedPod
+from tests.support.builders import (
+    NOW,
+    claim,
+    deployment_ref,
+    finished,
+    pending,
+    pod_ref,
+    reservation,
+    running,
+)
 from tests.support.stage import Stage
-from tests.unit.reservation.test_protocol import ACTIVE, WORKLOAD, held_status, lists, stage
+from tests.unit.reservation.test_protocol import ACTIVE, GONE, WORKLOAD, held_status, lists, stage
 
 
 def withdrawn(*listed: str, held: bool = True) -> Stage:
@@ -56,4 +69,62 @@ def test_one_bound_pod_is_enough() -> None:
     on = withdrawn("a", "b")
     on.put(running("a"), pending("b"))
     assert lists(on.settle(seconds=60)) == [((pod_ref("a"), pod_ref("b")), False)]
+    assert on.reservations == {}
+
+
+GHOST = ForceDeletedPod(uid="g", name="x", node_name="node-0", boot_id="boot-1", since=NOW)
+EVAL = deployment_ref("eval", "uid-eval")
+
+
+def beside_another(grace: int, others: int) -> Stage:
+    """A withdrawn reservation of which nothing is listed, and one that goes on holding."""
+    made = reservation(status=held_status(), deleting=True, force_deleted_pod_grace_seconds=grace)
+    on = stage(claim(EVAL), ACTIVE, reserved=made)
+    status = held_status(reserved_for=EVAL)
+    other = reservation(
+        "eval", workload="eval", status=status, force_deleted_pod_grace_seconds=others
+    )
+    on.reservations["eval"] = (other, WorkloadState(Life.ACTIVE, EVAL.uid, wants=1))
+    return on
+
+
+def test_a_longer_grace_stays_with_its_reservation_until_the_vanished_pod_is_past_it() -> None:
+    on = beside_another(300, 10)
+    on.ghosts = {"g": (GHOST, 0.0)}
+    on.settle(seconds=299)
+    assert list(on.reservations) == ["train-slice", "eval"]
+    assert "vanished" in on.reservations["train-slice"][0].status.conditions[-1].message
+    on.settle(seconds=2)
+    assert list(on.reservations) == ["eval"]
+
+
+def test_a_claim_is_not_deallocated_under_the_grace_of_a_withdrawn_reservation() -> None:
+    on = beside_another(300, 0)
+    on.ghosts = {"g": (GHOST, 0.0)}
+    on.settle(seconds=10)
+    on.reservations["eval"] = (on.reservations["eval"][0], GONE)
+    assert on.settle(seconds=289) == []
+    assert ((), True) in lists(on.settle(seconds=2))
+
+
+def test_a_longer_grace_stays_also_for_what_nobody_saw() -> None:
+    on = beside_another(300, 10)
+    on.watched_since_before_allocation = False
+    on.settle(seconds=299)
+    assert list(on.reservations) == ["train-slice", "eval"]
+
+
+@pytest.mark.parametrize(("grace", "others"), [(300, 300), (10, 300)])
+def test_a_grace_that_others_ask_for_too_keeps_no_reservation(grace: int, others: int) -> None:
+    on = beside_another(grace, others)
+    on.ghosts = {"g": (GHOST, 0.0)}
+    on.settle(seconds=5)
+    assert list(on.reservations) == ["eval"]
+
+
+def test_the_last_reservation_leaves_no_grace_behind() -> None:
+    on = withdrawn("a")
+    on.put(running("a"))
+    on.ghosts = {"g": (GHOST, 0.0)}
+    on.settle(seconds=10)
     assert on.reservations == {}
