@@ -63,7 +63,7 @@ def ended_release(stand: Standing, outlook: Outlook) -> Outlook:
     progress = stand.held.reservation.status.release
     if progress is None:
         return outlook
-    return replace(outlook, finished_release=Reason(progress.reason))
+    return replace(outlook, finished_release=progress.reason)
 
 
 def tidy(case: Case) -> Write | None:

@@ -71,7 +71,8 @@ class Finding:
 
     type: ConditionType
     holds: bool
-    reason: Reason
+    reason: str
+    """A ``Reason``; of what another version has told, maybe one unknown here."""
     message: str = ""
 
 
@@ -269,7 +270,7 @@ def _releasing(outlook: Outlook, why: Reason, before: Condition | None) -> Findi
     public = [blocker for blocker in outlook.blockers if not blocker.private]
     if outlook.step is not None and not public and outlook.blockers and _is_further(before):
         assert before is not None
-        return Finding(ConditionType.RELEASED, False, Reason(before.reason), before.message)
+        return Finding(ConditionType.RELEASED, False, before.reason, before.message)
     told = public or outlook.blockers
     waits = "; ".join(blocker.message for blocker in told[:_NAMED])
     waits += f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
@@ -295,7 +296,7 @@ def _released(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: boo
         return Finding(ConditionType.RELEASED, True, outlook.finished_release)
     before = _find(stand.held.reservation.status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not snapshot.allocated:
-        return Finding(ConditionType.RELEASED, True, Reason(before.reason), before.message)
+        return Finding(ConditionType.RELEASED, True, before.reason, before.message)
     if outlook.release is not None:
         return _releasing(outlook, outlook.release, before)
     reason = Reason.HELD if listed else stand.reason

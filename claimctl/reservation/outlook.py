@@ -21,7 +21,9 @@ class Outlook:
     step: ReleaseStep | None = None
     """How far the release has come; None while something stands against it."""
     blockers: tuple[Blocker, ...] = ()
-    finished_release: Reason | None = None
-    """The release that has just been brought to its end."""
+    finished_release: str | None = None
+    """Why the release began that has just been brought to its end.
+
+    Another version may have begun it, for a reason that is unknown here."""
     yielded: bool = False
     fighting: bool = False

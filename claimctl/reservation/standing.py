@@ -150,7 +150,7 @@ def _by_life(
     held, reference = present.held, present.reference
     assert snapshot.claim is not None
     assert reference is not None
-    policy = Retention(held.reservation.spec.retention_policy)
+    policy = _policy(held)
     if held.workload.ended:
         return _ended(present, policy, trapped)
     if _other_incarnation(snapshot, reference):
@@ -160,6 +160,12 @@ def _by_life(
     if held.workload.life is not Life.IDLE and held.workload.names_claim:
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, _wants(held))
     return _idle(snapshot, present, policy, consumers)
+
+
+def _policy(held: Held) -> Retention:
+    """One that this version does not know lets nothing go by itself."""
+    asked = held.reservation.spec.retention_policy
+    return Retention(asked) if asked in set(Retention) else Retention.MANUAL
 
 
 def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
@@ -172,7 +178,8 @@ def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
 def _ended(present: Standing, policy: Retention, trapped: Standing | None) -> Standing:
     if policy is not Retention.MANUAL:
         return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
-    text = "retentionPolicy Manual: `claimctl release` frees it"
+    asked = present.held.reservation.spec.retention_policy
+    text = f"retentionPolicy {asked}: `claimctl release` frees it"
     return trapped or _holds(present, Reason.RETENTION, text)
 
 
