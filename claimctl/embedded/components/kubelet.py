@@ -217,7 +217,7 @@ class Kubelet(Component[Task]):
         try:
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod), grace_period_seconds=0))
         except StatusError as error:
-            if error.reason not in ("NotFound", "Conflict"):
+            if error.reason != "NotFound":
                 raise
 
     def _status(self, pod: Object, status: Object) -> None:

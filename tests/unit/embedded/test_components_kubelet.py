@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from claimctl.embedded.requests import Fault
+
 from .worlds import HOLD, NATIVE, PODGROUP, WORKLOAD, World, play, timed
 
 RUN = "embedded.claimctl.io/run-seconds"
@@ -40,6 +42,22 @@ def test_a_deleted_pod_gets_a_terminal_phase_before_its_object_goes() -> None:
             ("MODIFIED", "Succeeded", "terminated"),
             ("DELETED", "Succeeded", "terminated"),
         ]
+
+    play(HOLD, story)
+
+
+@pytest.mark.parametrize("status", [409, 500])
+def test_a_kubelet_tries_again_what_the_server_refused(status: int) -> None:
+    async def story(w: World) -> None:
+        w.pod("p1")
+        await w.passes(1)
+        left = [Fault(status=status, reason="Conflict" if status == 409 else "InternalError")]
+        w.cluster.fault_components(
+            lambda point: left.pop() if left and point.verb == "delete" else None
+        )
+        w.api.delete("pods", "default", "p1")
+        await w.passes(30)
+        assert (left, w.pods()) == ([], [])
 
     play(HOLD, story)
 
