@@ -137,7 +137,9 @@ class Witness:
         before, after = _before(revision), as_claim(revision)
         if before is None or after is None:
             return
-        if _emptied(before, after):
+        reservations = world.reservations_of((revision.namespace, revision.name))
+        lists_no_pods = any(one.status.dialect == "native" for one in reservations)
+        if _emptied(before, after) and not lists_no_pods:
             self._accuse(EMPTIED, revision, revision.name, ["-"], "left allocated to nobody by")
         if _unprotected(before, after) and (revision.namespace, revision.name) not in (
             self.unfinished
@@ -224,8 +226,8 @@ def _before(revision: Revision) -> ResourceClaim | None:
 def _emptied(before: ResourceClaim, after: ResourceClaim) -> bool:
     """Whether only pods and workloads were listed, and now nobody is beside the allocation.
 
-    Where the scheduler lists no pods (any pod may use the claim, or a group is listed), an empty
-    list is the fence of a release.
+    Where the scheduler lists no pods (any pod may use the claim, or a group is listed, or the
+    cluster speaks ``native``), an empty list is the fence of a release.
     """
     fences = (
         before.status.allocation is not None and before.status.allocation.reserved_for_any_pod

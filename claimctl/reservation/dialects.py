@@ -19,6 +19,11 @@ class Dialect(Protocol):
     Then a scheduler that still sees a group in the list starts pods without writing to the claim,
     although the group may have been taken out: every release has to wait for that to be over.
     """
+    lists_beside_others: bool
+    """Whether the scheduler lists a pod in a claim whose list names what is no pod.
+
+    Where it does not, such a claim has to be fenced before a write to it can show that a pod came.
+    """
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         """Why the claim cannot be reserved for this incarnation of the workload, or None."""
@@ -38,6 +43,7 @@ class Native:
 
     name = "native"
     groups = False
+    lists_beside_others = False
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         made_for = claim.spec.reserved_for
@@ -61,6 +67,7 @@ class Hold:
 
     name = "hold"
     groups = False
+    lists_beside_others = True
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         return None

@@ -54,14 +54,20 @@ class Step:
 
 def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
     """Whether the scheduler has to write to the claim before it starts a pod on it."""
-    return not any(
+    return not _keeps_pods_out(snapshot) and not any(
         reference.uid in own or is_pod_group(reference) for reference in snapshot.references
     )
 
 
 def begins_with_fence(snapshot: Snapshot) -> bool:
     """Whether pods may be started on the claim without a write to it."""
-    return snapshot.shared or any_group_listed(snapshot)
+    return snapshot.shared or any_group_listed(snapshot) or _keeps_pods_out(snapshot)
+
+
+def _keeps_pods_out(snapshot: Snapshot) -> bool:
+    """Whether the scheduler lists no pod because of what is listed: left from another dialect."""
+    beside = DIALECTS[snapshot.rules.dialect].lists_beside_others
+    return not beside and not all(map(is_pod, snapshot.references))
 
 
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
@@ -96,13 +102,15 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
 
 
 def _left_at_fence(snapshot: Snapshot, live: LiveList) -> tuple[Reference, ...]:
-    """Tombstones, and nothing else.
+    """Tombstones, and nothing else; not even they where the scheduler lists no pod beside them.
 
     A dead pod's entry goes with the holders: KCM would take it out as the last one and deallocate
     by itself, without waiting for schedulers. A tombstone it leaves alone. A finished pod without
     one would have KCM list the pod's group, or the pod, again; where the allocation serves any
     pod it lists nobody.
     """
+    if not DIALECTS[snapshot.rules.dialect].lists_beside_others:
+        return ()
     left = {each.uid: each for each in snapshot.references if is_tombstone(each)}
     if not snapshot.shared:
         for pod in to_bury(snapshot, Consumers.of(live.pods)):

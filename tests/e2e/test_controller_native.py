@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from claimctl.downgrade import plans
+from claimctl.embedded.options import Timings
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, DowngradePlan
@@ -17,8 +21,9 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
     STATEFULSETS,
 )
+from claimctl.wire.seams import Query, Response
 from tests.e2e import manifests
-from tests.e2e.harness import NAMESPACE, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_136, NAMESPACE, NATIVE, Stage, play
 
 MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
@@ -211,3 +216,50 @@ async def write_list(stage: Stage, listed: tuple[Reference, ...]) -> None:
     """Somebody who is not claimctl edits the list."""
     body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
     stage.embedded.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
+
+
+class SlowRelease:
+    """A connection over which the write that deallocates takes its time."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._inner = stage.connect()
+        self.begun = asyncio.Event()
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if method == "PATCH" and b'"allocation":null' in (body or b""):
+            self.begun.set()
+            await asyncio.sleep(0.3)
+        return await self._inner.send(method, path, query, headers, body)
+
+
+def test_a_hold_from_before_the_feature_came_is_fenced_before_its_claim_is_released() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        body = manifests.reservation(idleTimeoutSeconds=2, forceDeletedPodGraceSeconds=0)
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.stop()
+        features = stage.embedded.features
+        stage.embedded.switch(
+            replace(
+                features,
+                api_reserved_for=True,
+                scheduler_reserved_for=True,
+                kubelet_reserved_for=True,
+            )
+        )
+        slow = SlowRelease(stage)
+        manager = await stage.started("two", transport=slow)
+        assert manager.detection is not None
+        assert manager.detection.dialect == "native"
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await slow.begun.wait()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_running(1)
+        assert await stage.allocated()
+
+    play(scenario, replace(HOLD_136, timings=Timings(kcm_cache_lag=0.5)))

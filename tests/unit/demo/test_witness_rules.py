@@ -102,6 +102,18 @@ def test_removing_what_claimctl_added_itself_is_its_right() -> None:
     assert rules(past) == []
 
 
+def test_an_empty_list_is_a_fence_where_the_scheduler_lists_no_pod_beside_a_hold() -> None:
+    past = Past()
+    where = Address("claimctl.io", "claimreservations", "ml", "r")
+    body = {
+        "metadata": {"namespace": "ml", "name": "r"},
+        "spec": {"resourceClaimName": "slice"},
+        "status": {"dialect": "native"},
+    }
+    past.store.put(where, body, Author(US, "update"))
+    assert rules(past.claim(ALLOCATED).claim(held(OWN), by=US).claim(ALLOCATED, by=US)) == []
+
+
 def test_leaving_an_allocation_to_nobody() -> None:
     assert rules(Past().claim(ALLOCATED).claim(held(OWN), by=US).claim(ALLOCATED, by=US)) == [
         EMPTIED

@@ -418,8 +418,33 @@ def test_a_fence_leaves_no_dead_pod_for_kcm_to_deallocate_by() -> None:
     assert lists(on.settle(seconds=1)) == [((), False)]
 
 
-def test_a_fence_leaves_tombstones_where_they_are() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    "listed", [(tomb("a"), WORKLOAD), (WORKLOAD,), (tomb("a"),)], ids=["both", "hold", "tombstone"]
+)
+def test_where_the_scheduler_lists_no_pod_beside_it_nothing_is_left_at_the_fence(
+    listed: tuple[Reference, ...], shared: bool
+) -> None:
+    """Also what another dialect has left in a claim that was not made for the workload."""
+    made_for = WORKLOAD if shared else None
+    on = stage(claim(*listed, shared=shared, made_for=made_for), GONE, NATIVE)
+    assert lists(on.settle(seconds=1))[-1] == ((), False)
+    assert lists(on.settle(seconds=3.9)) == []
+    assert lists(on.settle(seconds=2)) == [((), True)]
+
+
+def test_finished_pods_do_not_keep_the_fence_up_where_the_scheduler_lists_no_pod_beside_them() -> (
+    None
+):
     on = stage(claim(tomb("a"), WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
     on.put(finished("a"))
-    assert lists(on.settle(seconds=1)) == [((tomb("a"),), False)]
+    assert lists(on.settle(seconds=1)) == [((), False)]
     assert lists(on.settle(seconds=6)) == [((), True)]
+
+
+def test_a_consumer_that_comes_to_a_claim_left_by_another_dialect_is_left_to_kcm() -> None:
+    on = stage(claim(WORKLOAD), GONE, NATIVE)
+    assert lists(on.settle(seconds=1)) == [((), False)]
+    on.put(running("late"))
+    on.claim = claim(pod_ref("late"), version="20")
+    assert on.settle(seconds=60) == []
