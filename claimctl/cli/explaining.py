@@ -230,7 +230,9 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
         return WorkloadState(Life.UNSEEN)
     try:
         workload: Workload = await client.get(resource, ref.name, namespace)
-        return observe(workload, claim)
+        going = workload.metadata.deleting
+        sets = (await client.list(REPLICASETS, namespace)).items if going else None
+        return observe(workload, claim, sets)
     except NotFound:
         recorded = reservation.status.reserved_for
         left = (await client.list(REPLICASETS, namespace)).items

@@ -22,6 +22,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
+from claimctl.wire.workloads import ReplicaSet
 
 
 @dataclass(slots=True)
@@ -107,7 +108,8 @@ class Snapshots:
         confirmed = key in findings.workloads
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         if workload is not None:
-            return replace(observe(workload, claim), confirmed=confirmed)
+            state = observe(workload, claim, self._replica_sets(reservation))
+            return replace(state, confirmed=confirmed)
         if confirmed:
             return WorkloadState(Life.ABSENT, heirs=self._heirs(reservation))
         return WorkloadState(Life.UNSEEN)
@@ -115,9 +117,13 @@ class Snapshots:
     def _heirs(self, reservation: ClaimReservation) -> tuple[str, ...]:
         """ReplicaSets left by the incarnation for which the claim was reserved."""
         recorded, claim = reservation.status.reserved_for, reservation.spec.resource_claim_name
-        index = f"{reservation.metadata.namespace}/{claim}"
-        left = self._know.caches.replica_sets.by_index(BY_CLAIM, index)
+        left = self._replica_sets(reservation)
         return heirs_of(recorded.uid if recorded else "", claim, left)
+
+    def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:
+        """Those whose pods use the claim."""
+        index = f"{reservation.metadata.namespace}/{reservation.spec.resource_claim_name}"
+        return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
 
     def _slices(
         self, claim: ResourceClaim | None, pods: tuple[Pod, ...]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from claimctl.reservation.consumers import claim_names
 from claimctl.wire.pods import Pod, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
-from claimctl.wire.workloads import Job, ReplicaSet, Workload
+from claimctl.wire.workloads import Deployment, Job, ReplicaSet, Workload
 
 INJECT = "inject"
 """The value of the annotation that allows claimctl to change the workload's pod template."""
@@ -58,9 +58,22 @@ class WorkloadState:
         return self.life is Life.ENDED or (self.life is Life.ABSENT and not self.heirs)
 
 
-def observe(workload: Workload, claim_name: str) -> WorkloadState:
-    """The state of a workload whose object is there."""
+def observe(
+    workload: Workload, claim_name: str, replica_sets: Iterable[ReplicaSet] | None = None
+) -> WorkloadState:
+    """The state of a workload whose object is there.
+
+    A finalizer may keep one that is being deleted for as long as it likes. Its controller makes
+    nothing more for it then; but the ReplicaSets of a Deployment go on until they are collected.
+
+    Args:
+        replica_sets: those that may make pods with the claim; None where they are not known.
+    """
     wants = wanted_pods(workload)
+    if workload.metadata.deleting and isinstance(workload, Deployment):
+        known = replica_sets is not None
+        left = heirs_of(workload.metadata.uid, claim_name, replica_sets or ())
+        wants = wants if left or not known else 0
     life = Life.ENDED if _finished_job(workload) else Life.ACTIVE if wants else Life.IDLE
     return WorkloadState(
         life=life,
@@ -79,7 +92,12 @@ def group_of(spec: PodSpec) -> str:
 
 
 def wanted_pods(workload: Workload | ReplicaSet) -> int:
-    """How many pods may run at once; unset replicas and parallelism mean 1 (API defaults)."""
+    """How many pods may run at once; unset replicas and parallelism mean 1 (API defaults).
+
+    The controllers of StatefulSets, ReplicaSets and Jobs make no pods for what is being deleted.
+    """
+    if workload.metadata.deleting and not isinstance(workload, Deployment):
+        return 0
     if isinstance(workload, Job):
         return 0 if workload.spec.suspend else _or_one(workload.spec.parallelism)
     return _or_one(workload.spec.replicas)

@@ -15,6 +15,7 @@ from claimctl.wire.resources import (
     JOBS,
     PODS,
     RESOURCECLAIMS,
+    STATEFULSETS,
 )
 from claimctl.wire.seams import Query, Response
 from tests.e2e import manifests
@@ -268,5 +269,23 @@ def test_a_withdrawn_reservation_takes_no_grace_along() -> None:
         await stage.until_released()
         await stage.delete(CLAIMRESERVATIONS, "eval-slice")
         await stage.until(lambda: _none(stage), "both reservations are gone")
+
+    play(scenario, HOLD_136)
+
+
+def test_a_workload_that_a_finalizer_keeps_holds_no_claim_for_ever() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(kind="StatefulSet"))
+        body = manifests.stateful_set(replicas=1)
+        body["metadata"]["finalizers"] = ["example.com/slow"]
+        await stage.create(STATEFULSETS, body)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.delete(STATEFULSETS, "train")
+        for pod in await stage.running():
+            await stage.delete(PODS, pod.metadata.name)
+        await stage.until_released(within=100)
+        await stage.until_condition("Released", "True", "Idle")
 
     play(scenario, HOLD_136)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, named_claims, observe
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
@@ -17,6 +18,7 @@ from claimctl.wire.workloads import (
     StatefulSet,
     Workload,
 )
+from tests.support.builders import NOW
 
 TEMPLATE = PodTemplateSpec(
     spec=PodSpec(
@@ -29,6 +31,7 @@ TEMPLATE = PodTemplateSpec(
     )
 )
 META = ObjectMeta(name="w", uid="u")
+GOING = ObjectMeta(name="w", uid="u", deletion_timestamp=NOW)
 
 
 def scaled(replicas: int | None) -> ScalableSpec:
@@ -59,6 +62,10 @@ def job(*conditions: str, parallelism: int | None = None, suspend: bool = False)
         (job("Failed"), Life.ENDED, 1),
         (job("SuccessCriteriaMet"), Life.ACTIVE, 1),
         (job("FailureTarget"), Life.ACTIVE, 1),
+        (StatefulSet(metadata=GOING, spec=scaled(3)), Life.IDLE, 0),
+        (replace(job(), metadata=GOING), Life.IDLE, 0),
+        (replace(job("Complete"), metadata=GOING), Life.ENDED, 0),
+        (Deployment(metadata=GOING, spec=scaled(3)), Life.ACTIVE, 3),
     ],
 )
 def test_a_workload(workload: Workload, life: Life, wants: int) -> None:
@@ -89,6 +96,28 @@ def test_replica_sets_that_outlive_their_deployment_are_its_heirs() -> None:
     ]
     assert heirs_of("u", "slice", sets) == ("not-collected-yet", "orphaned")
     assert heirs_of("u", "unnamed", sets) == ()
+
+
+def test_a_replica_set_that_is_being_deleted_makes_no_pods() -> None:
+    going = replace(replica_set("going", 3, "u"), metadata=GOING)
+    assert heirs_of("u", "slice", [going]) == ()
+
+
+@pytest.mark.parametrize(
+    ("sets", "life", "wants"),
+    [
+        ([replica_set("rs", 3, "u")], Life.ACTIVE, 3),
+        ([replica_set("rs", 0, "u")], Life.IDLE, 0),
+        ([], Life.IDLE, 0),
+    ],
+)
+def test_a_deployment_that_is_kept_from_going_wants_pods_for_as_long_as_its_replica_sets(
+    sets: list[ReplicaSet], life: Life, wants: int
+) -> None:
+    stuck = Deployment(metadata=GOING, spec=scaled(3))
+    assert observe(stuck, "slice", sets) == WorkloadState(life, "u", wants=wants)
+    stays = Deployment(metadata=META, spec=scaled(3))
+    assert observe(stays, "slice", []).wants == 3
 
 
 def test_a_workload_that_is_gone_has_ended_only_without_heirs() -> None:
