@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from random import Random
 
 from tests.torture.budget import BadOption, Budget, Timer
-from tests.torture.sieve import INTERMEDIATE, STALE, UNOBSERVED, Point, points
+from tests.torture.sieve import KINDS, Point, points
 from tests.torture.work import Tally, perturbations, quiet, schedules, spread
 
 MODEL = (sys.executable, "-m", "tests.model")
@@ -63,7 +63,7 @@ def _report(budget: Budget, found: tuple[Point, ...], tally: Tally, seconds: flo
     rate = tally.schedules / seconds if seconds else 0.0
     print(f"schedules run      {tally.schedules} from SEED={budget.seed} ({rate:.1f} a second)")
     possible = Counter(point.kind for point in found)
-    for kind in (INTERMEDIATE, STALE, UNOBSERVED):
+    for kind in KINDS:
         print(f"{kind:18} {tally.points[kind]} of {possible[kind]} tried")
     print(f"faults injected    {tally.faults.total()}")
     for name, number in sorted(tally.faults.items()):

@@ -206,6 +206,7 @@ class Verdict:
     stuck: list[str] = field(default_factory=list)
     windows: int = 0
     requests: int = 0
+    writes: int = 0
     events: int = 0
     views: list[list[int]] = field(default_factory=list)
     """Per step of a reference run: the revisions before it that show different clusters."""
@@ -230,6 +231,7 @@ def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
     verdict.violations += [f"a controller broke: {text}" for text in arena.crashes]
     verdict.violations += [f"the cluster broke: {error!r}" for error in arena.cluster.failures]
     verdict.requests = sum(line.requests for line in lines)
+    verdict.writes = sum(line.writes for line in lines)
     verdict.events = sum(line.events for line in lines)
     verdict.digest = digest(arena.cluster)
 

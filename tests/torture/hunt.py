@@ -17,7 +17,7 @@ from random import Random
 from tests.torture.budget import Timer
 from tests.torture.line import Plan
 from tests.torture.reference import Restart, references
-from tests.torture.sieve import UNDISTURBED, UNOBSERVED, Point, points
+from tests.torture.sieve import REFUSED, UNDISTURBED, UNOBSERVED, Point, points
 from tests.torture.work import Tally, perturbations, quiet, schedules
 
 ROUND = 60
@@ -50,7 +50,7 @@ def _cases() -> Iterator[Case]:
         yield next(seeds)
     chosen = list(points())
     Random(0).shuffle(chosen)
-    chosen.sort(key=lambda point: point.kind != UNOBSERVED)
+    chosen.sort(key=lambda point: point.kind not in {UNOBSERVED, REFUSED})
     for point in chosen:
         yield point
         yield next(seeds)

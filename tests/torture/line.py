@@ -21,6 +21,7 @@ class Plan:
         delivered: whether that request still reaches the server, its answer being lost.
         stale_at: the revision as of which the first lists are; the watches that follow them say
             nothing for ``stale_seconds``.
+        refused_at: the write that is answered with a conflict, whatever the server would say.
         withheld: the watch event that does not arrive; its kind is listed anew after
             ``withheld_seconds``.
     """
@@ -29,6 +30,7 @@ class Plan:
     delivered: bool = True
     stale_at: int = 0
     stale_seconds: float = 12.0
+    refused_at: int = 0
     withheld: int = 0
     withheld_seconds: float = 15.0
 
@@ -43,6 +45,7 @@ class Line:
     def __init__(self, cluster: Cluster, inner: Transport, plan: Plan, start: int = 0) -> None:
         self._cluster, self._inner, self._plan = cluster, inner, plan
         self.requests = start
+        self.writes = 0
         self.events = 0
         self.vain: list[str] = []
         """Writes that were accepted and changed nothing."""
@@ -67,6 +70,9 @@ class Line:
             self.dead.set()
             if not self._plan.delivered:
                 raise Dead
+        self.writes += _changes(method, path, query)
+        if _changes(method, path, query) and self.writes == self._plan.refused_at:
+            return _conflict()
         before = self._cluster.store.revision
         response = await self._inner.send(method, path, self._query(path, query), headers, body)
         if dies:
@@ -125,6 +131,15 @@ def _changes(method: str, path: str, query: Query) -> bool:
     """Leases are left out: a renewal whose answer was lost is sent again as it was."""
     other = path.endswith("reviews") or "/leases/" in path or ("dryRun", "All") in query
     return method in WRITES and not other
+
+
+def _conflict() -> Response:
+    status = {"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"}
+
+    async def body() -> AsyncIterator[bytes]:
+        yield json.dumps(status).encode()
+
+    return Response(409, {"content-type": "application/json"}, body())
 
 
 def _gone() -> bytes:

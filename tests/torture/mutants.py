@@ -118,7 +118,7 @@ MUTANTS = (
     Mutant(
         "take the finalizer without a record",
         "claimctl.reservation.decide",
-        "finalizer_step(case.snapshot, case.on_record)",
+        "finalizer_step(case.snapshot, case.on_record or case.snapshot.memory.deallocated)",
         "finalizer_step(case.snapshot, True)",
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -117,7 +117,8 @@ async def trap(arena: Arena, reference: Reference) -> None:
         arena.cluster.cordon(node)
     for pod in pods:
         arena.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
-    if not await arena.until(lambda: _running(arena) == 2, 60, step=0.25):
+    old = {pod["metadata"]["uid"] for pod in pods}
+    if not await arena.until(lambda: _running(arena, but=old) == 2, 60, step=0.25):
         arena.unmet.append("pods that could run elsewhere do not")
 
 
@@ -222,8 +223,11 @@ def _want(arena: Arena, kind: str, pods: int) -> None:
     admin.patch(plural, NAMESPACE, "train", {"spec": spec})
 
 
-def _running(arena: Arena) -> int:
-    return sum(pod["status"].get("phase") == "Running" for pod in arena.objects("pods"))
+def _running(arena: Arena, but: Container[str] = ()) -> int:
+    return sum(
+        pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] not in but
+        for pod in arena.objects("pods")
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Intermediate state: a crash and a restart after every request. Stale state: a restart that sees
 the cluster as it was, for every older view there is. Unobserved state: every single watch event
-withheld until its kind is listed anew.
+withheld until its kind is listed anew. And one more: every write answered with a conflict once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from tests.torture.line import Plan
 from tests.torture.reference import Reference, Restart, play, references
 
 INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
+REFUSED = "refused"
+KINDS = (INTERMEDIATE, STALE, UNOBSERVED, REFUSED)
 UNDISTURBED = "undisturbed"
-"""Not one of the three: a reference run as it is."""
+"""None of them: a reference run as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Point:
         if self.restart is not None:
             where = f" revision {self.restart.revision} before step {self.restart.step}"
         elif self.plan is not None:
-            where = f" {self.plan.dies_at or self.plan.withheld}"
+            where = f" {self.plan.dies_at or self.plan.withheld or self.plan.refused_at}"
         return f"point {self.number}: {references()[self.reference].name}, {self.kind}{where}"
 
 
@@ -61,6 +63,8 @@ def _of(reference: Reference) -> Iterator[tuple[str, Plan | None, Restart | None
             yield STALE, None, Restart(step, revision)
     for event in range(1, undisturbed.events + 1):
         yield UNOBSERVED, Plan(withheld=event), None
+    for write in range(1, undisturbed.writes + 1):
+        yield REFUSED, Plan(refused_at=write), None
 
 
 def perturb(point: Point) -> Verdict:
