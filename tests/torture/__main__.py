@@ -52,11 +52,18 @@ def _run(budget: Budget, timer: Timer, mine: list[Point]) -> tuple[Tally, float]
     context = get_context("spawn")
     with ProcessPoolExecutor(budget.workers, context, initializer=quiet) as pool:
         for each in spread(pool, perturbations, mine, patience, budget.workers):
-            tally.add(each)
+            tally.add(_told(each))
         began = timer.spent
         for each in spread(pool, schedules, budget.seeds(), timer, budget.workers):
-            tally.add(each)
+            tally.add(_told(each))
     return tally, timer.spent - began
+
+
+def _told(tally: Tally) -> Tally:
+    """Say at once what was found: a long budget may be cut short."""
+    for verdict in tally.bad:
+        print(f"{verdict.name}: {'; '.join(_wrong(verdict))[:300]}", file=sys.stderr, flush=True)
+    return tally
 
 
 def _report(budget: Budget, found: tuple[Point, ...], tally: Tally, seconds: float) -> None:
@@ -75,8 +82,6 @@ def _report(budget: Budget, found: tuple[Point, ...], tally: Tally, seconds: flo
         ("stuck", sum(len(verdict.stuck) for verdict in tally.bad)),
     ):
         print(f"{what:18} {number}")
-    for verdict in tally.bad:
-        print(f"  {verdict.name}: {'; '.join(_wrong(verdict))[:300]}")
 
 
 def _wrong(verdict: object) -> list[str]:
