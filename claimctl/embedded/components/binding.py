@@ -94,10 +94,7 @@ class Binder:
         self._api.patch("pods", space, plain, status, "status", kind="strategic")
 
     def _allocate(self, plan: Plan, planned: PlannedClaim, allocation: Object) -> Iterator[float]:
-        claim = self._current(planned)
-        if FINALIZER not in finalizers(claim):
-            yield from self._write(claim, _protected, "add finalizer to claim", "")
-            yield 0.0
+        """Each try looks anew whether the finalizer is there: who deallocated may just take it."""
 
         def allocated(claim: Object) -> Object:
             if allocation_of(claim) is not None:
@@ -106,7 +103,7 @@ class Binder:
             return reserved(claim, self._holder(claim, plan, planned), self._stamped(allocation))
 
         claim = self._current(planned)
-        yield from self._write(claim, allocated, "add allocation to claim", "status")
+        yield from self._write(claim, allocated, "add allocation to claim", protected=True)
         yield 0.0
 
     def _stamped(self, allocation: Object) -> Object:
@@ -128,7 +125,7 @@ class Binder:
             return None if found is None else reserved(claim, found)
 
         claim = self._current(planned)
-        yield from self._write(claim, listed, "add reservation to claim", "status")
+        yield from self._write(claim, listed, "add reservation to claim")
         yield 0.0
 
     def _holder(self, claim: Object, plan: Plan, planned: PlannedClaim) -> Holder:
@@ -144,17 +141,26 @@ class Binder:
         return claim
 
     def _write(
-        self, claim: Object, change: Callable[[Object], Object | None], what: str, subresource: str
+        self,
+        claim: Object,
+        change: Callable[[Object], Object | None],
+        what: str,
+        *,
+        protected: bool = False,
     ) -> Iterator[float]:
+        """Change the status; with ``protected``, the finalizer is there first."""
         space, plain = key_of(claim)
         for attempt in range(RETRIES):
             if self._context.options.conflict_storm:
                 yield self._context.rng.uniform(*LATENCY)
-            changed = change(claim)
-            if changed is None:
-                return
             try:
-                self._claims.assume(self._api.update("resourceclaims", changed, subresource))
+                if protected and FINALIZER not in finalizers(claim):
+                    claim = self._api.update("resourceclaims", _protected(claim))
+                    self._claims.assume(claim)
+                    yield 0.0
+                changed = change(claim)
+                if changed is not None:
+                    self._claims.assume(self._api.update("resourceclaims", changed, "status"))
                 return
             except StatusError as error:
                 if error.reason != "Conflict" or attempt == RETRIES - 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from claimctl.embedded.components.binding import FINALIZER
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.embedded.requests import Fault, FaultPoint
 
@@ -337,3 +338,24 @@ def test_the_same_seed_makes_the_same_history() -> None:
         return found
 
     assert history() == history()
+
+
+def test_a_finalizer_that_goes_just_before_the_allocation_is_put_there_again() -> None:
+    """Who deallocated takes it off at that moment; without it KCM never deallocates."""
+
+    async def story(w: World) -> None:
+        def unprotect(point: FaultPoint) -> Fault | None:
+            if (point.plural, point.subresource) == ("resourceclaims", "status"):
+                w.cluster.fault_components(None)
+                bare = {"metadata": {"finalizers": None}}
+                w.api.patch("resourceclaims", "default", "shared", bare)
+            return None
+
+        w.claim()
+        w.cluster.fault_components(unprotect)
+        w.pod("p1", "shared")
+        await w.passes(1)
+        assert w.listed() == ["p1"]
+        assert w.get("resourceclaims", "shared")["metadata"]["finalizers"] == [FINALIZER]
+
+    play(HOLD, story)
