@@ -117,7 +117,7 @@ def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
     age = snapshot.memory.blind_age
     left = grace(snapshot.reservations) - age if age is not None else 0.0
     if left > 0:
-        text = "pods may have vanished unseen before the controller started"
+        text = "pods may have vanished while the controller did not watch"
         yield Blocker(Reason.HISTORY_UNKNOWN, text, left, private=True)
 
 

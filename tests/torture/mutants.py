@@ -81,6 +81,22 @@ MUTANTS = (
         "        self._pods_listed = self._pods_listed or version\n",
     ),
     Mutant(
+        "take any claim that was once free for one that was watched",
+        "claimctl.controller.memory",
+        " or _certainly(sight.made_after, self._pods_listed):",
+        " or sight.made_after:",
+    ),
+    Mutant(
+        "believe a watch that is open to be in time",
+        "claimctl.kube.informer",
+        """        return reaches(self._version, version)
+
+    async def _come_to""",
+        """        return self._following
+
+    async def _come_to""",
+    ),
+    Mutant(
         "add references to a claim that is being deleted",
         LIST,
         "snapshot.allocated and not snapshot.claim.metadata.deleting",

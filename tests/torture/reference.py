@@ -209,6 +209,7 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "trap": (begin, trap, end),
     "lost node": (begin, lose, end),
     "gap": (begin, miss, end),
+    "released gap": (begin, idle, miss, end),
     "absence": (begin, sleep_through, end),
     "completion": (begin, complete, end),
 }
