@@ -9,8 +9,8 @@ from claimctl.reservation import absent, consistency, decide, grouping, parting,
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod, is_tombstone, pod_reference
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.references import is_pod, pod_reference
+from claimctl.reservation.snapshot import LiveList, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
 from tests.model.dialects import Grouped, Hold, Native
@@ -36,8 +36,8 @@ def _in_two_writes(
     return step
 
 
-def _pod_or_tombstone(reference: Reference) -> bool:
-    return is_pod(reference) or is_tombstone(reference)
+def _dead_pods(snapshot: Snapshot, live: LiveList) -> tuple[Reference, ...]:
+    return tuple(filter(is_pod, snapshot.references))
 
 
 def _only_bound(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
@@ -125,7 +125,7 @@ FURTHER = (
         "leave dead pods in the list beside the fence",
         Native(),
         replace(ENDING, pods=2, held=True),
-        ((release, "is_tombstone", _pod_or_tombstone),),
+        ((release, "_left_at_fence", _dead_pods),),
     ),
     Mutation(
         "ignore ghosts",
