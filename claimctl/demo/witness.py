@@ -69,6 +69,9 @@ class Witness:
     """Per claim: every reason that its reservations ever gave, in their order."""
     unfinished: dict[Key, None] = field(default_factory=dict)
     """Claims that claimctl deallocated and whose scheduler's finalizer is still to go."""
+    fenced: dict[Key, None] = field(default_factory=dict)
+    """Claims that claimctl left allocated to nobody but finished pods, for a release: whoever
+    deallocates first, a scheduler may, claimctl finishes."""
     vanished: Vanishings = field(init=False)
     removals: Removals = field(init=False)
 
@@ -141,9 +144,9 @@ class Witness:
         lists_no_pods = any(one.status.dialect == "native" for one in reservations)
         if _emptied(before, after) and not lists_no_pods:
             self._accuse(EMPTIED, revision, revision.name, ["-"], "left allocated to nobody by")
-        if _unprotected(before, after) and (revision.namespace, revision.name) not in (
-            self.unfinished
-        ):
+        key = (revision.namespace, revision.name)
+        to_finish = key in self.unfinished or key in self.fenced
+        if _unprotected(before, after) and not to_finish:
             self._accuse(TOOK_FINALIZER, revision, revision.name, ["-"], "unprotected by")
 
     def _notice_effect(self, revision: Revision) -> None:
@@ -168,10 +171,20 @@ class Witness:
         """Whoever deallocates takes it off; with another allocation it is needed again."""
         key, claim = (revision.namespace, revision.name), as_claim(revision)
         kept = claim is not None and FINALIZER in claim.metadata.finalizers
+        if claim is not None and claim.status.allocation is not None:
+            self._note_fence(key, claim, ours=ours)
+        elif not kept:
+            self.fenced.pop(key, None)
         if not kept or (claim is not None and claim.status.allocation is not None):
             self.unfinished.pop(key, None)
         elif ours and _deallocates(revision):
             self.unfinished[key] = None
+
+    def _note_fence(self, key: Key, claim: ResourceClaim, *, ours: bool) -> None:
+        if any(each.resource != "finishedpods" for each in claim.status.reserved_for):
+            self.fenced.pop(key, None)
+        elif ours:
+            self.fenced[key] = None
 
     def _notice_pod(self, revision: Revision, world: World) -> None:
         pod = as_pod(revision)

@@ -20,8 +20,9 @@ PATIENCE = 1100.0
 """Virtual seconds for anything that has to come about in the end; a third of it is longer than the
 grace of a pod that vanished, as reservations made by annotation have it."""
 QUIET, WATCHED = 90.0, 60.0
-STILL, FEW = 30.0, 8
-"""What may go on for some time after faults, and how many writes are no loop yet."""
+STILL, FEW = 60.0, 8
+"""What may go on for some time after faults, a stolen Lease included, and how many writes are no
+loop yet."""
 OWN_BUSINESS = frozenset({"leases", "events"})
 
 
@@ -113,7 +114,10 @@ def _make_group(arena: Arena, pod: dict[str, Any]) -> None:
 
 
 def expel(arena: Arena, claim: dict[str, Any]) -> None:
-    """The foreign writer takes its entries back."""
+    """The foreign writer takes its entries back.
+
+    Who takes the last one out of a claim that no reservation names has to deallocate.
+    """
     listed = claim.get("status", {}).get("reservedFor") or []
     kept = [each for each in listed if each.get("apiGroup") != "example.com"]
     if len(kept) == len(listed):
@@ -121,7 +125,13 @@ def expel(arena: Arena, claim: dict[str, Any]) -> None:
     status = {**claim["status"], "reservedFor": kept}
     if not kept:
         status = {key: value for key, value in status.items() if key != "reservedFor"}
+        if claim["metadata"]["name"] not in _reserved(arena):
+            status = {key: value for key, value in status.items() if key != "allocation"}
     arena.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
+
+
+def _reserved(arena: Arena) -> set[str]:
+    return {each["spec"]["resourceClaimName"] for each in arena.objects("claimreservations")}
 
 
 def _missing(arena: Arena) -> list[str]:

@@ -11,6 +11,7 @@ from claimctl.demo.witness import (
     EMPTIED,
     REMOVED_FOREIGN,
     STRANDED,
+    TOOK_FINALIZER,
     WROTE_NOTHING,
 )
 from claimctl.embedded.store import Address, Author
@@ -128,3 +129,31 @@ def test_binding_a_pod_to_what_claimctl_has_deallocated() -> None:
 
 def test_a_write_that_says_nothing_new() -> None:
     assert rules(Past().claim(ALLOCATED).claim(ALLOCATED, by=US)) == [WROTE_NOTHING]
+
+
+FINALIZER = {"finalizers": ["resource.kubernetes.io/delete-protection"]}
+GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "g"}
+
+
+def protected(past: Past, status: dict[str, Any], *, kept: bool = True, by: str = KCM) -> Past:
+    meta = {"namespace": "ml", "name": "slice", **(FINALIZER if kept else {})}
+    where = Address("resource.k8s.io", "resourceclaims", "ml", "slice")
+    past.store.put(where, {"metadata": meta, "status": status}, Author(by, "update"))
+    return past
+
+
+def test_taking_the_finalizer_of_what_others_deallocated() -> None:
+    past = protected(protected(Past(), ALLOCATED), {})
+    assert rules(protected(past, {}, kept=False, by=US)) == [TOOK_FINALIZER]
+
+
+def test_a_release_that_claimctl_began_with_a_fence_is_its_to_finish() -> None:
+    past = protected(protected(Past(), held(GROUP)), held(GROUP, OWN), by=US)
+    fenced = protected(past, held(), by=US)
+    assert rules(protected(protected(fenced, {}), {}, kept=False, by=US)) == []
+
+
+def test_a_fence_that_somebody_came_after_is_none_any_more() -> None:
+    past = protected(protected(Past(), held(GROUP)), held(GROUP, OWN), by=US)
+    used = protected(protected(past, held(), by=US), held(GROUP))
+    assert rules(protected(protected(used, {}), {}, kept=False, by=US)) == [TOOK_FINALIZER]
