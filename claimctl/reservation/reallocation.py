@@ -39,11 +39,11 @@ def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
     if allocation is None or consumers.bound:
         return None
-    unschedulable = [pod for pod in consumers.pending.values() if unschedulable_since(pod)]
-    if not unschedulable or reachable(allocation, snapshot, unschedulable):
+    seen = {uid: unschedulable_since(pod) for uid, pod in consumers.pending.items()}
+    stuck = {uid: since for uid, since in seen.items() if since is not None}
+    if not stuck or reachable(allocation, snapshot, (consumers.pending[uid] for uid in stuck)):
         return None
-    since = min(filter(None, map(unschedulable_since, unschedulable)))
-    return max([since, *_last_used(snapshot)])
+    return max([min(stuck.values()), *_last_used(snapshot)])
 
 
 def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:

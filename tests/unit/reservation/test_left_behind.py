@@ -86,15 +86,20 @@ def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_
     assert parts or (decision.after is not None and decision.after <= 5.0 - age + 0.001)
 
 
+def _group_alone(workload: WorkloadState) -> Stage:
+    made = reservation(status=ClaimReservationStatus(pod_group_name="train"))
+    on = Stage(claim(group_ref()), {made.metadata.name: (made, workload)})
+    on.rules = Rules(dialect="podgroup")
+    on.groups = {"train": pod_group()}
+    return on
+
+
 @pytest.mark.parametrize("workload", [ENDED, GONE])
 def test_an_ended_workload_whose_group_alone_is_listed_leaves_nothing_behind(
     workload: WorkloadState,
 ) -> None:
     """It came and went while no controller looked, so its own reference was never added."""
-    made = reservation(status=ClaimReservationStatus(pod_group_name="train"))
-    on = Stage(claim(group_ref()), {made.metadata.name: (made, workload)})
-    on.rules = Rules(dialect="podgroup")
-    on.groups = {"train": pod_group()}
+    on = _group_alone(workload)
     writes = on.settle(seconds=10)
     lists = [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
     assert lists == [((), False), ((), True)]
@@ -104,10 +109,7 @@ def test_an_ended_workload_whose_group_alone_is_listed_leaves_nothing_behind(
 def test_a_finished_pod_of_the_group_does_not_stop_that_release_at_its_fence(
     workload: WorkloadState,
 ) -> None:
-    made = reservation(status=ClaimReservationStatus(pod_group_name="train"))
-    on = Stage(claim(group_ref()), {made.metadata.name: (made, workload)})
-    on.rules = Rules(dialect="podgroup")
-    on.groups = {"train": pod_group()}
+    on = _group_alone(workload)
     on.put(finished("a", group="train"))
     writes = on.settle(seconds=10)
     lists = [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
