@@ -67,6 +67,18 @@ async def scaled_to_zero(stage: Stage) -> None:
     await stage.until_released(within=GRACE * 3)
 
 
+async def missed_a_gap(stage: Stage) -> Link:
+    """Pods came and vanished while the link was cut; what it missed has to be listed anew."""
+    link = Link(stage.connect())
+    await stage.started(transport=link, leader_elect=False)
+    await reserved(stage, pods=0)
+    link.cut_off()
+    await come_and_vanish(stage)
+    await stage.clock.sleep(3)
+    stage.embedded.store.compact()
+    return link
+
+
 @clusters
 @pytest.mark.parametrize("late", ["", "pods", "resourceclaims"])
 def test_an_allocation_made_in_a_gap_has_an_unknown_history(
@@ -75,13 +87,7 @@ def test_an_allocation_made_in_a_gap_has_an_unknown_history(
     """Whatever is listed first afterwards: the claim was known, and known to be unallocated."""
 
     async def scenario(stage: Stage) -> None:
-        link = Link(stage.connect())
-        await stage.started(transport=link, leader_elect=False)
-        await reserved(stage, pods=0)
-        link.cut_off()
-        await come_and_vanish(stage)
-        await stage.clock.sleep(3)
-        stage.embedded.store.compact()
+        link = await missed_a_gap(stage)
         link.cut, link.refused = False, frozenset({late})
         await stage.clock.sleep(10)
         link.refused = frozenset()
@@ -95,13 +101,7 @@ def test_a_claim_written_after_the_pods_were_listed_may_have_been_allocated_befo
     """The claims' list is late, and another pod is written into the claim meanwhile."""
 
     async def scenario(stage: Stage) -> None:
-        link = Link(stage.connect())
-        await stage.started(transport=link, leader_elect=False)
-        await reserved(stage, pods=0)
-        link.cut_off()
-        await come_and_vanish(stage)
-        await stage.clock.sleep(3)
-        stage.embedded.store.compact()
+        link = await missed_a_gap(stage)
         link.cut, link.refused = False, frozenset({"resourceclaims"})
         await stage.clock.sleep(8)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
