@@ -10,7 +10,7 @@ from claimctl.demo.invent import invented
 from claimctl.demo.manifests import Manifest, Object
 from claimctl.demo.objects import namespace
 from claimctl.demo.report import Printer
-from claimctl.demo.user import NotServed, Refused, User
+from claimctl.kube.documents import NotServed, Refused, DocumentClient
 
 NODES = 3
 
@@ -27,7 +27,7 @@ class BadManifests(Exception):
 class Application:
     """One creation of all ``manifests``; ``dialect`` is that of the cluster, for messages."""
 
-    user: User
+    user: DocumentClient
     manifests: Sequence[Manifest]
     printer: Printer
     dialect: str

@@ -12,7 +12,7 @@ from typing import TypeVar
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.demo.user import User
+from claimctl.kube.documents import DocumentClient
 from claimctl.demo.witness import Witness
 from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
@@ -40,7 +40,7 @@ class StoryFailed(Exception):
 @dataclass(slots=True)
 class Stage:
     cluster: Cluster
-    user: User
+    user: DocumentClient
     client: Client
     """What claimctl's own commands would use, as an administrator, over HTTP."""
     url: str
@@ -105,7 +105,7 @@ async def staged(options: ClusterOptions) -> AsyncIterator[Stage]:
         await cluster.start()
         stack.push_async_callback(cluster.stop)
         admin, url = await _door(stack, cluster.transport())
-        stage = Stage(cluster, User(admin), Client(admin, clock), url)
+        stage = Stage(cluster, DocumentClient(admin), Client(admin, clock), url)
         stage.world.listen(stage.witness.notice)
         await _install(stage.user)
         theirs, _ = await _door(stack, cluster.transport(CONTROLLER))
@@ -122,7 +122,7 @@ async def _door(stack: AsyncExitStack, inside: Transport) -> tuple[Transport, st
     return transport, server.url
 
 
-async def _install(user: User) -> None:
+async def _install(user: DocumentClient) -> None:
     """What ``kubectl apply -k deploy`` would bring, but for the controller itself."""
     await user.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROLLER_NAMESPACE}}

@@ -11,7 +11,7 @@ from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, JOB, NODE, POD, Workload
 from claimctl.demo.report import Figures, Printer, Report, Step
 from claimctl.demo.stage import Stage, StoryFailed
-from claimctl.demo.user import NotServed, Refused
+from claimctl.kube.documents import NotServed, Refused
 from claimctl.demo.world import Key
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase

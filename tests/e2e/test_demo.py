@@ -12,7 +12,7 @@ from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import CLAIM, Workload
 from claimctl.demo.stage import CONTROLLER, staged
-from claimctl.demo.user import User
+from claimctl.kube.documents import DocumentClient
 from claimctl.demo.witness import DEALLOCATED_IN_USE
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import claimctl, command_line
@@ -98,7 +98,7 @@ def test_the_witness_sees_through_a_controller_that_deallocates_under_running_po
             await acts.room("ml")
             await acts.held(train)
             await stage.dismiss_controller()
-            rogue = User(stage.cluster.transport(CONTROLLER))
+            rogue = DocumentClient(stage.cluster.transport(CONTROLLER))
             body = {"status": {"allocation": None, "reservedFor": None}}
             await rogue.patch_status(CLAIM, "ml", "slice", body)
             stage.look()

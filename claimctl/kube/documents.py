@@ -1,4 +1,4 @@
-"""A user at the API server's door: plain documents in, plain documents or a refusal out."""
+"""Requests with plain documents, for any kind that the server serves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from claimctl.wire.base import encode
 from claimctl.wire.seams import Query, Transport
 
 Object = dict[str, Any]
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 Version = tuple[str, str]
 """apiVersion and kind."""
 
@@ -56,8 +58,11 @@ class Served:
 
 
 @dataclass(slots=True)
-class User:
-    """``kubectl`` in a few lines; what a group serves is asked once."""
+class DocumentClient:
+    """``kubectl`` in a few lines; what a group serves is asked once.
+
+    ``name`` is the user agent, and so the field manager of what it writes.
+    """
 
     transport: Transport
     name: str = "demo"
@@ -83,17 +88,31 @@ class User:
         served = await self.served(*kind)
         return await self._send("PATCH", served.at(namespace, name), patch)
 
-    async def patch_status(self, kind: Version, namespace: str, name: str, patch: Object) -> Object:
+    async def patch_status(
+        self, kind: Version, namespace: str, name: str, patch: Object, patch_type: str = MERGE
+    ) -> Object:
+        """Change the status; with ``STRATEGIC`` lists such as conditions merge by their keys."""
         served = await self.served(*kind)
-        return await self._send("PATCH", f"{served.at(namespace, name)}/status", patch)
+        path = f"{served.at(namespace, name)}/status"
+        return await self._send("PATCH", path, patch, patch_type=patch_type)
 
-    async def delete(self, kind: Version, namespace: str, name: str) -> None:
-        """Delete in the background; what is gone already is as good."""
+    async def list(self, kind: Version, namespace: str = "") -> list[Object]:
+        """All objects of a kind, with the kind and apiVersion that lists leave out."""
         served = await self.served(*kind)
+        listing = await self._send("GET", served.at(namespace))
+        api_version, name = kind
+        return [
+            {"apiVersion": api_version, "kind": name, **each} for each in listing["items"] or ()
+        ]
+
+    async def delete(
+        self, kind: Version, namespace: str, name: str, options: Object | None = None
+    ) -> None:
+        """Delete in the background, unless ``options`` say otherwise; what is gone is as good."""
+        served = await self.served(*kind)
+        wanted = {"propagationPolicy": "Background"} if options is None else options
         try:
-            await self._send(
-                "DELETE", served.at(namespace, name), {"propagationPolicy": "Background"}
-            )
+            await self._send("DELETE", served.at(namespace, name), wanted)
         except Refused as refused:
             if refused.code != 404:
                 raise
@@ -120,9 +139,14 @@ class User:
         }
 
     async def _send(
-        self, method: str, path: str, body: Object | None = None, query: Query = ()
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        query: Query = (),
+        patch_type: str = MERGE,
     ) -> Object:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        kind = patch_type if method == "PATCH" else "application/json"
         headers = {"content-type": kind, "accept": "application/json", "user-agent": self.name}
         data = encode(body) if body is not None else None
         response = await self.transport.send(method, path, query, headers, data)

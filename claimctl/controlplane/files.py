@@ -1,0 +1,84 @@
+"""The keys, tokens and kubeconfigs of a control plane, in one directory."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from claimctl.controlplane.programs import CannotStart
+from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+
+ADMIN_USER, SCHEDULER_USER = "claimctl-admin", "system:kube-scheduler"
+CONTROLLER_MANAGER_USER = "system:kube-controller-manager"
+_USERS = {
+    ADMIN_USER: "system:masters",
+    SCHEDULER_USER: "",
+    CONTROLLER_MANAGER_USER: "system:masters",
+}
+"""Everybody's groups. The controller manager uses one account for all its controllers here, so it
+needs the rights of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the servers read. Paths are made by ``make_files``."""
+
+    directory: Path
+    url: str
+    certificate: str
+    tokens: dict[str, str]
+
+    def path(self, name: str) -> str:
+        return str(self.directory / name)
+
+    def kubeconfig(self, user: str = ADMIN_USER) -> Path:
+        return self.directory / f"{user.removeprefix('system:')}.kubeconfig"
+
+    @property
+    def access(self) -> Access:
+        """The administrator's."""
+        return Access(self.url, self.tokens[ADMIN_USER], self.certificate)
+
+    def write_kubeconfig(self, path: Path, token: str) -> None:
+        """A kubeconfig for somebody else, such as a ServiceAccount."""
+        write_kubeconfig(path, Access(self.url, token, self.certificate))
+
+
+def make_files(directory: Path, port: int) -> Files:
+    """Keys, a certificate for the loopback, tokens and kubeconfigs.
+
+    Raises:
+        CannotStart: the program openssl is missing or fails.
+    """
+    key, certificate = str(directory / "tls.key"), str(directory / "tls.crt")
+    _openssl(
+        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+        *("-nodes", "-days", "2", "-subj", "/CN=claimctl-control-plane"),
+        *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
+        *("-keyout", key, "-out", certificate),
+    )
+    _openssl("genrsa", "-out", str(directory / "accounts.key"), "2048")
+    tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
+    _write_tokens(directory / "tokens.csv", tokens)
+    trusted = Path(certificate).read_text("ascii")
+    files = Files(directory, f"https://127.0.0.1:{port}", trusted, tokens)
+    for user, token in tokens.items():
+        files.write_kubeconfig(files.kubeconfig(user), token)
+    return files
+
+
+def _write_tokens(path: Path, tokens: dict[str, str]) -> None:
+    path.touch(0o600)
+    lines = [f'{token},{user},{user},"{_USERS[user]}"' for user, token in tokens.items()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _openssl(*arguments: str) -> None:
+    try:
+        subprocess.run(("openssl", *arguments), check=True, capture_output=True, timeout=60)
+    except FileNotFoundError as error:
+        raise CannotStart("the program openssl, which makes keys, is not there") from error
+    except subprocess.SubprocessError as error:
+        raise CannotStart(f"openssl could not make a key: {error}") from error

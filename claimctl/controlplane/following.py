@@ -1,0 +1,114 @@
+"""Following all objects of a kind on a real API server, as plain documents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from claimctl.kube.codec import lines
+from claimctl.kube.documents import DocumentClient, NotServed, Object, Refused, Version
+from claimctl.kube.errors import KubeError
+from claimctl.wire.seams import Response, Transport
+
+Notice = Callable[[str, Object], None]
+"""Called with ADDED, MODIFIED or DELETED and the object as it is then (or last was)."""
+
+_PAUSE_SECONDS = 0.5
+_WATCH_SECONDS = 300
+
+
+class _Expired(Exception):
+    """The server no longer knows the version; list anew."""
+
+
+@dataclass(slots=True)
+class Follower:
+    """Lists a kind and then watches it, through broken connections and restarts of the server.
+
+    After a gap the objects that are gone are reported as DELETED, as they last were.
+    """
+
+    transport: Transport
+    client: DocumentClient
+    kind: Version
+    notice: Notice
+    namespace: str = ""
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        known: dict[tuple[str, str], Object] = {}
+        while True:
+            try:
+                version = await self._list(known)
+                while True:
+                    version = await self._watch(version, known)
+            except (KubeError, OSError, Refused, NotServed, _Expired, ValueError):
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _list(self, known: dict[tuple[str, str], Object]) -> str:
+        path = (await self.client.served(*self.kind)).at(self.namespace)
+        answer = await self.transport.send("GET", path, (), _HEADERS, None)
+        body = json.loads(await _read(answer))
+        if answer.status != 200:
+            raise _Expired(str(body))
+        found = {_key(obj): obj for obj in body["items"] or ()}
+        for key in [key for key in known if key not in found]:
+            self.notice("DELETED", known.pop(key))
+        for key, obj in found.items():
+            before = known.get(key)
+            if before is None or _version(before) != _version(obj):
+                known[key] = obj
+                self.notice("ADDED" if before is None else "MODIFIED", obj)
+        return str(body["metadata"]["resourceVersion"])
+
+    async def _watch(self, version: str, known: dict[tuple[str, str], Object]) -> str:
+        async for event in self._events(version):
+            obj = event["object"]
+            if event["type"] == "ERROR":
+                raise _Expired(str(obj))
+            version = _version(obj)
+            if event["type"] == "BOOKMARK":
+                continue
+            if event["type"] == "DELETED":
+                known.pop(_key(obj), None)
+            else:
+                known[_key(obj)] = obj
+            self.notice(event["type"], obj)
+        return version
+
+    async def _events(self, version: str) -> AsyncIterator[Object]:
+        path = (await self.client.served(*self.kind)).at(self.namespace)
+        query = (
+            ("watch", "true"),
+            ("resourceVersion", version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(_WATCH_SECONDS)),
+        )
+        answer = await self.transport.send("GET", path, query, _HEADERS, None)
+        try:
+            if answer.status != 200:
+                raise _Expired((await _read(answer)).decode(errors="replace"))
+            async for line in lines(answer.body):
+                yield json.loads(line)
+        finally:
+            await answer.close()
+
+
+_HEADERS = {"accept": "application/json"}
+
+
+async def _read(answer: Response) -> bytes:
+    try:
+        return b"".join([part async for part in answer.body])
+    finally:
+        await answer.close()
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _version(obj: Object) -> str:
+    return str(obj["metadata"]["resourceVersion"])

@@ -1,0 +1,369 @@
+"""A stand-in for the kubelets of a fleet: it admits, starts and stops pods, and is a witness.
+
+It reads every claim live before it starts a pod, as a kubelet does. It refuses a pod whose claim is
+not allocated or does not list the pod. It also watches claims, and notes a pod that runs on a claim
+whose allocation went away. It shares no code with claimctl's decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from claimctl.controlplane.following import Follower
+from claimctl.controlplane.nodes import Fleet, join, report
+from claimctl.embedded.components.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
+from claimctl.embedded.components.objects import (
+    annotations_of,
+    controller_of,
+    deleting,
+    key_of,
+    name,
+    namespace,
+    uid,
+)
+from claimctl.embedded.components.pods import (
+    allocation_of,
+    claims_used,
+    ended,
+    group_name,
+    is_group,
+    node_name,
+    pod_claims,
+    reserved_for,
+)
+from claimctl.embedded.components.statuses import failed, finished, running, stopped
+from claimctl.kube.documents import STRATEGIC, DocumentClient, Object, Refused, Version
+from claimctl.kube.errors import KubeError
+from claimctl.wire.seams import Transport
+
+POD: Version = ("v1", "Pod")
+_AT_A_TIME = 16
+"""Requests under way at once."""
+_RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take on a node, in seconds."""
+
+    start: float = 0.05
+    stop: float = 0.05
+    job: float = 1.0
+    """How long a pod of a Job runs unless its annotation says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that must not happen, as seen from a node."""
+
+    rule: str
+    """BoundWithoutAllocation, or LostAllocation: it ran, and the allocation went away."""
+    pod: str
+    claim: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One pod on a node."""
+
+    pod: Object
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: bool = False
+    runs: bool = False
+    """Whether its containers run now, whatever the API server is told."""
+    booted: bool = False
+    """Its node was booted anew, and its containers are gone."""
+    restarts: int = 0
+
+    def take(self, pod: Object) -> None:
+        self.pod = pod
+        self.changed.set()
+
+    @property
+    def leaving(self) -> bool:
+        return self.gone or deleting(self.pod) or ended(self.pod)
+
+    async def until(self, holds: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait for something about the pod; False when ``seconds`` passed before that."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    self.changed.clear()
+                    await self.changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def interrupted(self) -> bool:
+        """Whether what runs has to end, or has ended with its node."""
+        return self.leaving or self.booted
+
+    def released(self) -> bool:
+        """Whether the object is to go, or has gone."""
+        return self.gone or deleting(self.pod)
+
+
+@dataclass(slots=True)
+class Kubelets:
+    """The kubelets of all nodes of a fleet.
+
+    Attributes:
+        pod_groups: whether a listed PodGroup lets in the pods that name it (a kubelet's gate).
+        findings: what was seen and must not happen.
+        refused: by ``namespace/pod``, why it was not started when that was last tried.
+    """
+
+    transport: Transport
+    fleet: Fleet
+    pod_groups: bool = False
+    pace: Pace = field(default_factory=Pace)
+    findings: list[Finding] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    _seats: dict[str, _Seat] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
+    client: DocumentClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = DocumentClient(self.transport, "kubelet")
+
+    async def run(self, joined: asyncio.Event | None = None) -> None:
+        """Register the nodes, then play their kubelets until cancelled.
+
+        Args:
+            joined: set once all nodes are there.
+        """
+        await join(self.client, self.fleet)
+        if joined is not None:
+            joined.set()
+        pods = Follower(self.transport, self.client, POD, self._pod_changed)
+        claims = Follower(self.transport, self.client, self.fleet.claims, self._claim_changed)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(pods.run())
+                group.create_task(claims.run())
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def lose(self, node: str) -> None:
+        """The node is cut off: what runs goes on running, and nobody reports."""
+        self._lost.add(node)
+
+    async def recover(self, node: str, *, rebooted: bool) -> None:
+        """The node is back; after a boot it has another boot ID and nothing runs on it."""
+        if rebooted:
+            self.fleet.boots[node] = self.fleet.boots.get(node, 0) + 1
+        self._lost.discard(node)
+        await report(self.client, self.fleet, node)
+        for seat in self._on(node):
+            seat.booted = rebooted and seat.runs
+            seat.changed.set()
+
+    def _on(self, node: str) -> list[_Seat]:
+        return [seat for seat in self._seats.values() if node_name(seat.pod) == node]
+
+    # What is news
+
+    def _pod_changed(self, change: str, pod: Object) -> None:
+        if node_name(pod) not in self.fleet.names:
+            return
+        seat = self._seats.get(uid(pod))
+        if change == "DELETED":
+            if seat is not None:
+                seat.gone = True
+                seat.take(pod)
+                # its containers are stopped by a kubelet that is still in touch
+                if node_name(pod) not in self._lost:
+                    self._forget(seat)
+        elif seat is None:
+            seat = self._seats[uid(pod)] = _Seat(pod)
+            self._begin(seat)
+        else:
+            seat.take(pod)
+
+    def _forget(self, seat: _Seat) -> None:
+        seat.runs = False
+        self._seats.pop(uid(seat.pod), None)
+        self.refused.pop("/".join(key_of(seat.pod)), None)
+
+    def _claim_changed(self, change: str, claim: Object) -> None:
+        if change != "DELETED" and allocation_of(claim) is not None:
+            return
+        key = "/".join(key_of(claim))
+        for seat in self._seats.values():
+            if seat.runs and not seat.gone and key in claims_used(seat.pod):
+                self._find("LostAllocation", seat, key, "the claim lost its allocation")
+
+    def _find(self, rule: str, seat: _Seat, claim: str, message: str) -> None:
+        finding = Finding(rule, "/".join(key_of(seat.pod)), claim, message)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def _begin(self, seat: _Seat) -> None:
+        task = asyncio.create_task(self._live(seat), name=f"pod {name(seat.pod)}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # The life of a pod on its node
+
+    async def _live(self, seat: _Seat) -> None:
+        """From the first sight of a bound pod until its object may go."""
+        await asyncio.sleep(self.pace.start)
+        while not seat.gone:
+            try:
+                await self._step(seat)
+            except (KubeError, Refused, OSError):
+                # the API server is away, or somebody else wrote: look again
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _step(self, seat: _Seat) -> None:
+        await self._in_touch(seat)
+        if deleting(seat.pod):
+            await self._stop(seat)
+            # a finalizer may keep the object, and so may a second deletion with a longer grace
+            await seat.until(lambda: seat.gone)
+        elif ended(seat.pod):
+            await seat.until(seat.released)
+        elif seat.booted:
+            await self._boot(seat)
+        elif await self._started(seat):
+            await self._run(seat)
+        else:
+            await seat.until(lambda: seat.leaving, _RETRY_SECONDS)
+
+    async def _in_touch(self, seat: _Seat) -> None:
+        node = node_name(seat.pod)
+        await seat.until(lambda: seat.gone or node not in self._lost)
+
+    async def _started(self, seat: _Seat) -> bool:
+        """Whether the containers run; else it is told why not."""
+        if seat.runs:
+            return True
+        missing = await self._missing(seat)
+        plain = "/".join(key_of(seat.pod))
+        if missing and self.refused.get(plain) != missing:
+            self.refused[plain] = missing
+            await self._warn(seat.pod, missing)
+        if missing or seat.leaving:
+            return False
+        self.refused.pop(plain, None)
+        seat.runs = True
+        await self._report(seat, running(seat.pod, _now(), seat.restarts))
+        return True
+
+    async def _missing(self, seat: _Seat) -> str:
+        """Why the devices of a pod cannot be prepared, or ''."""
+        pod = seat.pod
+        for each in pod_claims(pod):
+            if each.claim == "":
+                continue
+            shown = f"{namespace(pod)}/{each.claim or each.template}"
+            claim = await self._claim(namespace(pod), each.claim) if each.claim else None
+            if claim is None:
+                return f"failed to fetch ResourceClaim {shown}: not found"
+            if allocation_of(claim) is None:
+                self._find("BoundWithoutAllocation", seat, shown, "bound on an unallocated claim")
+                return f"resource claim {shown} is not allocated"
+            if not self._may_use(pod, claim):
+                return f"pod {name(pod)} ({uid(pod)}) is not allowed to use ResourceClaim {shown}"
+        return ""
+
+    async def _claim(self, space: str, plain: str) -> Object | None:
+        try:
+            async with self._slots:
+                return await self.client.get(self.fleet.claims, space, plain)
+        except Refused as refused:
+            if refused.code == 404:
+                return None
+            raise
+
+    def _may_use(self, pod: Object, claim: Object) -> bool:
+        """Groups count by name, since a pod does not know the UID of its group."""
+        listed = reserved_for(claim)
+        if any(each["uid"] == uid(pod) for each in listed):
+            return True
+        if not self.pod_groups or not group_name(pod):
+            return False
+        return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
+
+    async def _run(self, seat: _Seat) -> None:
+        """Until the containers end by themselves, the pod is deleted, or its node boots anew."""
+        if await seat.until(seat.interrupted, self._run_seconds(seat.pod)):
+            return
+        await self._in_touch(seat)
+        code = int(annotations_of(seat.pod).get(EXIT_CODE, "0"))
+        policy = seat.pod["spec"].get("restartPolicy", "Always")
+        if policy == "Always" or (policy == "OnFailure" and code):
+            seat.restarts += 1
+            await self._report(seat, running(seat.pod, _now(), seat.restarts))
+        elif not seat.leaving:
+            await self._report(seat, finished(seat.pod, _now(), code, seat.restarts))
+            seat.runs = False
+
+    def _run_seconds(self, pod: Object) -> float | None:
+        """None for a pod that runs until it is deleted."""
+        given = annotations_of(pod).get(RUN_SECONDS)
+        if given is not None:
+            return float(given)
+        owner = controller_of(pod)
+        return self.pace.job if owner is not None and owner["kind"] == "Job" else None
+
+    async def _boot(self, seat: _Seat) -> None:
+        """The containers are gone with the boot; the pod starts again where its policy says so."""
+        seat.runs = seat.booted = False
+        if seat.pod["spec"].get("restartPolicy", "Always") == "Never":
+            await self._report(seat, failed(seat.pod, _now()))
+        seat.restarts += 1
+
+    async def _stop(self, seat: _Seat) -> None:
+        """Containers first, then a terminal phase, and only then may the object go."""
+        await asyncio.sleep(self.pace.stop)
+        await self._in_touch(seat)
+        seat.runs = False
+        started = (seat.pod.get("status") or {}).get("phase") != "Pending"
+        if not ended(seat.pod) and started:
+            await self._report(seat, stopped(seat.pod, _now()))
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(seat.pod)}}
+        async with self._slots:
+            await self.client.delete(POD, *key_of(seat.pod), options)
+
+    async def _report(self, seat: _Seat, status: Object) -> None:
+        patch = {"metadata": {"uid": uid(seat.pod)}, "status": status}
+        async with self._slots:
+            seat.pod = await self.client.patch_status(POD, *key_of(seat.pod), patch, STRATEGIC)
+
+    async def _warn(self, pod: Object, message: str) -> None:
+        now = _now()
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{name(pod)}.", "namespace": namespace(pod)},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": name(pod),
+                "namespace": namespace(pod),
+                "uid": uid(pod),
+            },
+            "reason": PREPARE_FAILED,
+            "message": message,
+            "type": "Warning",
+            "source": {"component": "kubelet", "host": node_name(pod)},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        with suppress(Refused):
+            await self.client.create(body)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,157 @@
+"""Nodes with devices, as kubelets and DRA drivers register them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from claimctl.controlplane.features import resource_api
+from claimctl.kube.documents import DocumentClient, Object, Refused, Version
+
+NODE: Version = ("v1", "Node")
+_PAGE = 128
+"""The API server takes at most so many devices in one ResourceSlice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Nodes that look alike. Fleets with different prefixes and drivers can share a cluster."""
+
+    version: tuple[int, int]
+    """Of Kubernetes: decides under which version of resource.k8s.io devices are published."""
+    count: int = 3
+    devices: int = 4
+    """How many a node has."""
+    prefix: str = "node"
+    driver: str = "gpu.example.com"
+    device_class: str = "gpu.example.com"
+    boots: dict[str, int] = field(default_factory=dict)
+    """How often each node has been booted anew."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.prefix}-{index}" for index in range(self.count))
+
+    @property
+    def resource_api(self) -> str:
+        return f"resource.k8s.io/{resource_api(self.version)}"
+
+    @property
+    def claims(self) -> Version:
+        return (self.resource_api, "ResourceClaim")
+
+
+async def join(client: DocumentClient, fleet: Fleet) -> None:
+    """Register the class, the nodes and their devices. What is there already stays.
+
+    Raises:
+        Refused: the API server does not take one of them.
+    """
+    await _create(client, _device_class(fleet))
+    for name in fleet.names:
+        await _create(client, {"apiVersion": "v1", "kind": "Node", **_node(name)})
+        await report(client, fleet, name)
+        # the API server gives every new node the taint not-ready, which only the node lifecycle
+        # controller takes off
+        await client.patch(NODE, "", name, {"spec": {"taints": None}})
+        for body in _slices(fleet, name):
+            await _create(client, body)
+
+
+async def leave(client: DocumentClient, fleet: Fleet) -> None:
+    """Take the nodes, their devices and the class away again."""
+    for name in fleet.names:
+        for body in _slices(fleet, name):
+            kind = (fleet.resource_api, "ResourceSlice")
+            await client.delete(kind, "", body["metadata"]["name"])
+        await client.delete(NODE, "", name)
+    await client.delete((fleet.resource_api, "DeviceClass"), "", fleet.device_class)
+
+
+async def report(
+    client: DocumentClient, fleet: Fleet, name: str, conditions: Sequence[Object] = ()
+) -> None:
+    """The node's status, as its kubelet reports it; Ready unless ``conditions`` say otherwise."""
+    capacity = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
+    status = {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "conditions": list(conditions) or [ready("True", "KubeletReady")],
+        "addresses": [{"type": "Hostname", "address": name}],
+        "nodeInfo": _info(fleet, name),
+    }
+    await client.patch_status(NODE, "", name, {"status": status})
+
+
+def ready(status: str, reason: str) -> Object:
+    """The condition Ready of a node."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    return {"type": "Ready", "status": status, "reason": reason, "message": reason, **times}
+
+
+async def _create(client: DocumentClient, body: Object) -> None:
+    try:
+        await client.create(body)
+    except Refused as refused:
+        if refused.status.get("reason") != "AlreadyExists":
+            raise
+
+
+def _node(name: str) -> Object:
+    labels = {"hostname": name, "os": "linux", "arch": "amd64"}
+    named = {f"kubernetes.io/{key}": value for key, value in labels.items()}
+    return {"metadata": {"name": name, "labels": named}}
+
+
+def _info(fleet: Fleet, name: str) -> Object:
+    major, minor = fleet.version
+    return {
+        "machineID": f"machine-{name}",
+        "systemUUID": f"system-{name}",
+        "bootID": f"boot-{name}-{fleet.boots.get(name, 0) + 1}",
+        "kernelVersion": "6.12.0",
+        "osImage": "stand-in",
+        "containerRuntimeVersion": "stand-in://1",
+        "kubeletVersion": f"v{major}.{minor}.0",
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }
+
+
+def _device_class(fleet: Fleet) -> Object:
+    expression = f'device.driver == "{fleet.driver}"'
+    return {
+        "apiVersion": fleet.resource_api,
+        "kind": "DeviceClass",
+        "metadata": {"name": fleet.device_class},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    }
+
+
+def _slices(fleet: Fleet, node: str) -> list[Object]:
+    names = [f"dev-{index}" for index in range(fleet.devices)]
+    pages = [names[start : start + _PAGE] for start in range(0, len(names), _PAGE)]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": len(pages)}
+    return [
+        {
+            "apiVersion": fleet.resource_api,
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{node}-{fleet.driver}-{number}"},
+            "spec": {
+                "driver": fleet.driver,
+                "nodeName": node,
+                "pool": pool,
+                "devices": [_device(fleet, name) for name in page],
+            },
+        }
+        for number, page in enumerate(pages)
+    ]
+
+
+def _device(fleet: Fleet, name: str) -> Object:
+    """v1beta1 puts what a device has into a field ``basic``; later versions do not."""
+    beta = fleet.resource_api.endswith("v1beta1")
+    return {"name": name, "basic": {}} if beta else {"name": name}

@@ -1,0 +1,248 @@
+"""A control plane: etcd, API server, controller manager and scheduler, up and running.
+
+    with running(ControlPlane(find_programs(folder), directory, Wanted(pod_groups=True))) as plane:
+        ... plane.files.kubeconfig() ...
+
+Everything listens on the loopback only. Whatever ends the ``with`` block stops every server.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from claimctl.controlplane.features import Features, features_of
+from claimctl.controlplane.files import (
+    ADMIN_USER,
+    CONTROLLER_MANAGER_USER,
+    SCHEDULER_USER,
+    Files,
+    make_files,
+)
+from claimctl.controlplane.process import Server, free_port
+from claimctl.controlplane.programs import (
+    API_SERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    SCHEDULER,
+    CannotStart,
+    Programs,
+)
+
+READY_SECONDS = 90.0
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a control plane is to be. ``*_flags`` are further arguments; they win over ours."""
+
+    pod_groups: bool = False
+    """PodGroups for claims (Kubernetes 1.36 and newer)."""
+    node_lifecycle: bool = False
+    """Whether the controller manager taints nodes whose kubelet does not report."""
+    port: int = 0
+    """Of the API server; 0 takes a free one."""
+    api_server_flags: tuple[str, ...] = ()
+    controller_manager_flags: tuple[str, ...] = ()
+    scheduler_flags: tuple[str, ...] = ()
+    etcd_flags: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class ControlPlane:
+    """The servers of one cluster, with their files in ``directory``, which has to exist."""
+
+    programs: Programs
+    directory: Path
+    wanted: Wanted = field(default_factory=Wanted)
+    servers: dict[str, Server] = field(default_factory=dict)
+    _files: Files | None = None
+    _storage_url: str = ""
+
+    @property
+    def files(self) -> Files:
+        if self._files is None:
+            raise RuntimeError("the control plane has not been started")
+        return self._files
+
+    @property
+    def features(self) -> Features:
+        return features_of(self.programs.version, pod_groups=self.wanted.pod_groups)
+
+    def start(self) -> None:
+        """Start the servers in their order and wait until the API server answers.
+
+        Raises:
+            CannotStart: a server ended, or was not ready in time; the end of its log says why.
+        """
+        _ = self.features
+        port = self.wanted.port or free_port()
+        self._files = make_files(self.directory, port)
+        self._add(ETCD, self._etcd_flags())
+        self._add(API_SERVER, self._api_server_flags(port))
+        for program, flags in (
+            (CONTROLLER_MANAGER, self._controller_manager_flags),
+            (SCHEDULER, self._scheduler_flags),
+        ):
+            if program in self.programs.names:
+                self._add(program, flags())
+        for name in (ETCD, API_SERVER):
+            self.servers[name].start()
+        self.wait_until_ready()
+        for name, server in self.servers.items():
+            if name not in (ETCD, API_SERVER):
+                server.start()
+
+    def stop(self) -> None:
+        """End every server, in the reverse order of their start."""
+        for server in reversed(self.servers.values()):
+            server.stop()
+
+    def restart(self, name: str, *, kill: bool = True) -> None:
+        """End one server, by SIGKILL or SIGTERM, start it again, and wait for the API server.
+
+        Raises:
+            CannotStart: it does not come up again.
+        """
+        server = self.servers[name]
+        server.kill() if kill else server.stop()
+        server.start()
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Raises CannotStart when the API server does not become ready, or a server has ended."""
+        end = time.monotonic() + READY_SECONDS
+        while not self.ready():
+            for server in self.servers.values():
+                server.check()
+            if time.monotonic() > end:
+                words = self.servers[API_SERVER].last_words()
+                raise CannotStart(f"{API_SERVER} is not ready after {READY_SECONDS:g} s: {words}")
+            time.sleep(_LOOK_SECONDS)
+
+    def ready(self) -> bool:
+        """Whether the API server says that it is ready."""
+        with suppress(OSError):
+            return self.request("GET", "/readyz") == 200
+        return False
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> int:
+        """The HTTP status of one request of an administrator's; for set-up only.
+
+        Raises:
+            OSError: there is no answer.
+        """
+        asked = urllib.request.Request(
+            f"{self.files.url}{path}",
+            data=body,
+            method=method,
+            headers={
+                "authorization": f"Bearer {self.files.tokens[ADMIN_USER]}",
+                "content-type": "application/json",
+            },
+        )
+        trust = ssl.create_default_context(cadata=self.files.certificate)
+        try:
+            with urllib.request.urlopen(asked, timeout=10, context=trust) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    def check(self) -> None:
+        """Raises CannotStart, with the end of its log, for a server that has ended by itself."""
+        for server in self.servers.values():
+            server.check()
+
+    def _add(self, program: str, flags: tuple[str, ...]) -> None:
+        command = (self.programs.path(program), *flags)
+        self.servers[program] = Server(program, command, self.directory / f"{program}.log")
+
+    def _etcd_flags(self) -> tuple[str, ...]:
+        clients, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self._storage_url = clients
+        return (
+            f"--data-dir={self.files.path('etcd')}",
+            f"--listen-client-urls={clients}",
+            f"--advertise-client-urls={clients}",
+            f"--listen-peer-urls={peers}",
+            f"--initial-advertise-peer-urls={peers}",
+            f"--initial-cluster=default={peers}",
+            "--unsafe-no-fsync",
+            *self.wanted.etcd_flags,
+        )
+
+    def _api_server_flags(self, port: int) -> tuple[str, ...]:
+        accounts = self.files.path("accounts.key")
+        return (
+            f"--etcd-servers={self._storage_url}",
+            "--bind-address=127.0.0.1",
+            # a machine without a default route has no other address to advertise
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={self.files.path('tls.crt')}",
+            f"--tls-private-key-file={self.files.path('tls.key')}",
+            f"--cert-dir={self.files.path('certificates')}",
+            f"--token-auth-file={self.files.path('tokens.csv')}",
+            "--authorization-mode=Node,RBAC",
+            # pods here are never started: they need no ServiceAccount and no token
+            "--disable-admission-plugins=ServiceAccount",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={accounts}",
+            f"--service-account-signing-key-file={accounts}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--endpoint-reconciler-type=none",
+            "--max-requests-inflight=2000",
+            "--max-mutating-requests-inflight=1000",
+            *self.features.api_server_flags(),
+            *self.wanted.api_server_flags,
+        )
+
+    def _controller_manager_flags(self) -> tuple[str, ...]:
+        lifecycle = () if self.wanted.node_lifecycle else ("-node-lifecycle-controller",)
+        # addresses and routes of nodes, which nobody has here
+        without = ("-node-ipam-controller", "-node-route-controller", "-service-lb-controller")
+        return (
+            f"--kubeconfig={self.files.kubeconfig(CONTROLLER_MANAGER_USER)}",
+            f"--service-account-private-key-file={self.files.path('accounts.key')}",
+            f"--controllers={','.join(('*', *lifecycle, *without))}",
+            *self._client_flags(),
+            *self.wanted.controller_manager_flags,
+        )
+
+    def _scheduler_flags(self) -> tuple[str, ...]:
+        return (
+            f"--kubeconfig={self.files.kubeconfig(SCHEDULER_USER)}",
+            *self._client_flags(),
+            *self.wanted.scheduler_flags,
+        )
+
+    def _client_flags(self) -> tuple[str, ...]:
+        return (
+            "--leader-elect=false",
+            "--secure-port=0",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            *self.features.gate_flags(),
+        )
+
+
+@contextmanager
+def running(plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A control plane for the time of a ``with`` block.
+
+    Raises:
+        CannotStart: it does not come up; nothing is left running.
+    """
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()

@@ -1,0 +1,139 @@
+"""One server as a process of its own: started, stopped, killed, and what its log says at the end.
+
+A server dies with its parent also where that is killed (Linux only, by the parent-death signal).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from claimctl.controlplane.programs import CannotStart
+
+_STOP_SECONDS = 20.0
+_TAIL_BYTES = 16_384
+_PR_SET_PDEATHSIG = 1
+_ERROR = re.compile(r'\b[EF]\d{4} |"level":"(fatal|panic|error)"|^(panic|Error|error|flag)\b')
+"""How errors begin in the logs: klog's severity and date, etcd's JSON, Go's own words."""
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on now."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@dataclass(slots=True)
+class Server:
+    """A program with its arguments; it may be started again after it has ended."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    _process: subprocess.Popen[bytes] | None = field(default=None)
+
+    def start(self) -> None:
+        """Start it; what it prints is added to its log.
+
+        Raises:
+            CannotStart: the program does not run on this machine.
+        """
+        with open(self.log, "ab") as log:
+            try:
+                self._process = subprocess.Popen(
+                    list(self.command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    # a Ctrl-C in the terminal is for the parent, which then stops its servers
+                    start_new_session=True,
+                    preexec_fn=_death_with_parent(),
+                )
+            except OSError as error:
+                raise CannotStart(f"{self.command[0]}: {error.strerror or error}") from error
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def check(self) -> None:
+        """Raises CannotStart, with the end of its log, when it has ended."""
+        if self._process is not None and (code := self._process.poll()) is not None:
+            raise CannotStart(f"{self.name} has ended with exit code {code}: {self.last_words()}")
+
+    def last_words(self) -> str:
+        """The last line of the log that says why, or the last one; in one line."""
+        lines = [line for line in self._tail() if line.strip()]
+        telling = [line for line in lines if _tells(line)]
+        return (telling or lines or ["its log is empty"])[-1].strip()[:500]
+
+    def _tail(self) -> list[str]:
+        try:
+            data = self.log.read_bytes()[-_TAIL_BYTES:]
+        except OSError:
+            return []
+        return data.decode(errors="replace").splitlines()
+
+    def pause(self) -> None:
+        """Stop it from running without ending it (SIGSTOP)."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, after a while SIGKILL, and wait for the end."""
+        if not self.running or self._process is None:
+            return
+        self.resume()
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running and self._process is not None:
+            self._process.send_signal(number)
+
+
+def _tells(line: str) -> bool:
+    """Whether a line of a Kubernetes or etcd log is an error, and no line of a stack trace."""
+    if line.startswith(("\t", " ", "goroutine ")):
+        return False
+    return _ERROR.search(line) is not None
+
+
+def _death_with_parent() -> Callable[[], None] | None:
+    """What the child does before the program starts: ask for SIGKILL when its parent ends."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def ask() -> None:
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # the parent may have ended before that
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask

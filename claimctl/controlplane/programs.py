@@ -1,0 +1,111 @@
+"""The programs of a control plane in a folder: whether they are there, and of which version."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ETCD, API_SERVER = "etcd", "kube-apiserver"
+CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
+ALL = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER)
+OLDEST = (1, 32)
+"""The first minor version that has structured parameters for DRA as beta."""
+
+_VERSION_SECONDS = 30.0
+_KUBERNETES = re.compile(r"Kubernetes v(\d+)\.(\d+)(\S*)")
+
+
+class CannotStart(Exception):
+    """A control plane cannot be started; the message says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """A folder whose programs run on this machine and belong together."""
+
+    directory: Path
+    version: tuple[int, int]
+    """Major and minor version of the Kubernetes programs."""
+    text: str
+    """The whole version, such as ``v1.36.2``."""
+    names: tuple[str, ...] = ALL
+    """The programs that are there."""
+
+    def path(self, name: str) -> str:
+        return str(self.directory / name)
+
+
+def find_programs(directory: Path, wanted: Sequence[str] = ALL) -> Programs:
+    """Look at a folder, and run each wanted program once to learn its version.
+
+    Raises:
+        CannotStart: a program is missing, not executable, made for another machine, or of a
+            version that does not fit.
+    """
+    if not directory.is_dir():
+        raise CannotStart(f"{directory}: no such folder; it should hold {', '.join(wanted)}")
+    for name in wanted:
+        _check_file(directory / name)
+    answers = {name: _asked(directory / name) for name in wanted}
+    found = {
+        name: _parsed(directory / name, answer) for name, answer in answers.items() if name != ETCD
+    }
+    first = next(iter(found))
+    for name, (version, text) in found.items():
+        if version != found[first][0]:
+            raise CannotStart(
+                f"{directory / name} is {text}, but {first} is {found[first][1]}: "
+                "the programs of a folder must be of one version"
+            )
+    version, text = found[first]
+    if version < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise CannotStart(f"{directory / first} is {text}; {oldest} or newer is needed")
+    return Programs(directory, version, text, tuple(wanted))
+
+
+def present(directory: Path) -> tuple[str, ...]:
+    """Which of the programs a folder has."""
+    return tuple(name for name in ALL if (directory / name).exists())
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise CannotStart(f"{path} is missing; put the program there, or name another folder")
+    if path.is_dir() or not os.access(path, os.X_OK):
+        raise CannotStart(f"{path} is not executable; try: chmod +x {path}")
+
+
+def _asked(path: Path) -> subprocess.CompletedProcess[str]:
+    """What ``--version`` gives. An etcd may refuse that flag, and still runs on this machine."""
+    try:
+        return subprocess.run(
+            [str(path), "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise CannotStart(
+            f"{path} does not run on this machine ({reason}); is it for another architecture?"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise CannotStart(
+            f"{path} --version gives no answer within {_VERSION_SECONDS:g} s"
+        ) from error
+
+
+def _parsed(path: Path, answer: subprocess.CompletedProcess[str]) -> tuple[tuple[int, int], str]:
+    found = _KUBERNETES.search(answer.stdout)
+    if found is None:
+        lines = (answer.stdout + answer.stderr).strip().splitlines() or ["nothing"]
+        raise CannotStart(f"{path} --version says {lines[-1]!r}, not 'Kubernetes v1...'")
+    major, minor, rest = found.groups()
+    return (int(major), int(minor)), f"v{major}.{minor}{rest}"
