@@ -10,7 +10,7 @@ from claimctl.demo.invent import invented
 from claimctl.demo.manifests import Manifest, Object
 from claimctl.demo.objects import namespace
 from claimctl.demo.report import Printer
-from claimctl.kube.documents import NotServed, Refused, DocumentClient
+from claimctl.kube.documents import DocumentClient, NotServed, Refused
 
 NODES = 3
 

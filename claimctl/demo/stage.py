@@ -12,7 +12,6 @@ from typing import TypeVar
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.kube.documents import DocumentClient
 from claimctl.demo.witness import Witness
 from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
@@ -21,6 +20,7 @@ from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
+from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
 

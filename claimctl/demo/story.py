@@ -11,11 +11,11 @@ from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, JOB, NODE, POD, Workload
 from claimctl.demo.report import Figures, Printer, Report, Step
 from claimctl.demo.stage import Stage, StoryFailed
-from claimctl.kube.documents import NotServed, Refused
 from claimctl.demo.world import Key
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase
 from claimctl.embedded.options import Dialect
+from claimctl.kube.documents import NotServed, Refused
 from claimctl.kube.errors import KubeError
 
 TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused)
