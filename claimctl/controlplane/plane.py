@@ -12,7 +12,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +37,7 @@ from claimctl.controlplane.programs import (
 
 READY_SECONDS = 90.0
 _LOOK_SECONDS = 0.1
+_START_SECONDS = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,12 @@ class ControlPlane:
         for name in (ETCD, API_SERVER):
             self.servers[name].start()
         self.wait_until_ready()
-        for name, server in self.servers.items():
-            if name not in (ETCD, API_SERVER):
-                server.start()
+        clients = [
+            server for name, server in self.servers.items() if name not in (ETCD, API_SERVER)
+        ]
+        for server in clients:
+            server.start()
+        self._survive(clients)
 
     def stop(self) -> None:
         """End every server, in the reverse order of their start."""
@@ -125,6 +129,14 @@ class ControlPlane:
             if time.monotonic() > end:
                 words = self.servers[API_SERVER].last_words()
                 raise CannotStart(f"{API_SERVER} is not ready after {READY_SECONDS:g} s: {words}")
+            time.sleep(_LOOK_SECONDS)
+
+    def _survive(self, servers: Sequence[Server]) -> None:
+        """These serve nothing that could be asked; a wrong flag ends them within a moment."""
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            for server in servers:
+                server.check()
             time.sleep(_LOOK_SECONDS)
 
     def ready(self) -> bool:
