@@ -18,7 +18,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: torture torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real generate lock
+.PHONY: differential torture torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -69,6 +69,9 @@ bench: $(STAMP) ## measure memory and time
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+differential: $(STAMP) ## the same requests and actions on a real control plane and the embedded one (VERSION= BUDGET= SEED=)
+	$(BIN)/python -m tests.differential --version "$(VERSION)" --budget $(or $(BUDGET),600) --seed $(or $(SEED),0) $(ARGS)
 
 fuzz: $(STAMP) ## at least 20,000 random requests to the embedded API server
 	$(BIN)/python -m tests.fuzz $(ARGS)

@@ -1,0 +1,79 @@
+"""``python -m tests.differential [--version 1.36] [--budget S] [--seed N] [--only PART]``.
+
+Plays the same requests, and the same actions, on a real control plane (the programs in
+``KUBEBUILDER_ASSETS``) and on the embedded one. Every difference that ``allowed.yaml`` does not
+name is shown once, as the fewest requests that lead to it with both answers.
+
+Exit codes: 0 nothing differs, 1 something differs or a server failed, 2 bad arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Callable
+
+import structlog
+
+from claimctl.controlplane.programs import CannotStart
+from tests.differential import requests
+from tests.differential.assets import programs_of
+from tests.differential.ledger import add_seen, allowances, allowed, seen, summary
+from tests.differential.outcome import Outcome, Run
+
+Part = Callable[[Run], Outcome]
+PARTS: dict[str, tuple[Part, float]] = {"requests": (requests.compare, 0.5)}
+"""Each part with its share of the budget, when all parts are run."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential")
+    parser.add_argument("--version", default="", help="of the programs, such as 1.36")
+    parser.add_argument("--budget", type=float, default=600.0, help="seconds for all parts")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=sorted(PARTS), help="one part, with the whole budget")
+    parser.add_argument("--note", action="store_true", help="add new kinds to seen.yaml")
+    return parser
+
+
+def _report(outcome: Outcome, note: bool) -> int:
+    """Show what is new; the number of kinds that nothing allows."""
+    rules = allowances()
+    new = {kind for kind in outcome.kinds if not allowed(kind, rules)}
+    for kind in sorted(new, key=lambda each: -outcome.kinds[each]):
+        print(f"\n=== {outcome.kinds[kind]} x {kind}\n{outcome.findings[kind].shown}")
+    if note:
+        add_seen(outcome.kinds, rules)
+    print(
+        f"{outcome.part}: {outcome.compared} {outcome.unit} compared, "
+        f"{len(new)} kinds of difference ({sum(outcome.kinds[k] for k in new)} in all), "
+        f"{len(outcome.kinds) - len(new)} kinds allowed"
+    )
+    return len(new)
+
+
+def main(arguments: list[str]) -> int:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    wanted = _parser().parse_args(arguments)
+    chosen = {name: part for name, part in PARTS.items() if wanted.only in (None, name)}
+    whole = sum(share for _, share in chosen.values())
+    new = 0
+    try:
+        programs = programs_of(wanted.version)
+        print(f"{programs.text} in {programs.directory}, seed {wanted.seed}", flush=True)
+        for part, share in chosen.values():
+            begun = time.monotonic()
+            outcome = part(Run(programs, wanted.budget * share / whole, wanted.seed))
+            new += _report(outcome, wanted.note)
+            print(f"{outcome.part}: {time.monotonic() - begun:.0f} s", flush=True)
+    except CannotStart as error:
+        print(f"differential: {error}", file=sys.stderr)
+        return 1
+    print(summary(seen()))
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

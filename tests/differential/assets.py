@@ -1,0 +1,38 @@
+"""Where the programs of a real control plane are: one folder, or a folder with one per version."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from claimctl.controlplane.programs import API_SERVER, ETCD, CannotStart, Programs, find_programs
+
+VARIABLE = "KUBEBUILDER_ASSETS"
+
+
+def programs_of(version: str) -> Programs:
+    """The programs that ``KUBEBUILDER_ASSETS`` names.
+
+    The folder holds the programs themselves, and ``version`` (such as ``1.36``), if given, must be
+    theirs; or it holds a folder named after each version, of which ``version`` picks one.
+
+    Raises:
+        CannotStart: they are not there, not of that version, or do not run here.
+    """
+    named = os.environ.get(VARIABLE, "")
+    if not named:
+        raise CannotStart(f"set {VARIABLE} to the folder that holds etcd and kube-apiserver")
+    folder = Path(named)
+    if version and (folder / version).is_dir():
+        folder = folder / version
+    found = find_programs(folder, wanted_of(folder))
+    text = ".".join(map(str, found.version))
+    if version and text != version:
+        raise CannotStart(f"{folder} holds {found.text}, but VERSION={version} is wanted")
+    return found
+
+
+def wanted_of(folder: Path) -> tuple[str, ...]:
+    """All four programs where they are there; etcd and kube-apiserver in any case."""
+    others = ("kube-controller-manager", "kube-scheduler")
+    return (ETCD, API_SERVER, *(name for name in others if (folder / name).exists()))

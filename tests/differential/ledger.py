@@ -1,0 +1,58 @@
+"""Which kinds of difference are allowed, and which were ever seen and how each of them ended."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ALLOWED = Path(__file__).parent / "allowed.yaml"
+SEEN = Path(__file__).parent / "seen.yaml"
+ENDS = ("fixed", "refused", "allowed", "open")
+LIMIT = 0.03
+"""Of the kinds ever seen, how many may end as allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """``kind`` is a regular expression that the whole kind has to match."""
+
+    kind: str
+    reason: str
+
+    def covers(self, kind: str) -> bool:
+        return re.fullmatch(self.kind, kind) is not None
+
+
+def allowances(path: Path = ALLOWED) -> list[Allowance]:
+    return [Allowance(**each) for each in yaml.safe_load(path.read_text()) or []]
+
+
+def allowed(kind: str, among: Iterable[Allowance]) -> bool:
+    return any(each.covers(kind) for each in among)
+
+
+def seen(path: Path = SEEN) -> dict[str, str]:
+    """Kind of difference to how it ended: fixed, refused (as not emulated), allowed, open."""
+    content = yaml.safe_load(path.read_text()) or {}
+    return {str(kind): str(ended) for kind, ended in content.items()}
+
+
+def add_seen(kinds: Iterable[str], among: Iterable[Allowance], path: Path = SEEN) -> None:
+    """Note kinds for good; new ones are open until somebody says how they ended."""
+    rules = list(among)
+    content = seen(path)
+    for kind in kinds:
+        content[kind] = "allowed" if allowed(kind, rules) else "open"
+    path.write_text(yaml.safe_dump(content, sort_keys=True, width=200, allow_unicode=True))
+
+
+def summary(content: dict[str, str]) -> str:
+    ended = Counter(content.values())
+    told = ", ".join(f"{each} {ended[each]}" for each in ENDS)
+    share = ended["allowed"] / max(len(content), 1)
+    return f"kinds of difference ever seen: {len(content)} ({told}; allowed are {share:.1%})"
