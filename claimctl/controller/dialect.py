@@ -6,17 +6,17 @@ silence. So the field counts as served only if a dry-run create gives it back.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
 from claimctl.controller.served import Served, look
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.served import ServerVersion
 
 MIXED_LISTS_CLEANED_FROM = (1, 36)
 """From here on KCM cleans pods beside references it does not know."""
@@ -151,9 +151,9 @@ class DialectProbe:
 def parse_version(body: bytes) -> tuple[int, int]:
     """(major, minor) of a ``/version`` answer; providers append signs to the minor ("36+")."""
     try:
-        answer = json.loads(body)
-        return _number(answer["major"]), _number(answer["minor"])
-    except (ValueError, KeyError, TypeError):
+        answer = decode(body, ServerVersion)
+        return _number(answer.major), _number(answer.minor)
+    except ValueError:
         return (0, 0)
 
 

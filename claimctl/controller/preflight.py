@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import structlog
 
 from claimctl.controller.caches import WATCHED
-from claimctl.controller.served import look
+from claimctl.controller.served import look, resources
 from claimctl.kube.client import Client
-from claimctl.kube.errors import ApiError, BadAnswer, NotFound
+from claimctl.kube.errors import ApiError
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, Resource
 
 log = structlog.get_logger(__name__)
@@ -61,7 +60,8 @@ async def check_served(client: Client) -> None:
     await look(client)
     watched = [client.served(each) for each in WATCHED]
     for group, version in dict.fromkeys((each.group, each.version) for each in watched):
-        served = await _served(client, group, version)
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        served = await resources(client, path)
         for resource in watched:
             if (resource.group, resource.version) == (group, version):
                 _require(resource, served)
@@ -74,18 +74,6 @@ def _require(resource: Resource[Any], served: frozenset[str]) -> None:
         name = f"{resource.plural}.{resource.group}"
         raise NotReady(f"the CustomResourceDefinition {name} is missing: kubectl apply -k crds")
     raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
-
-
-async def _served(client: Client, group: str, version: str) -> frozenset[str]:
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-    try:
-        body = await client.get_raw(path)
-    except NotFound:
-        return frozenset()
-    try:
-        return frozenset(resource["name"] for resource in json.loads(body)["resources"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadAnswer("GET", path, message="not a list of resources") from error
 
 
 GROUPS = (

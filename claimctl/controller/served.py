@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import BadAnswer, NotFound
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.served import ApiGroup, ApiResourceList
 
 KNOWN = {
     RESOURCECLAIMS.group: ("v1", "v1beta2", "v1beta1"),
@@ -43,23 +43,30 @@ async def look(client: Client) -> Served:
 async def _versions(client: Client, group: str) -> tuple[str, ...]:
     path = f"/apis/{group}"
     try:
-        body = await client.get_raw(path)
+        found = await client.get_document(path, ApiGroup)
     except NotFound:
         return ()
-    try:
-        served = {each["version"] for each in json.loads(body)["versions"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadAnswer("GET", path, message="not an API group") from error
+    if found.versions is None:
+        raise BadAnswer("GET", path, message="not an API group")
+    served = {each.version for each in found.versions}
     return tuple(version for version in KNOWN[group] if version in served)
 
 
 async def _has_pod_groups(client: Client, version: str) -> bool:
-    path = f"/apis/{PODGROUPS.group}/{version}"
+    served = await resources(client, f"/apis/{PODGROUPS.group}/{version}")
+    return PODGROUPS.plural in served
+
+
+async def resources(client: Client, path: str) -> frozenset[str]:
+    """The names of what is served at the path of a group's version; none where it is not.
+
+    Raises:
+        BadAnswer: the server did not say.
+    """
     try:
-        body = await client.get_raw(path)
+        found = await client.get_document(path, ApiResourceList)
     except NotFound:
-        return False
-    try:
-        return any(each["name"] == PODGROUPS.plural for each in json.loads(body)["resources"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadAnswer("GET", path, message="not a list of resources") from error
+        return frozenset()
+    if found.resources is None:
+        raise BadAnswer("GET", path, message="not a list of resources")
+    return frozenset(each.name for each in found.resources)

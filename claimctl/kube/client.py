@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from claimctl.kube import watch
-from claimctl.kube.codec import Listing, decode_page, decoder
-from claimctl.kube.errors import BadAnswer, BadRequest, Gone
+from claimctl.kube.codec import Listing, decode_page
+from claimctl.kube.errors import BadAnswer, BadRequest, Gone, UnreadableObject
 from claimctl.kube.request import Call, call_to
 from claimctl.kube.sender import Sender, lost
 from claimctl.telemetry.face import Silent, Telemetry
-from claimctl.wire.base import Wire, encode, to_plain
+from claimctl.wire.base import Wire, decode, encode, to_plain
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Transport
+from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
 
@@ -76,13 +77,25 @@ class Client:
         return other
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
-        """One object, as the quorum has it."""
+        """One object, as the quorum has it.
+
+        Raises:
+            UnreadableObject: it is there and cannot be decoded.
+        """
         call = self._call("GET", resource, namespace, name)
         return self._decode(call, resource, await self._sender.send(call))
 
     async def get_raw(self, path: str, query: Query = ()) -> bytes:
         """The body of any path, such as ``/version``."""
         return await self._sender.send(Call("GET", path, path, query))
+
+    async def get_document(self, path: str, type_: type[T]) -> T:
+        """What is at any path, such as ``/apis``, as far as ``type_`` names it."""
+        body = await self.get_raw(path)
+        try:
+            return decode(body, type_)
+        except msgspec.MsgspecError as error:
+            raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
 
     async def list(
         self,
@@ -257,13 +270,15 @@ class Client:
         self, resource: Resource[T], namespace: str, selectors: Query, limit: int
     ) -> Listing[T]:
         items: list[T] = []
+        unreadable: list[Unreadable] = []
         token = ""
         while True:
             page = await self._page(resource, namespace, (*selectors, *_paging(limit, token)))
             items += page.items
+            unreadable += page.unreadable
             token = page.continue_token
             if not token:
-                return Listing(tuple(items), page.resource_version)
+                return Listing(tuple(items), page.resource_version, unreadable=tuple(unreadable))
 
     async def _page(self, resource: Resource[T], namespace: str, query: Query) -> Listing[T]:
         call = self._call("GET", resource, namespace, query=query)
@@ -271,14 +286,15 @@ class Client:
         try:
             return decode_page(resource, body)
         except msgspec.MsgspecError as error:
-            raise _bad(call, error) from error
+            message = f"unexpected answer: {error}"
+            raise BadAnswer(call.method, call.path, message=message) from error
 
     def _decode(self, call: Call, resource: Resource[T], body: bytes) -> T:
         try:
-            found: T = decoder(resource.type).decode(body)
+            return decode(body, resource.type)
         except msgspec.MsgspecError as error:
-            raise _bad(call, error) from error
-        return found
+            found = Unreadable.of(resource, body, str(error))
+            raise UnreadableObject(call.method, call.path, found) from error
 
     def _call(self, method: str, resource: Resource[Any], *where: str, **more: Any) -> Call:
         return call_to(method, self.served(resource), *where, **more)
@@ -314,7 +330,3 @@ def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str
 def _paging(limit: int, token: str) -> tuple[tuple[str, str], ...]:
     # the server takes limit=0 for 'no limit', and wants the limit again beside each token
     return (("limit", str(limit)), ("continue", token)) if token else (("limit", str(limit)),)
-
-
-def _bad(call: Call, error: Exception) -> BadAnswer:
-    return BadAnswer(call.method, call.path, message=f"unexpected answer: {error}")

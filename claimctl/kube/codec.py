@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from claimctl.wire.base import Wire, decode
-from claimctl.wire.meta import ListMeta, ObjectHeader
+from claimctl.wire.meta import ListMeta
 from claimctl.wire.resources import Resource
+from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
 
@@ -20,12 +21,15 @@ class Listing(Generic[T]):
     """A list, or one page of it.
 
     ``continue_token`` and ``remaining`` (None: unknown) are of a page; a whole list has neither.
+    ``unreadable`` are objects that are there as well: whoever concludes from what is not in
+    ``items`` has to look at them.
     """
 
     items: tuple[T, ...]
     resource_version: str
     continue_token: str = ""
     remaining: int | None = None
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 class _Page(Wire, Generic[T], frozen=True, kw_only=True):
@@ -34,42 +38,53 @@ class _Page(Wire, Generic[T], frozen=True, kw_only=True):
     items: tuple[T, ...] | None = None
 
 
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-
-
-def decoder(type_: Any) -> msgspec.json.Decoder[Any]:
-    """The one decoder of a type; building it costs more than decoding a small object."""
-    found = _decoders.get(type_)
-    if found is None:
-        found = _decoders[type_] = msgspec.json.Decoder(type_)
-    return found
+class _RawPage(Wire, frozen=True, kw_only=True):
+    metadata: ListMeta = ListMeta()
+    items: tuple[msgspec.Raw, ...] | None = None
 
 
 def decode_page(resource: Resource[T], body: bytes) -> Listing[T]:
-    """One page of a list.
+    """One page of a list; an object that cannot be decoded leaves the others as they are.
 
     Raises:
-        msgspec.MsgspecError: not JSON, or not such a list; names the object that does not fit.
+        msgspec.MsgspecError: not JSON, or not a list.
     """
     try:
-        page: _Page[T] = decoder(_Page[resource.type]).decode(body)  # type: ignore[name-defined]  # a type made at run time
-    except msgspec.ValidationError:
-        _blame(resource, body)
-        raise
-    meta = page.metadata
+        page: _Page[T] = decode(body, _Page[resource.type], nulls=False)  # type: ignore[name-defined]  # a type made at run time
+        items = page.items or ()
+        if all(item.metadata.name for item in items):  # type: ignore[attr-defined]  # all that can be listed have metadata
+            return _listing(page.metadata, items)
+    except msgspec.MsgspecError:
+        pass
+    raw = decode(body, _RawPage)
+    read: list[T] = []
+    unread: list[Unreadable] = []
+    for each in raw.items or ():
+        found = decode_object(resource, each)
+        if isinstance(found, Unreadable):
+            unread.append(found)
+        else:
+            read.append(found)
+    return _listing(raw.metadata, tuple(read), tuple(unread))
+
+
+def _listing(
+    meta: ListMeta, items: tuple[T, ...], unreadable: tuple[Unreadable, ...] = ()
+) -> Listing[T]:
     return Listing(
-        page.items or (), meta.resource_version, meta.continue_, meta.remaining_item_count
+        items, meta.resource_version, meta.continue_, meta.remaining_item_count, unreadable
     )
 
 
-def _blame(resource: Resource[Any], body: bytes) -> None:
-    """Find the one object among thousands that is not as it should be, and say which."""
-    for raw in decode(body, _Page[msgspec.Raw]).items or ():
-        try:
-            decoder(resource.type).decode(raw)
-        except msgspec.ValidationError as error:
-            meta = decode(raw, ObjectHeader).metadata
-            raise msgspec.ValidationError(f"{meta.namespace}/{meta.name}: {error}") from error
+def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
+    """One object, as a list or a watch brings it, or what can be said of it all the same."""
+    try:
+        found: T = decode(raw, resource.type)
+    except msgspec.MsgspecError as error:
+        return Unreadable.of(resource, bytes(raw), str(error))
+    if found.metadata.name:  # type: ignore[attr-defined]  # all that can be listed have metadata
+        return found
+    return Unreadable.of(resource, bytes(raw), "metadata.name is missing")
 
 
 async def lines(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

@@ -6,34 +6,16 @@ only the API server's discovery tells.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 from urllib.parse import quote
 
-import msgspec
-
 from claimctl.kube.client import Client
-from claimctl.kube.errors import BadAnswer, NotFound
-from claimctl.wire.base import Wire, decode
+from claimctl.kube.errors import NotFound
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
+from claimctl.wire.served import ApiGroup, ApiResourceList
 
-
-class _Version(Wire, frozen=True, kw_only=True):
-    version: str = ""
-
-
-class _Group(Wire, frozen=True, kw_only=True):
-    versions: tuple[_Version, ...] = ()
-
-
-class _Served(Wire, frozen=True, kw_only=True):
-    name: str = ""
-    kind: str = ""
-    namespaced: bool = False
-
-
-class _ResourceList(Wire, frozen=True, kw_only=True):
-    resources: tuple[_Served, ...] | None = None
+T = TypeVar("T")
 
 
 class UnknownKind(Exception):
@@ -61,14 +43,12 @@ class Discovery:
             raise UnknownKind(f"{plural}.{group}" if group else plural)
         path = resource.path(quote(namespace, safe=""), quote(name, safe=":"))
         try:
-            return decode(await self._client.get_raw(path), ObjectHeader)
+            return await self._client.get_document(path, ObjectHeader)
         except NotFound as error:
             # A path that is served no more is a 404 as well, and says nothing of the object.
             if f'"{name}" not found' in error.message:
                 return None
             raise
-        except msgspec.MsgspecError as error:
-            raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
 
     async def find(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
         """The resource in the first version that serves it; None where none does.
@@ -84,7 +64,7 @@ class Discovery:
     async def _look(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
         for version in await self._versions(group):
             path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
-            listed = await self._ask(path, _ResourceList)
+            listed = await self._ask(path, ApiResourceList)
             for each in (listed.resources or ()) if listed else ():
                 if each.name == plural and "/" not in plural:
                     return Resource(
@@ -96,14 +76,12 @@ class Discovery:
         """Of a group, the preferred one first, as the server orders them."""
         if not group:
             return ("v1",)
-        found = await self._ask(f"/apis/{quote(group, safe='')}", _Group)
-        return tuple(each.version for each in found.versions) if found else ()
+        found = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
+        return tuple(each.version for each in found.versions or ()) if found else ()
 
-    async def _ask(self, path: str, type_: Any) -> Any:
+    async def _ask(self, path: str, type_: type[T]) -> T | None:
         """The document, or None where the server has no such path."""
         try:
-            return decode(await self._client.get_raw(path), type_)
+            return await self._client.get_document(path, type_)
         except NotFound:
             return None
-        except msgspec.MsgspecError as error:
-            raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error

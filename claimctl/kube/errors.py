@@ -12,6 +12,7 @@ import msgspec
 
 from claimctl.wire.base import decode
 from claimctl.wire.meta import Status
+from claimctl.wire.unreadable import Unreadable
 
 
 class ConfigError(Exception):
@@ -62,6 +63,22 @@ class RequestTimeout(KubeError):
 
 class BadAnswer(KubeError):
     """The answer is not JSON, or not of the shape that was asked for."""
+
+
+class LostEvent(BadAnswer):
+    """A line of a watch of which nothing can be made: what it told is lost, only a list helps."""
+
+
+class UnreadableObject(BadAnswer):
+    """The object that was asked for, or written, is there and cannot be decoded.
+
+    Attributes:
+        found: what can be said of it all the same.
+    """
+
+    def __init__(self, method: str, path: str, found: Unreadable) -> None:
+        super().__init__(method, path, message=f"unexpected answer: {found.problem}")
+        self.found = found
 
 
 class ApiError(KubeError):

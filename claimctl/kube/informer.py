@@ -1,4 +1,8 @@
-"""A local copy of one kind that follows the server: paged list, then watch for ever."""
+"""A local copy of one kind that follows the server: paged list, then watch for ever.
+
+An object that cannot be decoded is a problem of that one object: it stays in the copy as it was
+when it could be read last, and is reported beside it (``unread``). It is never taken for gone.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,16 @@ from typing import Generic
 import structlog
 
 from claimctl.kube.client import PAGE, Client
-from claimctl.kube.errors import Gone, KubeError
+from claimctl.kube.errors import Gone, KubeError, LostEvent
 from claimctl.kube.index import HasMetadata, Index, Indexer, Key, T, key_of
 from claimctl.kube.retry import Backoff
+from claimctl.kube.unread import UnreadObjects
 from claimctl.kube.versions import reaches
 from claimctl.kube.watch import WatchEvent
 from claimctl.telemetry.face import Metric
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +50,8 @@ class Change(Generic[T]):
     comes. Where a watch event reported the deletion, ``old`` is the object as it was at the end.
 
     Attributes:
-        relist: noticed by a list, not by a watch event; what happened between is unknown.
+        relist: noticed by a list, not by a watch event, or after a time in which the object could
+            not be read; what happened between is unknown.
     """
 
     resource: Resource[T]
@@ -89,6 +96,8 @@ class Informer(Generic[T]):
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._on_connect: list[Callable[[], None]] = []
         self._on_list: list[Callable[[str], None]] = []
+        self._on_unread: list[Callable[[Unreadable, bool], None]] = []
+        self._unread = UnreadObjects(resource, clock, client.telemetry)
         self._synced = asyncio.Event()
         self._version = ""
         self._following = False
@@ -116,8 +125,21 @@ class Informer(Generic[T]):
         """Have it told the version whenever all objects were listed: what was before is unknown."""
         self._on_list.append(handler)
 
+    def on_unread(self, handler: Callable[[Unreadable, bool], None]) -> None:
+        """Have it told when an object cannot be read, when that is over, and (True) when the
+        object was deleted meanwhile."""
+        self._on_unread.append(handler)
+
     def get(self, name: str, namespace: str = "") -> T | None:
         return self._index.get((namespace, name))
+
+    def unread(self) -> tuple[Unreadable, ...]:
+        """The objects that are there and cannot be read as they are now."""
+        return self._unread.all()
+
+    def doubt(self, name: str, namespace: str = "") -> Unreadable | None:
+        """Why it is not known how an object is now, or whether it is there; None when it is."""
+        return self._unread.about((namespace, name))
 
     def items(self) -> Iterable[T]:
         """All objects; not to be iterated across an await."""
@@ -182,11 +204,15 @@ class Informer(Generic[T]):
                 self._page_size = PAGE if self._version else 0
                 self._version = ""
                 await self._pause(error)
+            except LostEvent as error:
+                self._version = ""
+                await self._pause(error)
             except KubeError as error:
                 await self._pause(error)
 
     async def _list(self) -> None:
         seen: set[Key] = set()
+        nameless: list[Unreadable] = []
         version = ""
         pages = self._client.pages(self.resource, self._namespace, limit=self._page_size)
         async with aclosing(pages):
@@ -194,14 +220,35 @@ class Informer(Generic[T]):
                 for item in page.items:
                     seen.add(key_of(item))
                     self._arrived(item, relist=True)
+                for each in page.unreadable:
+                    if each.identified:
+                        seen.add((each.namespace, each.name))
+                        self._cannot_read(each)
+                    else:
+                        nameless.append(each)
                 version = page.resource_version
-        for key in [key for key in self._index.keys() if key not in seen]:  # noqa: SIM118
-            self._went(key, None, relist=True)
+        self._no_names(nameless)
+        self._not_listed(seen)
+        self._unread.publish()
         self._version = version
         self._page_size = PAGE
         for handler in self._on_list:
             handler(version)
         self._synced.set()
+
+    def _not_listed(self, seen: set[Key]) -> None:
+        """What a list does not show is gone, unless it may be what cannot be told in the list."""
+        for key in [key for key in self._index.keys() if key not in seen]:  # noqa: SIM118
+            if not self._unread.may_be_nameless(key):
+                self._went(key, None, relist=True)
+        for key in self._unread.keys() - seen:
+            if not self._unread.may_be_nameless(key):
+                self._went(key, None, relist=True)
+
+    def _no_names(self, nameless: list[Unreadable]) -> None:
+        """Take the place of what an earlier list or watch brought of the kind."""
+        for each in self._unread.replace_nameless(nameless):
+            self._tell_unread(each)
 
     async def _watch(self) -> None:
         """One stream to its end; an early end without a word counts as a failure."""
@@ -220,6 +267,9 @@ class Informer(Generic[T]):
                     self._told(event)
         finally:
             self._following = False
+        if self._unread.nameless:
+            # nothing else tells that it is gone or has become readable
+            self._version = ""
         if self._clock.monotonic() - began >= _HEALTHY_SECONDS:
             self._failures = 0
             return
@@ -249,17 +299,38 @@ class Informer(Generic[T]):
         self._client.telemetry.gauge(Metric.WATCH_BROKEN, value, labels)
 
     def _told(self, event: WatchEvent[T]) -> None:
-        if event.object is not None and event.type == "DELETED":
+        if event.unreadable is not None:
+            self._told_unreadable(event.unreadable, gone=event.type == "DELETED")
+        elif event.object is not None and event.type == "DELETED":
             self._went(key_of(event.object), event.object, relist=False)
         elif event.object is not None:
             self._arrived(event.object, relist=False)
         self._version = event.resource_version or self._version
 
+    def _told_unreadable(self, found: Unreadable, *, gone: bool) -> None:
+        if not found.identified:
+            self._no_names([*self._unread.nameless, found])
+        elif gone:
+            self._went((found.namespace, found.name), None, relist=True, unread=found)
+        else:
+            self._cannot_read(found)
+
+    def _cannot_read(self, found: Unreadable) -> None:
+        key = (found.namespace, found.name)
+        old, before = self._index.get(key), self._unread.get(key)
+        uid = old.metadata.uid if old is not None else before.uid if before else found.uid
+        if uid != found.uid:
+            self._went(key, None, relist=True)
+        if self._unread.note(found):
+            self._tell_unread(found)
+
     def _arrived(self, item: T, *, relist: bool) -> None:
         key = key_of(item)
+        before = self._unread.forget(key)
         old = self._index.get(key)
-        if old is not None and _same(old, item):
+        if old is not None and before is None and _same(old, item):
             return
+        relist = relist or before is not None
         kept = self._keep(item) if self._keep is not None else item
         if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
             self._went(key, None, relist=relist)
@@ -267,14 +338,26 @@ class Informer(Generic[T]):
         if kept is not None:
             self._index.put(kept)
             self._tell(Change(self.resource, *key, old, kept, relist))
+        if before is not None:
+            self._tell_unread(before, gone=before.uid != item.metadata.uid)
 
-    def _went(self, key: Key, last: T | None, *, relist: bool) -> None:
+    def _went(
+        self, key: Key, last: T | None, *, relist: bool, unread: Unreadable | None = None
+    ) -> None:
+        before = unread or self._unread.get(key)
+        self._unread.forget(key)
         old = self._index.pop(key)
-        if old is None:
-            return
-        if last is not None and last.metadata.uid == old.metadata.uid:
-            old = (self._keep(last) if self._keep is not None else last) or old
-        self._tell(Change(self.resource, *key, old, None, relist))
+        if last is not None and (old is None or last.metadata.uid == old.metadata.uid):
+            kept = self._keep(last) if self._keep is not None else last
+            old = kept or old if before is not None or old is not None else None
+        if old is not None:
+            self._tell(Change(self.resource, *key, old, None, relist))
+        if before is not None:
+            self._tell_unread(before, gone=last is None)
+
+    def _tell_unread(self, found: Unreadable, *, gone: bool = False) -> None:
+        for handler in self._on_unread:
+            handler(found, gone)
 
     def _tell(self, change: Change[T]) -> None:
         for handler in self._handlers:

@@ -10,12 +10,13 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from claimctl.kube.codec import decoder, lines
-from claimctl.kube.errors import BadAnswer, from_status
+from claimctl.kube.codec import decode_object, lines
+from claimctl.kube.errors import LostEvent, from_status
 from claimctl.wire.base import decode
-from claimctl.wire.meta import ObjectHeader, Status, WatchLine
+from claimctl.wire.meta import Status, WatchLine
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Query
+from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
 
@@ -28,12 +29,14 @@ class WatchEvent(Generic[T]):
     """One event; ``object`` is None for a BOOKMARK, which only moves the version on.
 
     ``resource_version`` is where to resume after this event; for DELETED it is the version of
-    the deletion.
+    the deletion. In place of an object that cannot be decoded there is ``unreadable``; its
+    version may be ''.
     """
 
     type: EventType
     object: T | None
     resource_version: str
+    unreadable: Unreadable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,14 @@ async def events(
 
     Raises:
         ApiError: what an ERROR event stands for, as if it had been an HTTP status.
-        BadAnswer: a line is not an event.
+        LostEvent: a line is not an event.
     """
     async with aclosing(lines(_until(body, limits))) as stream:
         async for line in stream:
             try:
                 yield _event(method, path, resource, line)
             except msgspec.MsgspecError as error:
-                raise BadAnswer(method, path, message=f"not a watch event: {error}") from error
+                raise LostEvent(method, path, message=f"not a watch event: {error}") from error
 
 
 async def _until(body: AsyncIterator[bytes], limits: Limits) -> AsyncGenerator[bytes, None]:
@@ -94,12 +97,18 @@ async def _until(body: AsyncIterator[bytes], limits: Limits) -> AsyncGenerator[b
 def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
     found = decode(line, WatchLine)
     if found.type in _CHANGES:
-        object_: Any = decoder(resource.type).decode(found.object)
-        return WatchEvent(_CHANGES[found.type], object_, object_.metadata.resource_version)
+        return _change(resource, _CHANGES[found.type], found.object)
     if found.type == "BOOKMARK":
-        header = decode(found.object, ObjectHeader)
-        return WatchEvent("BOOKMARK", None, header.metadata.resource_version)
+        at = Unreadable.of(resource, bytes(found.object), "").resource_version
+        return WatchEvent("BOOKMARK", None, at)
     if found.type == "ERROR":
         told = decode(found.object, Status)
         raise from_status(method, path, told.code or 500, told)
-    raise BadAnswer(method, path, message=f"unknown watch event type {found.type!r}")
+    raise LostEvent(method, path, message=f"unknown watch event type {found.type!r}")
+
+
+def _change(resource: Resource[T], type_: EventType, raw: msgspec.Raw) -> WatchEvent[T]:
+    object_: Any = decode_object(resource, raw)
+    if isinstance(object_, Unreadable):
+        return WatchEvent(type_, None, object_.resource_version, object_)
+    return WatchEvent(type_, object_, object_.metadata.resource_version)

@@ -7,9 +7,11 @@ keep who wrote which one, also after writes of the scheduler and of KCM.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import msgspec
 
+from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
 from claimctl.wire.reservations import ClaimReservation
@@ -41,13 +43,11 @@ def uids_on_record(
 
 
 def _uids(entry: ManagedFieldsEntry) -> Iterator[str]:
-    try:
-        fields = msgspec.json.decode(entry.fields_v1, type=_Fields)
-    except msgspec.DecodeError:
-        return
-    for key in fields.status.reserved_for:
-        if key.startswith("k:"):
-            yield msgspec.json.decode(key[2:], type=_Key).uid
+    """What cannot be read of managedFields names nobody."""
+    with suppress(msgspec.DecodeError):
+        for key in decode(entry.fields_v1, _Fields).status.reserved_for:
+            if key.startswith("k:"):
+                yield decode(key[2:].encode(), _Key).uid
 
 
 class _Key(msgspec.Struct):

@@ -30,6 +30,7 @@ class Metric(StrEnum):
     WORKQUEUE_SECONDS = "claimctl_workqueue_queue_duration_seconds"
     LEADER = "claimctl_leader"
     WATCH_BROKEN = "claimctl_watch_broken"
+    UNREADABLE_OBJECTS = "claimctl_unreadable_objects"
     BUILD_INFO = "claimctl_build_info"
 
 

@@ -87,6 +87,11 @@ MEANINGS: dict[Metric, Meaning] = {
         "1 while what is known of a resource is not brought up to date, else 0.",
         labels=("resource",),
     ),
+    Metric.UNREADABLE_OBJECTS: Meaning(
+        Sort.GAUGE,
+        "Objects that cannot be read now, by resource: nothing is decided about what they concern.",
+        labels=("resource",),
+    ),
     Metric.BUILD_INFO: Meaning(
         Sort.GAUGE, "Always 1, labelled with the versions at work.", labels=("version", "python")
     ),

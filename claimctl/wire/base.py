@@ -6,11 +6,26 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from claimctl.wire.nulls import without_nulls
+
 T = TypeVar("T")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """An immutable piece of a Kubernetes object; field names are camelCase on the wire."""
+
+
+EMPTY = msgspec.Raw(b"{}")
+"""What stands for an undecoded object that is absent."""
+
+
+def null_is_empty(struct: Wire, field: str, value: msgspec.Raw) -> None:
+    """Take a null in an undecoded field for absent, which the decoder lets through.
+
+    To be called at the end of a struct's making, when nobody has seen it yet.
+    """
+    if bytes(value) == b"null":
+        msgspec.structs.force_setattr(struct, field, EMPTY)
 
 
 _encoder = msgspec.json.Encoder()
@@ -21,21 +36,54 @@ def encode(value: object) -> bytes:
     return _encoder.encode(value)
 
 
-def decode(data: bytes | str | msgspec.Raw, type_: type[T]) -> T:
-    """Decode JSON bytes to ``type_``.
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    """The one decoder of a type; building it costs more than decoding a small object."""
+    found = _decoders.get(type_)
+    if found is None:
+        found = _decoders[type_] = msgspec.json.Decoder(type_)
+    return found
+
+
+def decode(data: bytes | str | msgspec.Raw, type_: type[T], *, nulls: bool = True) -> T:
+    """Decode JSON bytes to ``type_``; null means absent, as everywhere in Kubernetes.
+
+    Args:
+        nulls: False refuses them where ``type_`` has no place for them, for whoever would rather
+            look at a part of the data again than at all of it.
 
     Raises:
         msgspec.ValidationError: the JSON does not have the shape of ``type_``.
         msgspec.DecodeError: the bytes are not JSON.
     """
-    return msgspec.json.decode(data, type=type_)
+    decoder: msgspec.json.Decoder[T] = _decoder(type_)
+    try:
+        return decoder.decode(data)
+    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        return _without_nulls(decoder, data, error, nulls=nulls)
+
+
+def _without_nulls(
+    decoder: msgspec.json.Decoder[T],
+    data: bytes | str | msgspec.Raw,
+    error: Exception,
+    *,
+    nulls: bool,
+) -> T:
+    raw = data.encode() if isinstance(data, str) else bytes(data)
+    if nulls and isinstance(error, msgspec.ValidationError) and b"null" in raw:
+        try:
+            return decoder.decode(without_nulls(raw, decoder.type))
+        except (UnicodeDecodeError, RecursionError) as other:
+            error = other
+    if isinstance(error, msgspec.ValidationError):
+        raise error
+    # msgspec lets these two through as they are
+    raise msgspec.DecodeError(f"not JSON: {error}") from error
 
 
 def to_plain(value: object) -> Any:
     """A struct as plain dicts and lists with JSON names, for patches and for printing."""
     return msgspec.to_builtins(value)
-
-
-def from_plain(value: object, type_: type[T]) -> T:
-    """Plain dicts and lists as ``type_``; raises ``msgspec.ValidationError`` on a bad shape."""
-    return msgspec.convert(value, type_)

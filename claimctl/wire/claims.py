@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from claimctl.wire.base import Wire
+from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
@@ -77,7 +77,10 @@ class ResourceClaim(Wire, frozen=True, kw_only=True):
 
 class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    spec: msgspec.Raw = EMPTY
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "spec", self.spec)
 
 
 class ResourceClaimTemplate(Wire, frozen=True, kw_only=True):

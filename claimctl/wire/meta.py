@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from claimctl.wire.base import Wire
+from claimctl.wire.base import EMPTY, Wire, null_is_empty
 
 
 class OwnerReference(Wire, frozen=True, kw_only=True):
@@ -24,7 +24,10 @@ class ManagedFieldsEntry(Wire, frozen=True, kw_only=True):
     manager: str = ""
     operation: str = ""
     subresource: str = ""
-    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b"{}"))
+    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=EMPTY)
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "fields_v1", self.fields_v1)
 
 
 class ObjectMeta(Wire, frozen=True, kw_only=True):

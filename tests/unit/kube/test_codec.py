@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from claimctl.kube.codec import Listing, decode_page, lines
+from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
+from claimctl.wire.unreadable import Unreadable
 from tests.support.wire_server import thing
 
 
@@ -54,8 +56,64 @@ def test_a_page_says_how_to_go_on() -> None:
     assert (page.continue_token, page.remaining) == ("more", 3)
 
 
-def test_one_object_of_a_wrong_shape_is_named() -> None:
-    items = [thing("good", 1), thing("bad", 2, spec={"nodeName": 5})]
-    body = json.dumps({"metadata": {}, "items": items}).encode()
-    with pytest.raises(msgspec.ValidationError, match=r"ns/bad: .*nodeName"):
+def page_of(*items: object) -> Listing[Pod]:
+    meta = {"resourceVersion": "7", "continue": "more", "remainingItemCount": 3}
+    return decode_page(PODS, json.dumps({"metadata": meta, "items": items}).encode())
+
+
+def test_one_object_that_cannot_be_read_leaves_its_page_as_it_is() -> None:
+    bad = thing("bad", 2, spec={"nodeName": 5})
+    page = page_of(thing("a", 1), bad, thing("b", 3))
+    assert [pod.metadata.name for pod in page.items] == ["a", "b"]
+    assert (page.resource_version, page.continue_token, page.remaining) == ("7", "more", 3)
+    assert page.unreadable == (
+        Unreadable(
+            PODS,
+            "Expected `str`, got `int` - at `$.spec.nodeName`",
+            "ns",
+            "bad",
+            "uid-bad",
+            "2",
+            json.dumps(bad).encode(),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "said", "identified"),
+    [
+        (thing("x", 2, spec=[]), "Pod ns/x", True),
+        ({"metadata": {"namespace": "ns", "name": 5}}, "(ns)", False),
+        ({"metadata": {"namespace": "ns", "name": "x", "labels": 5}}, "(ns/x)", False),
+        ({"metadata": {"name": "x", "uid": "u", "namespace": {}}}, "(x)", False),
+        ({"metadata": "x"}, "a Pod whose metadata cannot be read cannot be read", False),
+        ({}, "metadata.name is missing", False),
+        (None, "cannot be read", False),
+        (7, "cannot be read", False),
+    ],
+)
+def test_what_can_be_said_of_an_object_depends_on_what_can_be_read(
+    item: object, said: str, identified: bool
+) -> None:
+    page = page_of(thing("a", 1), item, thing("b", 3))
+    assert [pod.metadata.name for pod in page.items] == ["a", "b"]
+    (found,) = page.unreadable
+    assert said in found.told()
+    assert found.identified == identified
+
+
+@pytest.mark.parametrize("broken", [b'"\xff\xfe"', b'{"nodeName":"\xff"}', b"1e999"])
+def test_bytes_that_are_no_text_are_the_trouble_of_one_object(broken: bytes) -> None:
+    good, bad = json.dumps(thing("a", 1)).encode(), json.dumps(thing("bad", 2, spec="?")).encode()
+    body = b'{"metadata":{},"items":[%b,%b]}' % (good, bad.replace(b'"?"', broken))
+    page = decode_page(PODS, body)
+    assert [pod.metadata.name for pod in page.items] == ["a"]
+    assert [str(each) for each in page.unreadable] == ["Pod ns/bad"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"[" * 3000, b'{"items": {}}', b'{"metadata": 5}', b"null"]
+)
+def test_what_is_no_list_is_refused(body: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
         decode_page(PODS, body)

@@ -1,0 +1,102 @@
+"""The objects of one kind that an informer cannot read: which they are, told once and counted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from claimctl.kube.index import Key
+from claimctl.telemetry.face import Metric, Telemetry
+from claimctl.wire.resources import Resource
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+
+log = structlog.get_logger(__name__)
+
+MOST_LINES = 20
+"""In the log, a kind and a minute: one object may change a hundred times a second."""
+MINUTE = 60.0
+
+
+class UnreadObjects:
+    """Those of which it is known which they are, by name, and the nameless."""
+
+    def __init__(self, resource: Resource[Any], clock: Clock, telemetry: Telemetry) -> None:
+        self._resource = resource
+        self._clock = clock
+        self._telemetry = telemetry
+        self._known: dict[Key, Unreadable] = {}
+        self._lines: deque[float] = deque(maxlen=MOST_LINES)
+        self._untold = 0
+        self.nameless: tuple[Unreadable, ...] = ()
+        """Objects of which not even the metadata can be read."""
+
+    def all(self) -> tuple[Unreadable, ...]:
+        return (*self._known.values(), *self.nameless)
+
+    def keys(self) -> set[Key]:
+        return set(self._known)
+
+    def get(self, key: Key) -> Unreadable | None:
+        return self._known.get(key)
+
+    def about(self, key: Key) -> Unreadable | None:
+        """Why it is not known how the object is: itself, or one that it may be."""
+        return self._known.get(key) or next(
+            (each for each in self.nameless if each.may_be_in(key[0])), None
+        )
+
+    def may_be_nameless(self, key: Key) -> bool:
+        return any(each.may_be_in(key[0]) for each in self.nameless)
+
+    def note(self, found: Unreadable) -> bool:
+        """Keep an object; whether that is news."""
+        key = (found.namespace, found.name)
+        if self._known.get(key) == found:
+            return False
+        self._known[key] = found
+        self._tell(found)
+        self.publish()
+        return True
+
+    def forget(self, key: Key) -> Unreadable | None:
+        """The object can be read, or is gone; returns what was kept."""
+        found = self._known.pop(key, None)
+        if found is not None:
+            self.publish()
+        return found
+
+    def replace_nameless(self, found: Sequence[Unreadable]) -> tuple[Unreadable, ...]:
+        """Returns those that came and those that went."""
+        before, self.nameless = self.nameless, tuple(dict.fromkeys(found))
+        came = tuple(each for each in self.nameless if each not in before)
+        for each in came:
+            self._tell(each)
+        if before != self.nameless:
+            self.publish()
+        return (*came, *(each for each in before if each not in self.nameless))
+
+    def publish(self) -> None:
+        labels = {"resource": self._resource.plural}
+        count = len(self._known) + len(self.nameless)
+        self._telemetry.gauge(Metric.UNREADABLE_OBJECTS, count, labels)
+
+    def _tell(self, found: Unreadable) -> None:
+        now = self._clock.monotonic()
+        full = len(self._lines) == MOST_LINES
+        if full and now - self._lines[0] < MINUTE:
+            self._untold += 1
+            return
+        self._lines.append(now)
+        more = {"not_logged_before": self._untold} if self._untold else {}
+        self._untold = 0
+        log.warning(
+            "an object cannot be read, nothing is decided about what it concerns",
+            object=str(found),
+            version=found.resource_version,
+            problem=found.problem,
+            **more,
+        )

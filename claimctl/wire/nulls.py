@@ -1,0 +1,81 @@
+"""In Kubernetes' JSON null means absent, in every place: nulls that a type has no place for go.
+
+Servers write null for what is not set (1.32 writes ``adminAccess: null``). Strict decoding is
+fast and refuses that; so only JSON that was refused comes here, and is decoded again without its
+nulls. A field whose type allows None keeps its null: it means absent too, unless the field has
+another default (``reallocateTimeoutSeconds``, where the schema says ``nullable``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+_NULL = b"null"
+
+
+def without_nulls(data: bytes, type_: Any) -> bytes:
+    """The JSON without those nulls for which ``type_`` has no place.
+
+    All bytes that are kept stay as they are. What is not as ``type_`` says is left for the
+    decoder to refuse. Fields that ``type_`` does not know are dropped.
+
+    Raises:
+        msgspec.DecodeError: not JSON.
+    """
+    return _pruned(data.strip(), _shape(type_))
+
+
+@cache
+def _shape(type_: Any) -> inspect.Type:
+    return inspect.type_info(type_)
+
+
+@cache
+def _fields(struct: Any) -> Mapping[str, inspect.Type]:
+    """The types of a struct's fields by their names on the wire."""
+    shape = _shape(struct)
+    assert isinstance(shape, inspect.StructType)
+    return {field.encode_name: field.type for field in shape.fields}
+
+
+def _pruned(data: bytes, shape: inspect.Type) -> bytes:
+    shape = _present(shape)
+    if isinstance(shape, inspect.StructType) and data.startswith(b"{"):
+        return _object(_members(data, _fields(shape.cls)))
+    if isinstance(shape, inspect.DictType) and data.startswith(b"{"):
+        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        return _object(_members(data, dict.fromkeys(found, shape.value_type)))
+    if isinstance(shape, inspect.VarTupleType | inspect.ListType) and data.startswith(b"["):
+        entries = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
+        kept = (_pruned(each, shape.item_type) for each in entries if each != _NULL)
+        return b"[" + b",".join(kept) + b"]"
+    return data
+
+
+def _members(data: bytes, types: Mapping[str, inspect.Type]) -> Iterator[tuple[str, bytes]]:
+    found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    for name, raw in found.items():
+        shape, value = types.get(name), bytes(raw)
+        if shape is not None and (value != _NULL or _takes_null(shape)):
+            yield name, _pruned(value, shape)
+
+
+def _object(members: Iterator[tuple[str, bytes]]) -> bytes:
+    encode = msgspec.json.encode
+    return b"{" + b",".join(encode(name) + b":" + value for name, value in members) + b"}"
+
+
+def _takes_null(shape: inspect.Type) -> bool:
+    return isinstance(shape, inspect.UnionType) and shape.includes_none
+
+
+def _present(shape: inspect.Type) -> inspect.Type:
+    """The type of a value that is there."""
+    if not isinstance(shape, inspect.UnionType):
+        return shape
+    return next(each for each in shape.types if not isinstance(each, inspect.NoneType))

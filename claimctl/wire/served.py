@@ -1,0 +1,30 @@
+"""What an API server tells of itself: its version, the versions of a group, their resources."""
+
+from __future__ import annotations
+
+from claimctl.wire.base import Wire
+
+
+class GroupVersion(Wire, frozen=True, kw_only=True):
+    version: str = ""
+
+
+class ApiGroup(Wire, frozen=True, kw_only=True):
+    versions: tuple[GroupVersion, ...] | None = None
+    """The preferred one first; None where the answer does not say."""
+
+
+class ApiResource(Wire, frozen=True, kw_only=True):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+
+
+class ApiResourceList(Wire, frozen=True, kw_only=True):
+    resources: tuple[ApiResource, ...] | None = None
+    """None where the answer does not say."""
+
+
+class ServerVersion(Wire, frozen=True, kw_only=True):
+    major: str = ""
+    minor: str = ""
