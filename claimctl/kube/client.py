@@ -105,13 +105,22 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = PAGE,
+        partial: bool = False,
     ) -> Listing[T]:
-        """All pages of a quorum read; starts over, in one piece, when a page token expires."""
+        """All pages of a quorum read; starts over, in one piece, when a page token expires.
+
+        Args:
+            partial: leave what cannot be decoded in ``unreadable``: for whoever looks there.
+
+        Raises:
+            UnreadableObject: an object cannot be decoded, unless ``partial``.
+        """
         selectors = _selectors(label_selector, field_selector)
         try:
-            return await self._gather(resource, namespace, selectors, limit)
+            found = await self._gather(resource, namespace, selectors, limit)
         except Gone:
-            return await self._gather(resource, namespace, selectors, 0)
+            found = await self._gather(resource, namespace, selectors, 0)
+        return found if partial else self._whole(resource, namespace, found)
 
     async def pages(
         self,
@@ -121,17 +130,22 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = PAGE,
+        partial: bool = False,
     ) -> AsyncGenerator[Listing[T], None]:
         """The pages of one consistent quorum read, in turn; ``limit`` 0 asks for a single one.
 
+        Args:
+            partial: leave what cannot be decoded in ``unreadable``: for whoever looks there.
+
         Raises:
+            UnreadableObject: an object cannot be decoded, unless ``partial``.
             Gone: a page token expired before its page was asked for; start over.
         """
         selectors = _selectors(label_selector, field_selector)
         token = ""
         while True:
             page = await self._page(resource, namespace, (*selectors, *_paging(limit, token)))
-            yield page
+            yield page if partial else self._whole(resource, namespace, page)
             token = page.continue_token
             if not token:
                 return
@@ -288,6 +302,12 @@ class Client:
         except msgspec.MsgspecError as error:
             message = f"unexpected answer: {error}"
             raise BadAnswer(call.method, call.path, message=message) from error
+
+    def _whole(self, resource: Resource[T], namespace: str, found: Listing[T]) -> Listing[T]:
+        for each in found.unreadable:
+            call = self._call("GET", resource, namespace)
+            raise UnreadableObject(call.method, call.path, each)
+        return found
 
     def _decode(self, call: Call, resource: Resource[T], body: bytes) -> T:
         try:

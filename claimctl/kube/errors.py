@@ -70,14 +70,14 @@ class LostEvent(BadAnswer):
 
 
 class UnreadableObject(BadAnswer):
-    """The object that was asked for, or written, is there and cannot be decoded.
+    """The object that was asked for, written or listed is there and cannot be decoded.
 
     Attributes:
         found: what can be said of it all the same.
     """
 
     def __init__(self, method: str, path: str, found: Unreadable) -> None:
-        super().__init__(method, path, message=f"unexpected answer: {found.problem}")
+        super().__init__(method, path, message=f"unexpected answer: {found.told()}")
         self.found = found
 
 

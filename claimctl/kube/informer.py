@@ -214,7 +214,9 @@ class Informer(Generic[T]):
         seen: set[Key] = set()
         nameless: list[Unreadable] = []
         version = ""
-        pages = self._client.pages(self.resource, self._namespace, limit=self._page_size)
+        pages = self._client.pages(
+            self.resource, self._namespace, limit=self._page_size, partial=True
+        )
         async with aclosing(pages):
             async for page in pages:
                 for item in page.items:
