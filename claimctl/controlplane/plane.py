@@ -8,15 +8,18 @@ Everything listens on the loopback only. Whatever ends the ``with`` block stops 
 
 from __future__ import annotations
 
+import json
 import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from claimctl.controlplane.audit import AuditLog, policy
 from claimctl.controlplane.features import Features, features_of
 from claimctl.controlplane.files import (
     ADMIN_USER,
@@ -25,6 +28,7 @@ from claimctl.controlplane.files import (
     Files,
     make_files,
 )
+from claimctl.controlplane.history import History
 from claimctl.controlplane.process import Server, free_port
 from claimctl.controlplane.programs import (
     API_SERVER,
@@ -38,6 +42,7 @@ from claimctl.controlplane.programs import (
 READY_SECONDS = 90.0
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 0.7
+_AUDIT_POLICY, _AUDIT_LOG = "audit-policy.yaml", "audit.log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,9 @@ class Wanted:
     """PodGroups for claims (Kubernetes 1.36 and newer)."""
     node_lifecycle: bool = False
     """Whether the controller manager taints nodes whose kubelet does not report."""
+    history: bool = False
+    """Whether ``history.History`` is to read what is written, and by whom: the API server then
+    stores JSON and keeps an audit log."""
     port: int = 0
     """Of the API server; 0 takes a free one."""
     api_server_flags: tuple[str, ...] = ()
@@ -64,8 +72,9 @@ class ControlPlane:
     directory: Path
     wanted: Wanted = field(default_factory=Wanted)
     servers: dict[str, Server] = field(default_factory=dict)
+    storage_url: str = ""
+    """Of etcd, where clients are served."""
     _files: Files | None = None
-    _storage_url: str = ""
 
     @property
     def files(self) -> Files:
@@ -103,6 +112,24 @@ class ControlPlane:
         for server in clients:
             server.start()
         self._survive(clients)
+
+    def history(self, managers: Mapping[str, str] | None = None) -> History:
+        """What is written from the first version on (with ``Wanted.history``); see there."""
+        return History(self.storage_url, AuditLog(self.directory / _AUDIT_LOG), managers or {})
+
+    def compact(self) -> None:
+        """Have etcd forget all versions before the present one.
+
+        Raises:
+            OSError: etcd gives no answer.
+        """
+        revision = self._ask_storage("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        self._ask_storage("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def _ask_storage(self, path: str, body: Mapping[str, Any]) -> Any:
+        asked = urllib.request.Request(f"{self.storage_url}{path}", json.dumps(body).encode())
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return json.load(answer)
 
     def stop(self) -> None:
         """End every server, in the reverse order of their start."""
@@ -179,7 +206,7 @@ class ControlPlane:
 
     def _etcd_flags(self) -> tuple[str, ...]:
         clients, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        self._storage_url = clients
+        self.storage_url = clients
         return (
             f"--data-dir={self.files.path('etcd')}",
             f"--listen-client-urls={clients}",
@@ -194,7 +221,7 @@ class ControlPlane:
     def _api_server_flags(self, port: int) -> tuple[str, ...]:
         accounts = self.files.path("accounts.key")
         return (
-            f"--etcd-servers={self._storage_url}",
+            f"--etcd-servers={self.storage_url}",
             "--bind-address=127.0.0.1",
             # a machine without a default route has no other address to advertise
             "--advertise-address=127.0.0.1",
@@ -213,8 +240,20 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
+            *self._history_flags(),
             *self.features.api_server_flags(),
             *self.wanted.api_server_flags,
+        )
+
+    def _history_flags(self) -> tuple[str, ...]:
+        if not self.wanted.history:
+            return ()
+        (self.directory / _AUDIT_POLICY).write_text(policy())
+        return (
+            "--storage-media-type=application/json",
+            f"--audit-policy-file={self.files.path(_AUDIT_POLICY)}",
+            f"--audit-log-path={self.files.path(_AUDIT_LOG)}",
+            "--audit-log-mode=blocking",
         )
 
     def _controller_manager_flags(self) -> tuple[str, ...]:

@@ -1,0 +1,227 @@
+"""Every version of every object of a real cluster, in one order, with who wrote it.
+
+The versions come from a watch of etcd itself, from the first revision on; it stays open while API
+servers are killed. The API server has to store JSON for that. Its audit log tells who wrote
+(``Wanted(history=True)``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import aiohttp
+
+from claimctl.controlplane.audit import AUDITED, AuditLog, Write
+from claimctl.embedded.store import Object, Revision, decode, encode
+from claimctl.kube.codec import lines
+
+Listener = Callable[[Revision], None]
+
+FOLLOWED = frozenset(
+    {
+        *("pods", "nodes", "podgroups", "resourceclaims", "claimreservations", "downgradeplans"),
+        *("deployments", "replicasets", "statefulsets", "jobs", "namespaces"),
+    }
+)
+"""The plurals of the kinds that are noted."""
+
+_AUDITED = frozenset(name for names in AUDITED.values() for name in names)
+_WAIT_SECONDS = 3.0
+_LOOK_SECONDS = 0.02
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
+
+
+class HistoryLost(Exception):
+    """etcd no longer has what comes next: it was compacted past this history's position."""
+
+
+@dataclass(slots=True)
+class History:
+    """The versions seen so far.
+
+    Args:
+        storage_url: of etcd, where clients are served.
+        audit: tells who wrote; without one, ``managers`` alone does.
+        managers: users by the field manager that they write under, for writes that the audit log
+            does not have because the API server was killed.
+    """
+
+    storage_url: str
+    audit: AuditLog | None = None
+    managers: Mapping[str, str] = field(default_factory=dict)
+    revisions: list[Revision] = field(default_factory=list)
+    """In the order in which etcd made them."""
+    _received: int = 0
+    _waiting: deque[tuple[float, Revision]] = field(default_factory=deque)
+    _listeners: list[Listener] = field(default_factory=list)
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def position(self) -> int:
+        """Every revision up to this one has been taken in."""
+        return self._waiting[0][1].number - 1 if self._waiting else self._received
+
+    def subscribe(self, listener: Listener) -> None:
+        """Have ``listener`` called with each revision, in order, once its writer is known."""
+        self._listeners.append(listener)
+
+    async def run(self) -> None:
+        """Follow until cancelled.
+
+        Raises:
+            HistoryLost: etcd was compacted past what this has read, or went away.
+        """
+        async with aiohttp.ClientSession(timeout=_NO_TIMEOUT, read_bufsize=2**20) as session:
+            read = asyncio.create_task(self._read(session), name="history")
+            try:
+                while not read.done():
+                    self._release(time.monotonic())
+                    await asyncio.wait({read}, timeout=_LOOK_SECONDS)
+                await read
+            except aiohttp.ClientError as error:
+                raise HistoryLost(f"etcd at {self.storage_url} went away: {error}") from error
+            finally:
+                read.cancel()
+        raise HistoryLost(f"etcd at {self.storage_url} ended the watch")
+
+    async def caught_up(self) -> None:
+        """Wait until all that has been written so far is in ``revisions``.
+
+        A key of its own, which the watch brings in its turn, marks the place.
+        """
+        body = {"key": _encoded(_MARK), "value": ""}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.storage_url}/v3/kv/put", json=body) as answer,
+        ):
+            wanted = int((await answer.json(content_type=None))["header"]["revision"])
+        while self.position < wanted:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def _read(self, session: aiohttp.ClientSession) -> None:
+        first, end = _ALL
+        request = {
+            "key": _encoded(first),
+            "range_end": _encoded(end),
+            "start_revision": self._received + 1,
+            "prev_kv": True,
+        }
+        body = {"create_request": request}
+        async with session.post(f"{self.storage_url}/v3/watch", json=body) as answer:
+            async for line in lines(answer.content.iter_any()):
+                self._take(json.loads(line)["result"])
+
+    def _take(self, result: Mapping[str, Any]) -> None:
+        if result.get("compact_revision"):
+            raise HistoryLost(f"etcd begins with revision {result['compact_revision']} now")
+        now, arrived = time.time(), time.monotonic()
+        for event in result.get("events") or ():
+            number = int(event["kv"]["mod_revision"])
+            revision = _revision(event, number, now)
+            if revision is not None:
+                self._waiting.append((arrived, revision))
+            self._received = max(self._received, number)
+
+    def _release(self, now: float) -> None:
+        """Hand on what has a known writer, in order; after a while also what has none."""
+        self._moved.set()
+        if self._waiting and self.audit is not None:
+            self.audit.read()
+        while self._waiting:
+            arrived, revision = self._waiting[0]
+            write = self._author(revision)
+            if write is None and _is_audited(revision) and now - arrived < _WAIT_SECONDS:
+                return
+            self._waiting.popleft()
+            self._hand_on(revision, write or self._by_manager(revision))
+
+    def _hand_on(self, revision: Revision, write: Write) -> None:
+        known = replace(revision, actor=write.user, verb=write.verb, subresource=write.subresource)
+        self.revisions.append(known)
+        for listener in self._listeners:
+            listener(known)
+
+    def _author(self, revision: Revision) -> Write | None:
+        if self.audit is None:
+            return None
+        address = (revision.plural, revision.namespace, revision.name)
+        if revision.type != "DELETED":
+            return self.audit.writer(address, str(revision.number))
+        before = decode(revision.previous or b"{}")
+        last = str(before["metadata"]["resourceVersion"])
+        return self.audit.remover(address, str(revision.number), last)
+
+    def _by_manager(self, revision: Revision) -> Write:
+        """The user of the field manager that wrote last; removals leave no such trace."""
+        entries = revision.object()["metadata"].get("managedFields") or ()
+        latest: Object = max(entries, key=lambda entry: str(entry.get("time", "")), default={})
+        manager = str(latest.get("manager", ""))
+        verb = {"ADDED": "create", "DELETED": "delete"}.get(revision.type, "update")
+        return Write(self.managers.get(manager, manager), verb, str(latest.get("subresource", "")))
+
+
+_PREFIX, _MARK = "/registry/", "/claimctl-history"
+_ALL = ("/", "0")
+"""From the first key with a slash to the last one."""
+
+
+def _encoded(key: str) -> str:
+    return base64.b64encode(key.encode()).decode()
+
+
+def _revision(event: Mapping[str, Any], number: int, now: float) -> Revision | None:
+    """What etcd says of one key as a revision; None for a kind that is not followed."""
+    key = base64.b64decode(event["kv"]["key"]).decode()
+    parts = key.removeprefix(_PREFIX).split("/")
+    plural = _plural(parts)
+    if not key.startswith(_PREFIX) or plural not in FOLLOWED:
+        return None
+    before = event.get("prev_kv")
+    previous = None if before is None else _object(before["value"], int(before["mod_revision"]))
+    deleted = event.get("type") == "DELETE"
+    if deleted and previous is None:
+        return None
+    found = previous if deleted else _object(event["kv"]["value"], number)
+    assert found is not None
+    shown = {**found, "metadata": {**found["metadata"], "resourceVersion": str(number)}}
+    meta = found["metadata"]
+    change = "DELETED" if deleted else "ADDED" if previous is None else "MODIFIED"
+    return Revision(
+        number=number,
+        type=change,
+        group=found["apiVersion"].rpartition("/")[0],
+        plural=plural,
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        data=encode(shown),
+        previous=None if previous is None else encode(previous),
+        actor="",
+        verb="",
+        at=now,
+    )
+
+
+def _plural(parts: Sequence[str]) -> str:
+    """Custom resources are stored below their group, nodes under their name of old."""
+    if "." in parts[0] and len(parts) > 1:
+        return parts[1]
+    return "nodes" if parts[0] == "minions" else parts[0]
+
+
+def _object(value: str, version: int) -> Object:
+    """An object as the API server would serve it: etcd keeps the version beside it."""
+    found = decode(base64.b64decode(value))
+    found["metadata"]["resourceVersion"] = str(version)
+    return found
+
+
+def _is_audited(revision: Revision) -> bool:
+    return revision.plural in _AUDITED
