@@ -14,6 +14,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import structlog
 
@@ -35,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=sorted(PARTS), help="one part, with the whole budget")
     parser.add_argument("--note", action="store_true", help="add new kinds to seen.yaml")
+    parser.add_argument("--keep", type=Path, help="add all transcripts to this file")
     return parser
 
 
@@ -51,6 +53,8 @@ def _report(outcome: Outcome, note: bool) -> int:
         f"{len(new)} kinds of difference ({sum(outcome.kinds[k] for k in new)} in all), "
         f"{len(outcome.kinds) - len(new)} kinds allowed"
     )
+    if outcome.refused:
+        print(f"{outcome.part}: refused as not emulated: {dict(outcome.refused.most_common(20))}")
     return len(new)
 
 
@@ -65,7 +69,8 @@ def main(arguments: list[str]) -> int:
         print(f"{programs.text} in {programs.directory}, seed {wanted.seed}", flush=True)
         for part, share in chosen.values():
             begun = time.monotonic()
-            outcome = part(Run(programs, wanted.budget * share / whole, wanted.seed))
+            seconds = wanted.budget * share / whole
+            outcome = part(Run(programs, seconds, wanted.seed, wanted.keep))
             new += _report(outcome, wanted.note)
             print(f"{outcome.part}: {time.monotonic() - begun:.0f} s", flush=True)
     except CannotStart as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from claimctl.controlplane.programs import Programs
 
@@ -15,6 +16,8 @@ class Run:
     programs: Programs
     seconds: float
     seed: int
+    keep: Path | None = None
+    """Where every transcript of real answers is added, one JSON document a line."""
 
     @property
     def pod_groups(self) -> bool:
@@ -41,6 +44,8 @@ class Outcome:
     compared: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     """How often each kind of difference came."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """What the embedded server said it does not emulate, and how often."""
     findings: dict[str, Finding] = field(default_factory=dict)
     """One of each kind."""
 

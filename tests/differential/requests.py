@@ -2,9 +2,173 @@
 
 from __future__ import annotations
 
-from tests.differential.outcome import Outcome, Run
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from random import Random
+
+from tests.differential.exemplars import exemplars
+from tests.differential.kinds import kind_of, plain
+from tests.differential.ledger import Allowance, allowances, allowed
+from tests.differential.outcome import Finding, Outcome, Run
+from tests.differential.playing import Played, Side, definitions, play
+from tests.differential.recorder import Recorder, Sequence, Spoiled
+from tests.differential.sequences import random_sequence
+from tests.differential.server import RealServer, api_server_alone, connected
+from tests.differential.templates import Step
+
+Transcript = tuple[str, bool, list[Step]]
+"""Name, whether managed fields are part of it, and the steps."""
+
+_AT_ONCE = 16
+_BATCH = 64
+_LENGTHS = (4, 8, 16, 24)
 
 
 def compare(run: Run) -> Outcome:
-    """Send sequences until the time is over."""
-    return Outcome("requests", "requests")
+    """Send sequences to both servers until the time is over.
+
+    Raises:
+        CannotStart: the real server does not come up.
+    """
+    end = time.monotonic() + run.seconds
+    with api_server_alone(run) as plane:
+
+        async def go() -> Outcome:
+            async with connected(plane) as server:
+                comparison = Comparison(run, server)
+                await comparison.until(end)
+                return comparison.outcome
+
+        return asyncio.run(go())
+
+
+def sequences(run: Run) -> Iterator[Sequence]:
+    """Without end; the same ones for the same seed."""
+    rng = Random(run.seed)
+    kinds = exemplars(run.programs.version, pod_groups=run.pod_groups)
+    number = 0
+    while True:
+        kind = rng.choices(kinds, [each.weight for each in kinds])[0]
+        name = f"s{run.seed}-{number}"
+        length = rng.choice(_LENGTHS)
+        yield random_sequence(rng, kind, name, run.programs.version, length)
+        number += 1
+
+
+@dataclass
+class Comparison:
+    """One run: sequences in batches, first on the real server, then on the embedded one."""
+
+    run: Run
+    server: RealServer
+    outcome: Outcome = field(default_factory=lambda: Outcome("requests", "requests"))
+    spoiled: int = 0
+    _rules: list[Allowance] = field(default_factory=allowances)
+
+    async def until(self, end: float) -> None:
+        """The embedded server answers in a process of its own, one batch behind the real one."""
+        await self._furnish()
+        made = sequences(self.run)
+        loop = asyncio.get_running_loop()
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            before: asyncio.Future[list[list[Played]]] | None = None
+            while time.monotonic() < end:
+                batch = [next(made) for _ in range(_BATCH)]
+                recorded = [each for each in await self._recorded(batch) if each is not None]
+                self.spoiled += len(batch) - len(recorded)
+                self._keep(recorded)
+                if before is not None:
+                    self._judge_all(await before)
+                before = loop.run_in_executor(pool, _played, self._side, recorded)
+            if before is not None:
+                self._judge_all(await before)
+
+    def _keep(self, transcripts: list[Transcript]) -> None:
+        if self.run.keep is None:
+            return
+        with self.run.keep.open("a") as file:
+            for name, managed, steps in transcripts:
+                whole = {"name": name, "server": self.run.programs.text, "managedFields": managed}
+                file.write(json.dumps({**whole, "steps": steps}) + "\n")
+
+    @property
+    def _side(self) -> Side:
+        return Side(self.run.programs.version, self.run.pod_groups)
+
+    def _judge_all(self, batch: list[list[Played]]) -> None:
+        for played in batch:
+            self.judge(played)
+
+    async def _furnish(self) -> None:
+        for body in definitions():
+            path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            headers = {"content-type": "application/json"}
+            await self.server.send("POST", path, headers, json.dumps(body).encode())
+        await asyncio.sleep(2)
+
+    async def _recorded(self, batch: list[Sequence]) -> list[Transcript | None]:
+        free = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(sequence: Sequence) -> Transcript | None:
+            async with free:
+                steps = await record(self.server, sequence)
+                return None if steps is None else (sequence.name, sequence.managed_fields, steps)
+
+        return list(await asyncio.gather(*(one(each) for each in batch)))
+
+    def judge(self, played: list[Played]) -> None:
+        """Note the first difference of a sequence; those after it may come from it."""
+        for finding in judged(played, self.outcome, lambda kind: allowed(kind, self._rules)):
+            self.outcome.note(finding)
+
+
+def judged(
+    played: list[Played], outcome: Outcome, is_allowed: Callable[[str], bool]
+) -> list[Finding]:
+    """The differences of a sequence up to the first that nothing allows, or up to the first
+    request that the embedded server does not emulate and says so."""
+    outcome.compared += len(played)
+    findings: list[Finding] = []
+    for each in played:
+        if each.refused:
+            outcome.refused[plain(each.refused)] += 1
+            break
+        if each.differences:
+            findings.append(_finding(played, each))
+            if not is_allowed(findings[-1].kind):
+                break
+    return findings
+
+
+def _finding(played: list[Played], found: Played) -> Finding:
+    kind = kind_of(found.step, found.differences)
+    before = played[: played.index(found)]
+    lines = [_told(each.step) for each in before[-6:]]
+    lines.append(_told(found.step))
+    lines += [f"    {each}" for each in found.differences[:6]]
+    return Finding(kind, "\n".join(lines))
+
+
+def _played(side: Side, transcripts: list[Transcript]) -> list[list[Played]]:
+    return [play(side.server(), name, steps, fields) for name, fields, steps in transcripts]
+
+
+async def record(server: RealServer, sequence: Sequence) -> list[Step] | None:
+    """The transcript of a sequence; None where the server was too slow to say anything."""
+    try:
+        return await Recorder(server, sequence).run()
+    except Spoiled:
+        return None
+
+
+def _told(step: Step) -> str:
+    request = step["request"]
+    body = json.dumps(request["body"]) if "body" in request else ""
+    media = request.get("headers", {}).get("content-type", "")
+    status = step["response"]["status"]
+    return f"  {request['method']} {request['path']} {media} {body} -> {status}"[:700]

@@ -1,0 +1,157 @@
+"""Plays a sequence of requests on a real server and makes a transcript of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from tests.conformance.compare import compare, without_managed_fields
+from tests.conformance.placeholders import Bindings
+from tests.differential.placeholders import Encoder
+from tests.differential.server import Answer, RealServer
+from tests.differential.templates import Known, Step
+
+AGENT = "client/1.0"
+WATCH_SECONDS = 4
+_SETTLED_SECONDS = 0.05
+_LATE_SECONDS = 1.0
+"""What has to be left of a watch when the requests during it are done."""
+
+
+class Spoiled(Exception):
+    """The sequence says nothing: the server was too slow, or the connection broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Steps in the form of a transcript, without answers, and with references instead of
+    placeholders. ``recorded`` steps have the placeholders and answers of an old transcript."""
+
+    name: str
+    steps: tuple[Step, ...]
+    recorded: bool = False
+    managed_fields: bool = False
+
+
+@dataclass
+class Recorder:
+    """One playing of one sequence."""
+
+    server: RealServer
+    sequence: Sequence
+    known: Known = field(default_factory=Known)
+    old: Bindings = field(default_factory=Bindings)
+    encoder: Encoder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.encoder = Encoder(json.dumps([_asked(step) for step in self.sequence.steps]))
+
+    async def run(self) -> list[Step]:
+        """The steps with requests as sent and answers as received, with placeholders.
+
+        Raises:
+            Spoiled: the answers say nothing about the server.
+        """
+        try:
+            return [await self._step(step) for step in self.sequence.steps]
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Spoiled(str(error)) from error
+
+    async def _step(self, step: Step) -> Step:
+        request = self._request(step)
+        encoded = self.encoder.request(request)
+        made: Step = {"note": step.get("note", ""), "request": encoded}
+        if "during" in step:
+            return await self._watched(step, request, made)
+        answer = await self.server.send(*_sent(request))
+        if answer.status == 429 and "eviction" not in request["path"]:
+            raise Spoiled("the server is busy")
+        self._answered(step, request, made, answer.status, answer.headers, _body(answer))
+        return made
+
+    def _request(self, step: Step) -> Step:
+        if self.sequence.recorded:
+            return dict(self.old.fill(step["request"]))
+        return dict(self.known.resolved(step["request"]))
+
+    def _answered(
+        self,
+        step: Step,
+        request: Step,
+        made: Step,
+        status: int,
+        headers: Mapping[str, Any],
+        body: Any,
+    ) -> None:
+        if not self.sequence.managed_fields:
+            body = without_managed_fields(body)
+        if status < 300:
+            self.known.learn(_object_path(request), body)
+        if self.sequence.recorded and "response" in step:
+            compare("body", step["response"]["body"], body, self.old)
+        made["response"] = {
+            "status": status,
+            "headers": self.encoder.answer(dict(headers)),
+            "body": self.encoder.answer(body),
+        }
+
+    async def _watched(self, step: Step, request: Step, made: Step) -> Step:
+        begun = time.monotonic()
+        async with self.server.opened(*_sent(request)) as answer:
+            reader = asyncio.ensure_future(answer.read())
+            await asyncio.sleep(_SETTLED_SECONDS)
+            during = [await self._step(each) for each in step["during"]]
+            late = time.monotonic() - begun > WATCH_SECONDS - _LATE_SECONDS
+            if late and answer.status == 200:
+                reader.cancel()
+                raise Spoiled("the requests took longer than the watch")
+            data = await reader
+            found = Answer(answer.status, _watch_headers(answer), data)
+        body = _body(found) if found.status != 200 else _events(data)
+        self._answered(step, request, made, found.status, found.headers, body)
+        made["during"] = during
+        return made
+
+
+def _asked(step: Step) -> list[Any]:
+    return [step["request"], *(_asked(each) for each in step.get("during", ()))]
+
+
+def _object_path(request: Step) -> str:
+    return str(request["path"])
+
+
+def _sent(request: Step) -> tuple[str, str, dict[str, str], bytes | None]:
+    headers = {"user-agent": AGENT, **request.get("headers", {})}
+    body = request.get("body")
+    if body is None and "body" not in request:
+        return request["method"], request["path"], headers, None
+    headers.setdefault("content-type", "application/json")
+    data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return request["method"], request["path"], headers, data
+
+
+def _watch_headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    names = ("content-type", "warning", "retry-after", "allow", "location")
+    return {name: answer.headers[name] for name in names if name in answer.headers}
+
+
+def _body(answer: Answer) -> Any:
+    text = answer.data.decode("utf-8", "replace")
+    media = str(answer.headers.get("content-type", ""))
+    if media.startswith(("application/json", "text/plain")):
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _events(data: bytes) -> dict[str, Any]:
+    return {"events": [json.loads(line) for line in data.splitlines() if line.strip()]}

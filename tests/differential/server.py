@@ -1,0 +1,97 @@
+"""The real API server of a run: etcd and kube-apiserver alone, and requests as they stand."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from claimctl.controlplane.files import ADMIN_USER
+from claimctl.controlplane.plane import ControlPlane, Wanted, running
+from claimctl.controlplane.programs import API_SERVER, ETCD
+from tests.differential.outcome import Run
+
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``headers`` have lower-case names; one that came several times is a list."""
+
+    status: int
+    headers: dict[str, Any]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RealServer:
+    """Sends requests over one session; the administrator's unless the headers say otherwise."""
+
+    url: str
+    token: str
+    tls: ssl.SSLContext
+    session: aiohttp.ClientSession
+
+    async def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        async with self.opened(method, path, headers, body) as answer:
+            return Answer(answer.status, _headers(answer), await answer.read())
+
+    @asynccontextmanager
+    async def opened(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One request whose answer is read by the caller; ``path`` has the query, encoded."""
+        sent = {"authorization": f"Bearer {self.token}", "accept": "*/*", **headers}
+        if sent["authorization"] == "":
+            del sent["authorization"]
+        async with self.session.request(
+            method,
+            URL(self.url + path, encoded=True),
+            headers=sent,
+            data=body,
+            ssl=self.tls,
+            allow_redirects=False,
+            skip_auto_headers=("content-type", "accept-encoding"),
+        ) as answer:
+            yield answer
+
+
+def _headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in ("content-type", "warning", "retry-after", "allow", "location"):
+        values = answer.headers.getall(name, [])
+        if values:
+            found[name] = values[0] if len(values) == 1 else list(values)
+    return found
+
+
+@contextmanager
+def api_server_alone(run: Run) -> Iterator[ControlPlane]:
+    """No controllers and no scheduler: what is seen is the API server's own doing.
+
+    Raises:
+        CannotStart: a server does not come up; none is left running.
+    """
+    programs = replace(run.programs, names=(ETCD, API_SERVER))
+    with tempfile.TemporaryDirectory(prefix="differential-") as directory:
+        wanted = Wanted(pod_groups=run.pod_groups)
+        with running(ControlPlane(programs, Path(directory), wanted)) as plane:
+            yield plane
+
+
+@asynccontextmanager
+async def connected(plane: ControlPlane) -> AsyncIterator[RealServer]:
+    tls = ssl.create_default_context(cadata=plane.files.certificate)
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+        yield RealServer(plane.files.url, plane.files.tokens[ADMIN_USER], tls, session)

@@ -1,0 +1,113 @@
+"""Requests that refer to earlier answers, and what they become once those are known.
+
+A text may hold ``<=pods/a#metadata.uid>``: that field of the pod ``a`` as it was last answered.
+A body ``{"$from": "pods/a", "ops": [["set", ["spec", "x"], 1], ["del", ["metadata", "labels"]]]}``
+is the object as it was last answered, with changes.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+Json = Any
+Step = dict[str, Any]
+"""``request``, and for a watch ``during``."""
+
+_REFERENCE = re.compile(r"<=([^#>]*)#([^>]*)>")
+
+
+@dataclass
+class Known:
+    """What answers showed, by plural and name; lists under their plural."""
+
+    objects: dict[str, Json] = field(default_factory=dict)
+
+    def learn(self, path: str, body: Json) -> None:
+        """Keep what an answer showed of an object or a list."""
+        if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
+            return
+        if body.get("kind") in ("Status", "Scale", "Table"):
+            return
+        plural = plural_of(path)
+        name = body["metadata"].get("name")
+        if isinstance(name, str):
+            self.objects[f"{plural}/{name}"] = body
+        elif "items" in body:
+            self.objects[plural] = body
+
+    def resolved(self, value: Json) -> Json:
+        """``value`` without references; one to nothing is left as it is."""
+        if isinstance(value, dict):
+            if "$from" in value:
+                return self._derived(value)
+            return {key: self.resolved(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(inner) for inner in value]
+        if isinstance(value, str) and "<=" in value:
+            return _REFERENCE.sub(self._looked_up, value)
+        return value
+
+    def _looked_up(self, found: re.Match[str]) -> str:
+        value: Json = self.objects.get(found.group(1))
+        for part in found.group(2).split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else "none"
+
+    def _derived(self, value: Mapping[str, Json]) -> Json:
+        made = copy.deepcopy(self.objects.get(value["$from"]) or value.get("else") or {})
+        if isinstance(made.get("metadata"), dict):
+            made["metadata"].pop("managedFields", None)
+        for operation in value.get("ops", ()):
+            _change(made, operation)
+        return self.resolved(made)
+
+
+def _change(document: Json, operation: list[Json]) -> None:
+    how, path = operation[0], operation[1]
+    holder = document
+    for key in path[:-1]:
+        if isinstance(holder, dict):
+            holder = holder.setdefault(key, {}) if how == "set" else holder.get(key)
+        elif isinstance(holder, list) and isinstance(key, int) and key < len(holder):
+            holder = holder[key]
+        else:
+            return
+    last = path[-1]
+    if isinstance(holder, list):
+        _change_item(holder, how, last, operation)
+    elif isinstance(holder, dict) and how == "set":
+        holder[last] = operation[2]
+    elif isinstance(holder, dict):
+        holder.pop(last, None)
+
+
+def _change_item(holder: list[Json], how: str, last: Json, operation: list[Json]) -> None:
+    if not isinstance(last, int):
+        return
+    if how == "set" and last < len(holder):
+        holder[last] = operation[2]
+    elif how == "set":
+        holder.append(operation[2])
+    elif last < len(holder):
+        del holder[last]
+
+
+def plural_of(path: str) -> str:
+    """The resource of a path: ``pods`` for /api/v1/namespaces/n/pods/a/status."""
+    parts = [part for part in path.partition("?")[0].split("/") if part]
+    rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
+    if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
+        rest = rest[2:]
+    return rest[0] if rest else ""
+
+
+def query(**parameters: Json) -> str:
+    """A query string; underscores at the end of names are for Python's own words."""
+    pairs = [(name.rstrip("_"), value) for name, value in parameters.items()]
+    text = "&".join(f"{name}={quote(str(value), safe='<=#>/')}" for name, value in pairs)
+    return f"?{text}" if text else ""
