@@ -11,7 +11,6 @@ from claimctl.controller.census import Census
 from claimctl.controller.evidence import Findings
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.outcome import DONE, After, Outcome
-from claimctl.controller.refusals import Refusal, refused_status
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.subjects import claim_subject, reservation_subject, workload_subject
 from claimctl.controller.writes import TemplateMissing, Writer
@@ -36,6 +35,7 @@ from claimctl.reservation.decision import (
     WriteStatus,
 )
 from claimctl.reservation.reasons import Reason
+from claimctl.reservation.refusals import Refusal, refused_status
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.telemetry.face import Metric, Span, Telemetry
 from claimctl.wire.claims import ResourceClaim

@@ -68,6 +68,8 @@ def ended_release(stand: Standing, outlook: Outlook) -> Outlook:
 
 def tidy(case: Case) -> Write | None:
     """What remains to be done about a claim without allocation."""
+    if case.snapshot.unreadable:
+        return None
     for stand in case.stands:
         if stand.reason is Reason.RELEASE_REQUESTED:
             return ClearReleaseRequest(stand.held.reservation)

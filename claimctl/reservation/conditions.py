@@ -61,6 +61,7 @@ _PROBLEMS = frozenset(
         Reason.WORKLOAD_RECREATED,
         Reason.HOLD_YIELDED,
         Reason.FULL,
+        Reason.UNREADABLE,
     }
 )
 
@@ -134,6 +135,8 @@ def _reserved(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: boo
         return Finding(ConditionType.RESERVED, True, reason, message + advice)
     if reason is Reason.TEMPLATE_INVALID:
         return Finding(ConditionType.RESERVED, False, reason, snapshot.template_refused)
+    if reason is Reason.UNREADABLE:
+        return Finding(ConditionType.RESERVED, False, reason, stand.held.workload.problem)
     return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
 
 

@@ -39,19 +39,23 @@ from claimctl.reservation.references import (
 from claimctl.reservation.release import fenced, finalizer_step, next_step
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.standing import Stand
-from claimctl.reservation.telling import sooner, tell
+from claimctl.reservation.telling import leave_alone, sooner, tell
+from claimctl.reservation.unreadable import about_claim
 from claimctl.reservation.verdict import blockers
 from claimctl.reservation.workloads import Life
 from claimctl.wire.reservations import FINALIZER
 
 CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
-_PASSES = frozenset({Reason.HISTORY_UNKNOWN, Reason.FORCE_DELETED_PODS})
-"""What stands against a release for a time that each controller measures by itself."""
+_PASSES = frozenset({Reason.HISTORY_UNKNOWN, Reason.FORCE_DELETED_PODS, Reason.UNREADABLE})
+"""What stands against a release for a time that each controller measures by itself, or for this
+version of claimctl alone."""
 
 
 def decide(snapshot: Snapshot) -> Decision:
     """What to do about one claim now; the same snapshot always gives the same decision."""
+    if unread := about_claim(snapshot.unreadable):
+        return leave_alone(snapshot, unread)
     for held in snapshot.reservations:
         meta = held.reservation.metadata
         if not meta.deleting and FINALIZER not in meta.finalizers:

@@ -10,6 +10,7 @@ from claimctl.reservation.references import LIMIT
 from claimctl.reservation.sharing import any_group_listed
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.tolerations import BLOCKING_EFFECTS, admits, taints_of
+from claimctl.reservation.unreadable import about_reach
 from claimctl.wire.claims import (
     AllocationResult,
     DeviceRequestAllocationResult,
@@ -34,10 +35,11 @@ _NODE_TAINTS = frozenset(
 def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
     """Since when pods have waited for devices that they cannot reach, or None.
 
-    Pending pods use no device, so they do not stand in the way; a bound one does.
+    Pending pods use no device, so they do not stand in the way; a bound one does. A node or a
+    ResourceSlice that cannot be read may be the way to the devices.
     """
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
-    if allocation is None or consumers.bound:
+    if allocation is None or consumers.bound or about_reach(snapshot.unreadable):
         return None
     seen = {uid: unschedulable_since(pod) for uid, pod in consumers.pending.items()}
     stuck = {uid: since for uid, since in seen.items() if since is not None}

@@ -73,6 +73,8 @@ class Reason(StrEnum):
     SETTLING = "Settling"
     RELEASING = "Releasing"
     FINISHED_PODS_LEFT = "FinishedPodsLeft"
+    # why nothing is decided
+    UNREADABLE = "UnreadableObject"
     # why a claim that was left over stays as it is
     CANNOT_TELL = "CannotTell"
     FOREIGN_FINALIZER = "ForeignFinalizer"

@@ -31,7 +31,7 @@ from claimctl.reservation.references import (
 )
 from claimctl.reservation.sharing import any_group_listed, to_bury
 from claimctl.reservation.snapshot import LiveList, Snapshot
-from claimctl.reservation.verdict import describe, no_room_for_finished, users
+from claimctl.reservation.verdict import describe, live_users, no_room_for_finished
 from claimctl.wire.claims import Reference
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -91,7 +91,7 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     live = snapshot.live()
     if live is None:
         return Step(needs=(ListLivePods(claim.metadata.resource_version),))
-    if found := tuple(users(snapshot, reason, Consumers.of(live.pods))):
+    if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
     if undead := _undead(snapshot, live, own):
         return Step(blockers=undead)
@@ -143,7 +143,7 @@ def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled
     live = snapshot.live(settled=settled)
     if live is None:
         return Step(needs=(ListLivePods(version, settled),))
-    if found := tuple(users(snapshot, reason, Consumers.of(live.pods))):
+    if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
     if undead := _undead(snapshot, live, own):
         return Step(blockers=undead)

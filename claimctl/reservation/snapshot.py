@@ -14,6 +14,7 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
+from claimctl.wire.unreadable import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class LiveList:
     """Of all pods in the namespace."""
     settled: bool = False
     """Whether the settle time had passed when the LIST began."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Pods that cannot be read and may name the claim; those with a UID are among ``uids``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,9 @@ class Snapshot:
     template_missing: bool = False
     template_refused: str = ""
     """What the API server said of a claim made from the template, where it refused that."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """What cannot be read and may concern the claim (``reservation.unreadable``). What else is
+    here of such an object is how it was when it could be read."""
     rules: Rules = Rules()
     evidence: Evidence = Evidence()
     memory: Memory = Memory()

@@ -58,6 +58,8 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
     trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
         return _lets_go(_withdrawn(snapshot, present), reason, trapped)
+    if held.workload.life is Life.UNREADABLE:
+        return _undecided(snapshot, present)
     if _left_behind(snapshot, held):
         return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
     if present.reference is None:
@@ -66,6 +68,14 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
     if refusal is not None and recorded(snapshot, held) is None:
         return replace(present, reason=refusal)
     return _by_life(snapshot, present, consumers, trapped)
+
+
+def _undecided(snapshot: Snapshot, present: Standing) -> Standing:
+    """Of a workload that cannot be read: what is held stays held, and nothing else is."""
+    why = Blocker(Reason.UNREADABLE, present.held.workload.problem)
+    held = present.reference is not None and recorded(snapshot, present.held) is not None
+    stand, reason = (Stand.HOLD, Reason.HELD) if held else (Stand.NONE, Reason.UNREADABLE)
+    return replace(present, stand=stand, reason=reason, blocker=why)
 
 
 def _withdrawn(snapshot: Snapshot, present: Standing) -> Standing:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from claimctl.reservation.decision import Decision, WriteStatus
+from claimctl.reservation.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.outlook import Outlook
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.refusals import Refusal, refused_status
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.standing import Standing
 from claimctl.reservation.status import desired_status
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from claimctl.wire.resources import CLAIMRESERVATIONS
+from claimctl.wire.unreadable import Unreadable
 
 
 def tell(
@@ -41,6 +45,20 @@ def tell(
         if left <= 0:
             return replace(decision, write=WriteStatus(reservation, wanted))
         decision = replace(decision, after=sooner(decision.after, left))
+    return decision
+
+
+def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
+    """Nothing but to say so, in what can be read: all else that a status records stays."""
+    refusal = Refusal(Reason.UNREADABLE, "; ".join(each.told() for each in unread[:3]))
+    blockers = tuple(Blocker(Reason.UNREADABLE, each.told()) for each in unread)
+    names = {each.name for each in unread if each.resource.plural == CLAIMRESERVATIONS.plural}
+    decision = Decision(blockers=blockers)
+    for held in snapshot.reservations:
+        status = held.reservation.status
+        wanted = refused_status(held.reservation, status, refusal, snapshot.now)
+        if held.name not in names and wanted != status and decision.write is None:
+            decision = replace(decision, write=WriteStatus(held.reservation, wanted))
     return decision
 
 

@@ -9,7 +9,8 @@ from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import LIMIT, is_pod, is_tombstone
 from claimctl.reservation.sharing import any_group_listed, too_many_finished
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.snapshot import Held, LiveList, Snapshot
+from claimctl.reservation.unreadable import against_release
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
@@ -35,6 +36,7 @@ def blockers(
         *_unseen_history(snapshot),
         *_unknown(snapshot, own),
         *_finished(snapshot),
+        *against_release(snapshot.unreadable),
     )
 
 
@@ -52,6 +54,12 @@ def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[
     using = [*consumers.bound.values(), *pending]
     if using:
         yield Blocker(Reason.CONSUMERS_LEFT, f"{len(using)} pods use the claim: {_names(using)}")
+
+
+def live_users(snapshot: Snapshot, reason: Reason, live: LiveList) -> Iterator[Blocker]:
+    """The same by a live LIST, and what may be such a pod and cannot be read."""
+    yield from users(snapshot, reason, Consumers.of(live.pods))
+    yield from against_release(live.unreadable)
 
 
 def _names(pods: Iterable[Pod], most: int = 3) -> str:

@@ -28,6 +28,8 @@ class Life(StrEnum):
     """Not in the cache; whether it is gone has to be asked of the API server."""
     ABSENT = "Absent"
     """Confirmed not to exist."""
+    UNREADABLE = "Unreadable"
+    """It is there, and what it wants cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class WorkloadState:
     """Whether it asks for the template to be given a PodGroup."""
     confirmed: bool = False
     """Whether it was read live, and not from a cache that may be late."""
+    problem: str = ""
+    """What cannot be read, where that is so."""
 
     @property
     def exists(self) -> bool:

@@ -1,4 +1,4 @@
-"""The status of a reservation for which the API server refuses what has to be done."""
+"""The status of a reservation for which nothing can be done, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``FORBIDDEN`` where a right is missing, ``INVALID`` where the server takes no such object."""
+    """``FORBIDDEN`` where a right is missing, ``INVALID`` where the server takes no such object,
+    ``UNREADABLE`` where what there is cannot be read."""
 
     reason: Reason
     message: str

@@ -1,0 +1,208 @@
+"""Objects that cannot be read, seen from a claim: nothing is decided about what they concern.
+
+They are there and nothing else is known of them. So each is taken for the worst that it may be:
+a pod for one that runs on the claim, a ReplicaSet for one that goes on making such pods, a
+ClaimReservation for one that holds the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.references import is_pod_group
+from claimctl.wire.base import Wire
+from claimctl.wire.claims import NodeSelector, ResourceClaim
+from claimctl.wire.podgroups import PodGroupSpec
+from claimctl.wire.pods import (
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+)
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DOWNGRADEPLANS,
+    NODES,
+    PODGROUPS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+)
+from claimctl.wire.unreadable import Unreadable
+
+
+class _PodSpec(Wire, frozen=True, kw_only=True):
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+
+
+class _PodStatus(Wire, frozen=True, kw_only=True):
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+
+
+class _Pod(Wire, frozen=True, kw_only=True):
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+
+class _PodPlace(Wire, frozen=True, kw_only=True):
+    node_name: str = ""
+
+
+class _PlacedPod(Wire, frozen=True, kw_only=True):
+    spec: _PodPlace = _PodPlace()
+
+
+class _Template(Wire, frozen=True, kw_only=True):
+    spec: _PodSpec = _PodSpec()
+
+
+class _ReplicaSetSpec(Wire, frozen=True, kw_only=True):
+    template: _Template = _Template()
+
+
+class _ReplicaSet(Wire, frozen=True, kw_only=True):
+    spec: _ReplicaSetSpec = _ReplicaSetSpec()
+
+
+class _ReservationSpec(Wire, frozen=True, kw_only=True):
+    resource_claim_name: str = ""
+
+
+class _Reservation(Wire, frozen=True, kw_only=True):
+    spec: _ReservationSpec = _ReservationSpec()
+
+
+class _Group(Wire, frozen=True, kw_only=True):
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class _PlanSpec(Wire, frozen=True, kw_only=True):
+    namespaces: tuple[str, ...] = ()
+
+
+class _Plan(Wire, frozen=True, kw_only=True):
+    spec: _PlanSpec = _PlanSpec()
+
+
+class _SliceSpec(Wire, frozen=True, kw_only=True):
+    driver: str = ""
+
+
+class _Slice(Wire, frozen=True, kw_only=True):
+    spec: _SliceSpec = _SliceSpec()
+
+
+def claims_named(found: Unreadable) -> frozenset[str] | None:
+    """The claims that an object names in its own namespace; None where that cannot be read."""
+    match found.resource.plural:
+        case RESOURCECLAIMS.plural:
+            return frozenset((found.name,)) if found.name else None
+        case PODS.plural:
+            return _of_pod(found.part(_Pod))
+        case REPLICASETS.plural:
+            part: _ReplicaSet | None = found.part(_ReplicaSet)
+            return None if part is None else _names(part.spec.template.spec.resource_claims)
+        case CLAIMRESERVATIONS.plural:
+            reservation: _Reservation | None = found.part(_Reservation)
+            name = reservation.spec.resource_claim_name if reservation else ""
+            return frozenset((name,)) if name else None
+        case PODGROUPS.plural:
+            group: _Group | None = found.part(_Group)
+            return None if group is None else _names(group.spec.resource_claims)
+    return frozenset()
+
+
+def _of_pod(pod: _Pod | None) -> frozenset[str] | None:
+    if pod is None:
+        return None
+    names = _names((*pod.spec.resource_claims, *pod.status.resource_claim_statuses))
+    extended = pod.status.extended_resource_claim_status
+    return names | {extended.resource_claim_name} if extended is not None else names
+
+
+def _names(entries: Iterable[Any]) -> frozenset[str]:
+    return frozenset(each.resource_claim_name for each in entries if each.resource_claim_name)
+
+
+def node_of(pod: Unreadable) -> str:
+    """The node that a pod names, or ''."""
+    part: _PlacedPod | None = pod.part(_PlacedPod)
+    return part.spec.node_name if part is not None else ""
+
+
+def may_concern(found: Unreadable, namespace: str, name: str, claim: ResourceClaim | None) -> bool:
+    """Whether an object may matter to a claim; what is reserved for a workload says of workloads.
+
+    Args:
+        claim: as far as it is known.
+    """
+    if not found.may_be_in(namespace):
+        return False
+    if found.resource.plural in (NODES.plural, RESOURCESLICES.plural):
+        return claim is not None and _may_be_reached(found, claim)
+    if found.resource.plural == PODGROUPS.plural and claim is not None:
+        listed = {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+        if found.name in listed or (listed and not found.name):
+            return True
+    names = claims_named(found)
+    return names is None or name in names
+
+
+def _may_be_reached(found: Unreadable, claim: ResourceClaim) -> bool:
+    """Whether a node or a piece of a pool may be one that the claim's devices are reached by."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    if found.resource.plural == NODES.plural:
+        return _may_select(allocation.node_selector, found.name)
+    piece: _Slice | None = found.part(_Slice)
+    driver = piece.spec.driver if piece is not None else ""
+    return not driver or any(each.driver == driver for each in allocation.devices.results or ())
+
+
+def _may_select(selector: NodeSelector | None, node: str) -> bool:
+    """Whether a node of which no more than the name is known may be meant."""
+    terms = selector.node_selector_terms if selector else None
+    if not terms or not node:
+        return True
+    return any(
+        all(
+            rule.operator != "In" or rule.key != "metadata.name" or node in (rule.values or ())
+            for rule in term.match_fields or ()
+        )
+        for term in terms
+    )
+
+
+def may_freeze(plan: Unreadable, namespace: str) -> bool:
+    """Whether a DowngradePlan may ask to add no workload references in a namespace."""
+    if plan.resource.plural != DOWNGRADEPLANS.plural:
+        return False
+    part: _Plan | None = plan.part(_Plan)
+    return part is None or not part.spec.namespaces or namespace in part.spec.namespaces
+
+
+def about_claim(found: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
+    """The claim itself, and what is known to be a reservation of it: the claim is left alone."""
+    return tuple(
+        each
+        for each in found
+        if each.resource.plural == RESOURCECLAIMS.plural
+        or (each.resource.plural == CLAIMRESERVATIONS.plural and claims_named(each) is not None)
+    )
+
+
+def about_reach(found: Iterable[Unreadable]) -> bool:
+    """Whether it cannot be known if the claim's devices can be reached."""
+    return any(each.resource.plural in (NODES.plural, RESOURCESLICES.plural) for each in found)
+
+
+def against_release(found: Iterable[Unreadable]) -> Iterator[Blocker]:
+    """What may use the claim, hold it or come to use it, as far as is known."""
+    for each in found:
+        if not about_reach((each,)):
+            yield Blocker(Reason.UNREADABLE, each.told())
