@@ -23,6 +23,7 @@ from claimctl.kube.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    UnreadableObject,
 )
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decide import decide
@@ -98,6 +99,10 @@ class ClaimReconciler:
         except Undecided as error:
             log.info("looks again", claim=str(key), reason=str(error))
             return After(SOON)
+        except UnreadableObject as error:
+            # the watch brings the same object, or has brought it
+            log.info("looks again later", claim=str(key), reason=str(error))
+            return After(WATCHDOG)
 
     async def _judge(
         self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
@@ -144,7 +149,7 @@ class ClaimReconciler:
         except TemplateMissing:
             found = replace(judged.findings, template_missing=True)
             return await self._without_template(key, found)
-        except (Invalid, BadRequest) as error:
+        except (Invalid, BadRequest, UnreadableObject) as error:
             if not isinstance(write, CreateClaim):
                 raise
             found = replace(judged.findings, template_refused=str(error))

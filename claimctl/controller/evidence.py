@@ -13,15 +13,17 @@ from claimctl.controller.caches import slim_pod, workload_resource
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
-from claimctl.kube.errors import NotFound
+from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.reservation.consumers import claim_names
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods, Need
 from claimctl.reservation.references import WORKLOAD_RESOURCES, is_pod_group
 from claimctl.reservation.snapshot import Evidence, LiveList, Snapshot
+from claimctl.reservation.unreadable import claims_named
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODGROUPS, PODS, Resource
+from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
 MANY_PODS = 8
@@ -44,7 +46,7 @@ class Findings:
 
     live: LiveList | None = None
     present_pods: frozenset[str] = frozenset()
-    workloads: dict[WorkloadKey, Workload | None] = field(default_factory=dict)
+    workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
     """Asked for by name; None when there is no such object."""
     template_missing: bool = False
     template_refused: str = ""
@@ -84,19 +86,29 @@ class Investigator:
         groups = [each for each in references if is_pod_group(each)]
         gone = [each for each in groups if await self._is_gone(PODGROUPS, namespace, each)]
         if len(pods) > MANY_PODS:
-            uids = {pod.metadata.uid async for page in self._pages(namespace) for pod in page.items}
-            gone += [reference for reference in pods if reference.uid not in uids]
+            gone += await self._not_listed(namespace, pods)
         else:
             gone += [each for each in pods if await self._is_gone(PODS, namespace, each)]
         for reference in gone:
             self._gone[reference.uid] = None
         return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
 
+    async def _not_listed(self, namespace: str, pods: list[Reference]) -> list[Reference]:
+        """Those that a LIST does not show; none where it has a pod that may be any of them."""
+        uids: set[str] = set()
+        async for page in self._pages(namespace):
+            uids.update(pod.metadata.uid for pod in page.items)
+            uids.update(each.uid for each in page.unreadable)
+        return [] if "" in uids else [each for each in pods if each.uid not in uids]
+
     async def _is_gone(self, resource: Resource[Any], namespace: str, reference: Reference) -> bool:
+        """What is there under the name and cannot be read is gone when its UID is another one."""
         try:
             found = await self._client.get(resource, reference.name, namespace)
         except NotFound:
             return True
+        except UnreadableObject as error:
+            return error.found.uid not in ("", reference.uid)
         return bool(found.metadata.uid != reference.uid)
 
     async def _confirm_workload(
@@ -104,12 +116,15 @@ class Investigator:
     ) -> Findings:
         group, kind = _KINDS[reference.api_group, reference.resource]
         key = WorkloadKey(group, kind, snapshot.namespace, reference.name)
+        found: Workload | Unreadable | None
         try:
             found = await self._client.get(
                 workload_resource(group, kind), reference.name, snapshot.namespace
             )
         except NotFound:
             found = None
+        except UnreadableObject as error:
+            found = error.found
         return replace(findings, workloads={**findings.workloads, key: found})
 
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
@@ -121,25 +136,43 @@ class Investigator:
         """
         pods: list[Pod] = []
         uids: set[str] = set()
+        unread: list[Unreadable] = []
         settled, version = _settled(snapshot), ""
         async for page in self._pages(snapshot.namespace):
             version = page.resource_version
             uids.update(pod.metadata.uid for pod in page.items)
             using = (pod for pod in page.items if snapshot.name in claim_names(pod))
             pods.extend(slim_pod(pod) or pod for pod in using)
+            uids.update(each.uid for each in page.unreadable if each.uid)
+            unread += (each for each in page.unreadable if _may_name(each, snapshot.name))
         caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)
         claim_version = need.claim_version if caught_up else ""
-        return LiveList(claim_version, tuple(pods), frozenset(uids), settled)
+        return LiveList(claim_version, tuple(pods), frozenset(uids), settled, tuple(unread))
 
     async def live_pods(self, namespace: str) -> tuple[Pod, ...]:
-        """The pods that name a claim, by a quorum LIST that begins now; raises KubeError."""
-        listed = [pod async for page in self._pages(namespace) for pod in page.items]
+        """The pods that name a claim, by a quorum LIST that begins now.
+
+        Raises:
+            UnreadableObject: a pod that may name one cannot be read.
+            KubeError: there was no such LIST.
+        """
+        listed: list[Pod] = []
+        async for page in self._pages(namespace):
+            listed += page.items
+            for each in page.unreadable:
+                if claims_named(each) != frozenset():
+                    raise UnreadableObject("GET", PODS.path(namespace), each)
         return tuple(filter(None, map(slim_pod, listed)))
 
     async def _pages(self, namespace: str) -> AsyncIterator[Listing[Pod]]:
-        async with aclosing(self._client.pages(PODS, namespace)) as pages:
+        async with aclosing(self._client.pages(PODS, namespace, partial=True)) as pages:
             async for page in pages:
                 yield page
+
+
+def _may_name(pod: Unreadable, claim: str) -> bool:
+    names = claims_named(pod)
+    return names is None or claim in names
 
 
 def _settled(snapshot: Snapshot) -> bool:

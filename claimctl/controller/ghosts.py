@@ -17,12 +17,14 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.kube.versions import reaches
 from claimctl.reservation.consumers import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.references import is_pod
+from claimctl.reservation.unreadable import node_of
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 RETENTION_SECONDS = 24 * 3600.0
 """How long a ghost is remembered that no reservation has on record, for one still to come."""
@@ -75,6 +77,27 @@ class GhostLedger:
                 self._add(ClaimKey(old.metadata.namespace, name), ghost)
         else:
             self._done[old.metadata.uid] = None
+
+    def vanished_unread(self, pod: Unreadable, keys: Iterable[ClaimKey]) -> None:
+        """Take note that a pod went while it could not be read: it may have been running.
+
+        Args:
+            keys: the claims that it may have used.
+        """
+        if pod.uid in self._done:
+            return
+        node = node_of(pod)
+        ghost = ForceDeletedPod(
+            uid=pod.uid,
+            name=pod.name,
+            node_name=node,
+            boot_id=self._boot_id(node),
+            since=self._clock.now(),
+        )
+        self._vanished_at[ghost.uid] = ""
+        for key in keys:
+            self._add(key, ghost)
+            self._known_since[key][ghost.uid] = self._clock.monotonic()
 
     def node_booted(self, node: Node, *, relist: bool) -> None:
         """Take note of a new boot; a ghost that may have run under it goes on counting.

@@ -11,9 +11,11 @@ from claimctl.kube.informer import Change, Informer
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 REMEMBERED_NAMES = 10_000
 Handler = Callable[[Change[PodGroup]], None]
+UnreadHandler = Callable[[Unreadable, bool], None]
 
 
 class GroupCache:
@@ -28,6 +30,7 @@ class GroupCache:
         self._clock = clock
         self._informer: Informer[PodGroup] | None = None
         self._handlers: list[Handler] = []
+        self._on_unread: list[UnreadHandler] = []
         self._used: LRUCache[GroupKey, float] = LRUCache(REMEMBERED_NAMES)
         self._watched_since: float | None = None
 
@@ -52,6 +55,13 @@ class GroupCache:
     def subscribe(self, handler: Handler) -> None:
         self._handlers.append(handler)
 
+    def on_unread(self, handler: UnreadHandler) -> None:
+        self._on_unread.append(handler)
+
+    def doubt(self, key: GroupKey) -> Unreadable | None:
+        """Why it is not known how a group is, or whether it is there."""
+        return self._informer.doubt(key.name, key.namespace) if self._informer else None
+
     def follow(self) -> Informer[PodGroup]:
         """A new informer, to be run by the caller."""
         self._watched_since = None
@@ -59,6 +69,8 @@ class GroupCache:
         self._informer.subscribe(self._changed)
         for handler in self._handlers:
             self._informer.subscribe(handler)
+        for told in self._on_unread:
+            self._informer.on_unread(told)
         return self._informer
 
     def leave(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import structlog
 
 from claimctl.controller.caches import BY_CLAIM, Caches, workload_resource
+from claimctl.controller.doubts import Doubts
 from claimctl.controller.evidence import Findings
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.outcome import DONE, After, Outcome
@@ -63,6 +64,7 @@ class PodGroupReconciler:
         self._client = client
         self._know = knowledge
         self._snapshots = Snapshots(knowledge)
+        self._doubts = Doubts(knowledge.caches)
         self._events = events
 
     @property
@@ -79,6 +81,8 @@ class PodGroupReconciler:
         )
         if lags or not self._caches.groups.synced:
             return After(SOON)
+        if self._in_doubt(key, group):
+            return DONE
         asking = self._asking(key)
         if asking is None:
             return After(SOON)
@@ -96,6 +100,16 @@ class PodGroupReconciler:
         return After(LOOK_AGAIN) if waits else DONE
 
     # What is known
+
+    def _in_doubt(self, key: GroupKey, group: PodGroup | None) -> bool:
+        """Whether the group, or what may concern a claim of its, cannot be read."""
+        if self._caches.groups.doubt(key) is not None:
+            return True
+        claims = self._claims_of(key, group) if group is not None else ()
+        return any(
+            self._doubts.about(claim, self._caches.claims.get(claim.name, claim.namespace))
+            for claim in claims
+        )
 
     def _asking(self, key: GroupKey) -> tuple[Asking, ...] | None:
         """Who names the group; None while reservations of theirs are still being made."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, reserved_key, workload_key
+from claimctl.controller.doubts import Doubts
 from claimctl.controller.evidence import Findings, Investigator
 from claimctl.controller.freshness import Freshness
 from claimctl.controller.ghosts import GhostLedger
@@ -22,7 +23,8 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
-from claimctl.wire.workloads import ReplicaSet
+from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import ReplicaSet, Workload
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class Snapshots:
     def __init__(self, knowledge: Knowledge) -> None:
         self._know = knowledge
         self._nodes = NodeView(knowledge.caches.nodes)
+        self._doubts = Doubts(knowledge.caches)
 
     def lagging(self, key: ClaimKey) -> bool:
         """Whether the caches do not show yet what we wrote about this claim ourselves."""
@@ -64,7 +67,9 @@ class Snapshots:
         pods = caches.pods_of(key)
         recorded = [ghost for one in reservations for ghost in one.status.force_deleted_pods]
         references = claim.status.reserved_for if claim else ()
-        know.ghosts.observe_list(key, references, {pod.metadata.uid for pod in pods})
+        unreadable = self._doubts.about(key, claim)
+        unread = frozenset(each.uid for each in unreadable)
+        know.ghosts.observe_list(key, references, {pod.metadata.uid for pod in pods} | unread)
         ghosts = know.ghosts.of(key, recorded)
         return Snapshot(
             now=know.clock.now(),
@@ -77,13 +82,17 @@ class Snapshots:
             nodes=self._nodes,
             slices=self._slices(claim, pods),
             groups=tuple(self._groups(key, claim, reservations, findings)),
+            unreadable=unreadable,
             frozen=self._frozen(key.namespace),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
             rules=know.rules,
             evidence=know.investigator.evidence(references, findings),
             memory=know.memories.memory(
-                claim, self._dead(claim, pods), ghosts, filter(None, map(_unstarted, pods))
+                claim,
+                (uid for uid in self._dead(claim, pods) if uid not in unread),
+                ghosts,
+                filter(None, map(_unstarted, pods)),
             )
             if claim
             else know.memories.memory_without_claim(key),
@@ -105,8 +114,12 @@ class Snapshots:
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
+        if (doubt := self._doubts.about_workload(key)) is not None:
+            return _unread_workload(doubt, self._know.caches.workload(key))
         confirmed = key in findings.workloads
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
+        if isinstance(workload, Unreadable):
+            return _unread_workload(workload, None)
         if workload is not None:
             state = observe(workload, claim, self._replica_sets(reservation))
             return replace(state, confirmed=confirmed)
@@ -167,12 +180,18 @@ class Snapshots:
 
     def _frozen(self, namespace: str) -> bool:
         """A plan freezes its namespaces for as long as it exists, unless it has failed."""
-        return any(
+        return self._doubts.freezes(namespace) or any(
             not plan.metadata.deleting
             and plan.status.phase != "Failed"
             and (not plan.spec.namespaces or namespace in plan.spec.namespaces)
             for plan in self._know.caches.plans.items()
         )
+
+
+def _unread_workload(found: Unreadable, known: Workload | None) -> WorkloadState:
+    """A workload that cannot be read as it is now, and how it was, where that is known."""
+    uid = known.metadata.uid if known is not None and not found.identified else found.uid
+    return WorkloadState(Life.UNREADABLE, uid=uid, confirmed=True, problem=found.told())
 
 
 def _unstarted(pod: Pod) -> str | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claimctl.controller.caches import Caches, reserved_key, workload_key
+from claimctl.controller.doubts import Doubts
 from claimctl.controller.ghosts import GhostLedger
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.memory import Memories
@@ -30,6 +31,8 @@ from claimctl.wire.reservations import (
     ClaimReservation,
     DowngradePlan,
 )
+from claimctl.wire.resources import DOWNGRADEPLANS, PODGROUPS, PODS
+from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Job, ReplicaSet, Workload
 
 
@@ -62,6 +65,7 @@ class Triggers:
         self._witnesses = witnesses
         self._queues = queues
         self._leading = False
+        self._doubts = Doubts(caches)
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)
@@ -71,6 +75,9 @@ class Triggers:
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         caches.groups.subscribe(self._group)
+        caches.groups.on_unread(self._unread)
+        for followed in caches.informers():
+            followed.on_unread(self._unread)
         for kind, informer in caches.workloads.items():
             informer.subscribe(_of_kind(kind, self._workload))
 
@@ -98,6 +105,24 @@ class Triggers:
         for key in keys:
             if self._caches.concerns(key):
                 add(key)
+
+    def _unread(self, found: Unreadable, gone: bool) -> None:
+        """Something cannot be read, can be read again, or went meanwhile."""
+        keys = tuple(self._doubts.claims(found))
+        if gone and found.resource.plural == PODS.plural and found.uid:
+            self._witnesses.ghosts.vanished_unread(found, keys)
+        if not self._leading:
+            return
+        self._enqueue(keys)
+        for key in keys:
+            self._enqueue_groups(key, (self._caches.claims.get(key.name, key.namespace),))
+        for workload in self._doubts.workloads(found):
+            self._enqueue_workload(workload, self._caches.workload(workload))
+        if found.resource.plural == PODGROUPS.plural and found.identified:
+            self._queues.groups(GroupKey(found.namespace, found.name))
+        for plan in self._caches.plans.items():
+            if found.resource.plural == DOWNGRADEPLANS.plural:
+                self._queues.plans(PlanKey(plan.metadata.name))
 
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)

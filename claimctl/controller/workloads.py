@@ -7,6 +7,7 @@ from typing import Any
 import structlog
 
 from claimctl.controller.caches import Caches, workload_resource
+from claimctl.controller.doubts import Doubts
 from claimctl.controller.freshness import Freshness
 from claimctl.controller.injection import Injector
 from claimctl.controller.keys import WorkloadKey
@@ -47,6 +48,7 @@ class WorkloadReconciler:
         self._freshness = freshness
         self._events = events
         self._injector = injector
+        self._doubts = Doubts(caches)
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
         span.set(
@@ -54,7 +56,8 @@ class WorkloadReconciler:
             **{f"k8s__{key.kind.lower()}__name": key.name},
         )
         workload = self._caches.workload(key)
-        if workload is None:
+        doubts = (self._doubts.about_workload(key), self._doubts.about_reservations_for(key))
+        if workload is None or any(doubts):
             return DONE
         wanted = plan(self._annotated(key, workload))
         for problem in wanted.problems:

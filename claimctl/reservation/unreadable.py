@@ -68,6 +68,18 @@ class _ReplicaSet(Wire, frozen=True, kw_only=True):
     spec: _ReplicaSetSpec = _ReplicaSetSpec()
 
 
+class _Named(Wire, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class _WorkloadSpec(Wire, frozen=True, kw_only=True):
+    workload_ref: _Named = _Named()
+
+
+class _ReservationOfWorkload(Wire, frozen=True, kw_only=True):
+    spec: _WorkloadSpec = _WorkloadSpec()
+
+
 class _ReservationSpec(Wire, frozen=True, kw_only=True):
     resource_claim_name: str = ""
 
@@ -126,6 +138,12 @@ def _of_pod(pod: _Pod | None) -> frozenset[str] | None:
 
 def _names(entries: Iterable[Any]) -> frozenset[str]:
     return frozenset(each.resource_claim_name for each in entries if each.resource_claim_name)
+
+
+def workload_named(reservation: Unreadable) -> str | None:
+    """The name of the workload that a ClaimReservation is for; None where it cannot be read."""
+    part: _ReservationOfWorkload | None = reservation.part(_ReservationOfWorkload)
+    return part.spec.workload_ref.name or None if part is not None else None
 
 
 def node_of(pod: Unreadable) -> str:
