@@ -6,7 +6,8 @@ so it takes out nothing else, and a crash between the two loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from claimctl.downgrade.records import (
@@ -16,16 +17,26 @@ from claimctl.downgrade.records import (
     is_announced,
     over,
     told,
+    unread,
     withdrawn,
 )
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
+from claimctl.kube.codec import Listing
+from claimctl.kube.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RequestTimeout,
+    UnreadableObject,
+)
 from claimctl.reservation.expansion import Expanded, Expansion, expand
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.unreadable import Unreadable
 
 ATTEMPTS = 10
 """How often a claim is read again after somebody else wrote it."""
@@ -50,7 +61,7 @@ class Expander:
         self,
         record: DowngradedClaim,
         claim: ResourceClaim,
-        pods: Sequence[Pod],
+        pods: Listing[Pod],
         doubtful: Collection[str] = (),
     ) -> DowngradedClaim:
         """Write the claim's holders as pods and tell what came of it.
@@ -80,31 +91,44 @@ class Expander:
             except (Forbidden, Invalid) as error:
                 return failed(withdrawn(record, claim, doubtful), error.reason, str(error))
             found = await self._read(record)
-            if found is None:
-                return over(record)
+            if not isinstance(found, tuple):
+                return over(record) if found is None else unread(record, found)
             claim, pods = found
         text = f"changed by somebody else {ATTEMPTS} times: run again"
         return failed(withdrawn(record, claim, doubtful), "Conflict", text)
 
-    def _decided(self, claim: ResourceClaim, pods: Sequence[Pod]) -> Expansion:
-        return expand(claim, pods, on_record=self.on_record, again=True, tombstones=self.tended)
-
-    async def _write(self, claim: ResourceClaim, expansion: Expanded) -> None:
-        await self.client.merge_patch(
-            RESOURCECLAIMS,
-            claim.metadata.name,
-            {"status": {"reservedFor": to_plain(expansion.reserved_for)}},
-            claim.metadata.namespace,
-            resource_version=claim.metadata.resource_version,
-            subresource="status",
+    def _decided(self, claim: ResourceClaim, pods: Listing[Pod]) -> Expansion:
+        return expand(
+            claim,
+            pods.items,
+            on_record=self.on_record,
+            again=True,
+            tombstones=self.tended,
+            unreadable=pods.unreadable,
         )
 
-    async def _read(self, record: DowngradedClaim) -> tuple[ResourceClaim, Sequence[Pod]] | None:
+    async def _write(self, claim: ResourceClaim, expansion: Expanded) -> None:
+        """A claim that cannot be read in the answer has been written all the same."""
+        with suppress(UnreadableObject):
+            await self.client.merge_patch(
+                RESOURCECLAIMS,
+                claim.metadata.name,
+                {"status": {"reservedFor": to_plain(expansion.reserved_for)}},
+                claim.metadata.namespace,
+                resource_version=claim.metadata.resource_version,
+                subresource="status",
+            )
+
+    async def _read(
+        self, record: DowngradedClaim
+    ) -> tuple[ResourceClaim, Listing[Pod]] | Unreadable | None:
         """The claim, and then the pods: a LIST proves something only for what was read before."""
         try:
             claim = await self.client.get(RESOURCECLAIMS, record.name, record.namespace)
         except NotFound:
             return None
+        except UnreadableObject as error:
+            return error.found
         if claim.metadata.uid != record.uid:
             return None
-        return claim, (await self.client.list(PODS, record.namespace)).items
+        return claim, await self.client.list(PODS, record.namespace, partial=True)

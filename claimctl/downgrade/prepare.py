@@ -8,7 +8,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
 
@@ -23,10 +23,12 @@ from claimctl.downgrade.records import (
     status,
     survey,
     told,
+    unread,
     withdrawn,
 )
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
+from claimctl.kube.codec import Listing
+from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.expansion import Unchanged, expand
 from claimctl.reservation.ownership import uids_on_record
 from claimctl.reservation.references import is_pod_group
@@ -40,6 +42,7 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 REPORT_SECONDS = 1.0
 """Least time between two reports of progress within one phase."""
@@ -84,36 +87,69 @@ async def run_plan(
 
 async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     """What ``run_plan`` would do, from live lists, without a single write."""
-    claims = await _claims(client, plan)
+    claims, unreadable = await _claims(client, plan)
     on_record = await _on_record(client, plan, claims.values())
     doubtful = {record.uid: in_doubt(record) for record in plan.status.claims}
     records = {}
     for record in survey(claims.values(), plan.status.claims, on_record):
         claim = claims[record.uid]
-        pods = (await client.list(PODS, record.namespace)).items
-        expansion = expand(claim, pods, on_record=on_record, again=True)
+        pods = await _pods(client, record.namespace)
+        expansion = expand(
+            claim, pods.items, on_record=on_record, again=True, unreadable=pods.unreadable
+        )
         records[record.uid] = told(record, claim, expansion, doubtful.get(record.uid, ()))
+    records |= _unread(unreadable, {record.uid: record for record in plan.status.claims})
     return status(plan, final_phase(records.values()), records)
 
 
-async def _claims(client: Client, plan: DowngradePlan) -> dict[str, ResourceClaim]:
-    """The claims in the plan's scope by UID, read live."""
-    found = {}
+async def _claims(
+    client: Client, plan: DowngradePlan
+) -> tuple[dict[str, ResourceClaim], list[Unreadable]]:
+    """The claims in the plan's scope by UID, read live, and those that cannot be read.
+
+    Raises:
+        UnreadableObject: of one it is not even known which it is.
+    """
+    found, unreadable = {}, []
     for namespace in plan.spec.namespaces or ("",):
-        for claim in (await client.list(RESOURCECLAIMS, namespace)).items:
+        listed = await client.list(RESOURCECLAIMS, namespace, partial=True)
+        for each in listed.unreadable:
+            if not each.identified:
+                raise UnreadableObject("GET", RESOURCECLAIMS.path(namespace), each)
+            unreadable.append(each)
+        for claim in listed.items:
             found[claim.metadata.uid] = claim
-    return found
+    return found, unreadable
+
+
+def _unread(
+    unreadable: Iterable[Unreadable], known: Mapping[str, DowngradedClaim]
+) -> dict[str, DowngradedClaim]:
+    """Whether a workload holds a claim that cannot be read is not known: it counts as failed."""
+    return {
+        each.uid: unread(
+            known.get(each.uid)
+            or DowngradedClaim(namespace=each.namespace, name=each.name, uid=each.uid),
+            each,
+        )
+        for each in unreadable
+    }
+
+
+async def _pods(client: Client, namespace: str) -> Listing[Pod]:
+    return await client.list(PODS, namespace, partial=True)
 
 
 async def _on_record(
     client: Client, plan: DowngradePlan, claims: Iterable[ResourceClaim]
 ) -> frozenset[str]:
     """UIDs of the references that reservations made on these claims; none where the cluster does
-    not know reservations."""
+    not know reservations, or they cannot be read: what is not known to be claimctl's stays."""
     reservations: list[ClaimReservation] = []
     try:
         for namespace in plan.spec.namespaces or ("",):
-            reservations += (await client.list(CLAIMRESERVATIONS, namespace)).items
+            listed = await client.list(CLAIMRESERVATIONS, namespace, partial=True)
+            reservations += listed.items
     except NotFound:
         return frozenset()
     return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
@@ -147,23 +183,26 @@ class _Run:
         await self.tell(Phase.EXPANDING)
 
     async def begin(self) -> dict[str, ResourceClaim]:
-        claims = await _claims(self._client, self._plan)
+        claims, unreadable = await _claims(self._client, self._plan)
         on_record = await _on_record(self._client, self._plan, claims.values())
         self._expander = replace(self._expander, on_record=on_record)
         records = survey(claims.values(), self._plan.status.claims, on_record)
         self.records = {record.uid: record for record in records}
+        self.records |= _unread(
+            unreadable, {record.uid: record for record in self._plan.status.claims}
+        )
         return claims
 
     async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
         """One LIST of pods per namespace serves all its claims, which were read before."""
         open_ = [record for record in self.records.values() if record.uid in claims]
         for namespace, records in groupby(open_, key=lambda record: record.namespace):
-            pods = (await self._client.list(PODS, namespace)).items
+            pods = await _pods(self._client, namespace)
             for record in records:
                 await self._expand_one(record, claims[record.uid], pods)
 
     async def _expand_one(
-        self, record: DowngradedClaim, claim: ResourceClaim, pods: Sequence[Pod]
+        self, record: DowngradedClaim, claim: ResourceClaim, pods: Listing[Pod]
     ) -> None:
         doubtful = self._doubtful.get(record.uid, frozenset())
         self.records[record.uid] = await self._expander.expand(record, claim, pods, doubtful)
@@ -190,13 +229,15 @@ class _Run:
 
     async def _not_as_written(self) -> dict[str, ResourceClaim]:
         """The expanded claims that a workload holds again, or that a bound pod is missing from."""
-        claims = await _claims(self._client, self._plan)
+        claims, unreadable = await _claims(self._client, self._plan)
+        mine = (each for each in unreadable if each.uid in self.records)
+        self.records |= _unread(mine, self.records)
         expanded = [uid for uid in self._expanded() if uid in claims]
-        pods: dict[str, Sequence[Pod]] = {}
+        pods: dict[str, Listing[Pod]] = {}
         for uid in expanded:
             namespace = self.records[uid].namespace
             if namespace not in pods:
-                pods[namespace] = (await self._client.list(PODS, namespace)).items
+                pods[namespace] = await _pods(self._client, namespace)
         return {
             uid: claims[uid]
             for uid in expanded
@@ -211,8 +252,9 @@ def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
     return any_pod or any(map(is_pod_group, record.replaced_references))
 
 
-def _wants_writing(claim: ResourceClaim, pods: Sequence[Pod]) -> bool:
-    return not isinstance(expand(claim, pods, again=True), Unchanged)
+def _wants_writing(claim: ResourceClaim, pods: Listing[Pod]) -> bool:
+    expansion = expand(claim, pods.items, again=True, unreadable=pods.unreadable)
+    return not isinstance(expansion, Unchanged)
 
 
 def _put_back(record: DowngradedClaim) -> DowngradedClaim:

@@ -20,9 +20,11 @@ from claimctl.reservation.expansion import (
     unknown_references,
     workload_references,
 )
+from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import LIMIT
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from claimctl.wire.unreadable import Unreadable
 
 
 class Phase(StrEnum):
@@ -161,6 +163,11 @@ def told(
 def over(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim that is gone or not allocated: there is nothing to put back."""
     return _ended(record, State.UNCHANGED, replaced_references=(), resource_version="")
+
+
+def unread(record: DowngradedClaim, found: Unreadable) -> DowngradedClaim:
+    """The record of a claim that cannot be read: what was on record of it stays."""
+    return failed(record, Reason.UNREADABLE, found.told())
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:

@@ -23,8 +23,10 @@ from claimctl.reservation.references import (
     is_workload,
     pod_reference,
 )
+from claimctl.reservation.unreadable import claims_named
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
+from claimctl.wire.unreadable import Unreadable
 
 
 class Obstacle(StrEnum):
@@ -35,6 +37,7 @@ class Obstacle(StrEnum):
     BEING_DELETED = "BeingDeleted"
     NO_CONSUMER = "NoConsumer"
     UNKNOWN_REFERENCE = "UnknownReference"
+    UNREADABLE_POD = "UnreadablePod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def expand(
     on_record: Collection[str] = (),
     again: bool = False,
     tombstones: bool = True,
+    unreadable: Iterable[Unreadable] = (),
 ) -> Expansion:
     """Write the holders of a claim as pods.
 
@@ -114,6 +118,7 @@ def expand(
             bound and not listed are still added.
         tombstones: whether a controller goes on looking after them. Without one they would stay
             for ever and keep KCM from deallocating, so they go.
+        unreadable: those pods of that LIST that cannot be read.
     """
     listed = claim.status.reserved_for
     workloads = workload_references(claim)
@@ -121,12 +126,23 @@ def expand(
     missing = _missing(listed, consumers)
     if claim.status.allocation is None:
         return Unchanged()
-    if not workloads and not (again and missing):
+    doubtful = [each for each in unreadable if _may_use(each, claim)]
+    unlisted = {each.uid for each in doubtful} - {each.uid for each in listed}
+    if not workloads and not (again and (missing or unlisted)):
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
+    if doubtful:
+        text = f"{doubtful[0].told()}: correct or delete it first, it may use the claim"
+        return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
     kept = _kept(listed, pods) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)
     unknown = unknown_references(claim, on_record)
     return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads)
+
+
+def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
+    names = claims_named(pod)
+    named = names is None or claim.metadata.name in names
+    return named or any(each.uid == pod.uid for each in claim.status.reserved_for)
 
 
 def _missing(listed: tuple[Reference, ...], consumers: Consumers) -> tuple[Reference, ...]:
@@ -217,7 +233,7 @@ def _explain(
                 f"allocated for good: scale up, or release it (claimctl release "
                 f"{claim.metadata.name} -n {claim.metadata.namespace})"
             )
-        case Obstacle.UNKNOWN_REFERENCE:
+        case _:
             return (
                 f"held by {_named(unknown)}, which is neither claimctl's nor a PodGroup nor what "
                 "the claim was made for, and so is not touched: let its owner let go"
