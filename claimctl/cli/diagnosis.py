@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from claimctl.kube.codec import Listing
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.leftovers import judge
 from claimctl.reservation.references import (
     LIMIT,
     NEAR_LIMIT,
-    is_pod,
-    is_pod_group,
     is_tombstone,
 )
 from claimctl.reservation.sights import Leftover, Patience, Sight
@@ -21,6 +21,7 @@ from claimctl.reservation.verdict import describe
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.coordination import Event
 from claimctl.wire.nodes import Node
+from claimctl.wire.unreadable import Unreadable
 
 PODGROUPS_FROM = (1, 36)
 """Older kubelets refuse pods that are listed by their PodGroup alone."""
@@ -50,11 +51,13 @@ class Observed:
     nodes: tuple[Node, ...] = ()
     events: tuple[Event, ...] = ()
     missing_rights: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 def findings(observed: Observed) -> tuple[Finding, ...]:
     return (
         *_rights(observed),
+        *_unread(observed),
         *_claims(observed),
         *_kubelets(observed),
         *_refused(observed),
@@ -64,6 +67,12 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
 def _rights(observed: Observed) -> Iterator[Finding]:
     for right in observed.missing_rights:
         yield Finding("permissions", f"not permitted: {right}; see rbac/", object=right)
+
+
+def _unread(observed: Observed) -> Iterator[Finding]:
+    for each in observed.unreadable:
+        text = f"{each.told()}; claimctl decides nothing about what it concerns"
+        yield Finding("unreadable-objects", text, each.namespace, each.name)
 
 
 def _claims(observed: Observed) -> Iterator[Finding]:
@@ -107,12 +116,9 @@ def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
 
 
 def _is_gone(reference: Reference, observed: Observed) -> bool:
-    """Of resources that were not read, nothing is known."""
-    if is_tombstone(reference):
-        return reference.uid not in observed.uids.get("pods", {reference.uid})
-    if is_pod(reference) or is_pod_group(reference) or reference.resource in observed.uids:
-        return reference.uid not in observed.uids.get(reference.resource, {reference.uid})
-    return False
+    """Of resources that were not read, nothing is known; nor while one has no UID to be read."""
+    known = observed.uids.get("pods" if is_tombstone(reference) else reference.resource)
+    return known is not None and "" not in known and reference.uid not in known
 
 
 def _of(claim: ResourceClaim, check: str, message: str) -> Finding:
@@ -141,5 +147,11 @@ def _refused(observed: Observed) -> Iterator[Finding]:
         yield Finding("refused-pods", f"{note} ({count} events)", namespace)
 
 
-def uids(objects: Iterable[object]) -> frozenset[str]:
-    return frozenset(getattr(each, "metadata").uid for each in objects)  # noqa: B009
+def uids(found: Listing[Any]) -> frozenset[str]:
+    """Of all objects; '' where that of one cannot be read."""
+    return frozenset(
+        (
+            *(each.metadata.uid for each in found.items),
+            *(each.uid for each in found.unreadable),
+        )
+    )

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from claimctl.controller.dialect import Detection
     from claimctl.controller.served import Served
     from claimctl.kube.client import Client
+    from claimctl.kube.codec import Listing
     from claimctl.wire.resources import Resource
+    from claimctl.wire.unreadable import Unreadable
 
 
 def command(
@@ -77,23 +79,37 @@ async def _observe(session: Session, detection: Detection) -> Observed:
     from claimctl.wire import resources
 
     client = session.client
-    listed = (
+    holders = (
         resources.DEPLOYMENTS,
         resources.STATEFULSETS,
         resources.JOBS,
         *((resources.PODGROUPS,) if detection.groups_version else ()),
     )
     seen = await survey(client, session.clock)
+    listed = {
+        each.plural: await _list(client, each)
+        for each in (
+            *holders,
+            resources.NODES,
+            resources.EVENTS,
+        )
+    }
+    also = (resources.REPLICASETS, resources.RESOURCESLICES, resources.DOWNGRADEPLANS)
     return Observed(
         dialect=detection.dialect,
         claims=tuple(sight.claim for sight in seen.sights),
         leftovers=leftovers(seen.sights),
         uids={
             resources.PODS.plural: seen.pods,
-            **{each.plural: uids(await _list(client, each)) for each in listed},
+            **{each.plural: uids(listed[each.plural]) for each in holders},
         },
-        nodes=tuple(await _list(client, resources.NODES)),
-        events=tuple(await _list(client, resources.EVENTS)),
+        nodes=listed[resources.NODES.plural].items,
+        events=listed[resources.EVENTS.plural].items,
+        unreadable=(
+            *seen.unreadable,
+            *(unread for found in listed.values() for unread in found.unreadable),
+            *[unread for each in also for unread in await _unread(client, each)],
+        ),
         missing_rights=await missing_rights(
             client,
             binding=detection.version >= (1, 36),
@@ -102,14 +118,25 @@ async def _observe(session: Session, detection: Detection) -> Observed:
     )
 
 
-async def _list(client: Client, resource: Resource[Any]) -> list[Any]:
+async def _list(client: Client, resource: Resource[Any]) -> Listing[Any]:
     """All objects; none where the resource is not served (claimctl is not installed)."""
+    from claimctl.kube.codec import Listing
     from claimctl.kube.errors import NotFound
 
     try:
-        return list((await client.list(resource)).items)
+        return await client.list(resource, partial=True)
     except NotFound:
-        return []
+        return Listing((), "")
+
+
+async def _unread(client: Client, resource: Resource[Any]) -> tuple[Unreadable, ...]:
+    """Of what is looked at for nothing else, by those who may."""
+    from claimctl.kube.errors import Forbidden
+
+    try:
+        return (await _list(client, resource)).unreadable
+    except Forbidden:
+        return ()
 
 
 def _facts(detection: Detection, served: Served) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from claimctl.cli.options import (
 if TYPE_CHECKING:
     from claimctl.cli.explaining import Explanation
     from claimctl.cli.session import Session
+    from claimctl.wire.unreadable import Unreadable
 
 
 def command(
@@ -35,9 +36,17 @@ def command(
 
     async def work(session: Session) -> int:
         from claimctl.cli.explaining import explain_with_controller
+        from claimctl.kube.errors import UnreadableObject
+        from claimctl.wire.resources import RESOURCECLAIMS
 
         place = namespace or session.namespace
-        told = await explain_with_controller(session.client, place, claim, session.clock)
+        try:
+            told = await explain_with_controller(session.client, place, claim, session.clock)
+        except UnreadableObject as error:
+            if error.found.resource.plural != RESOURCECLAIMS.plural:
+                raise
+            show_unread(error.found, output)
+            return 0
         show(told, session.clock.now(), output)
         return 0
 
@@ -54,6 +63,39 @@ def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
     else:
         for line in lines(explanation):
             typer.echo(line)
+
+
+def show_unread(found: Unreadable, output: Data | None) -> None:
+    """What can be said of a claim that cannot be read."""
+    from claimctl.cli.explaining import ADVICE
+    from claimctl.cli.output import print_json, print_yaml
+    from claimctl.reservation.reasons import Reason
+
+    advice = ADVICE[Reason.UNREADABLE]
+    told = {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "ClaimExplanation",
+        "unreadable": [_unread(found)],
+        "advice": [advice],
+    }
+    if output is Data.JSON:
+        print_json(told)
+    elif output is Data.YAML:
+        print_yaml(told)
+    else:
+        typer.echo(f"{found.told()}\n{_LEFT_ALONE}\nWhat to do:\n  {advice}")
+
+
+_LEFT_ALONE = "The controller leaves the claim alone until that can be read."
+
+
+def _unread(found: Unreadable) -> dict[str, str]:
+    return {
+        "kind": found.resource.kind,
+        "namespace": found.namespace,
+        "name": found.name,
+        "message": found.problem,
+    }
 
 
 def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
@@ -73,6 +115,8 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
             ],
         },
         "leftover": _leftover_document(explanation),
+        "unreadable": [_unread(each) for each in explanation.unreadable],
+        "leftAlone": explanation.left_alone,
         "controller": _controller_document(explanation),
         "advice": list(explanation.advice()),
     }
@@ -141,6 +185,7 @@ def lines(explanation: Explanation) -> list[str]:
         *shown,
         *_holders(explanation),
         *_controller(explanation),
+        *_doubts(explanation),
         *_verdict(explanation),
         *_leftover(explanation),
         *_advice(explanation),
@@ -172,6 +217,14 @@ def _controller(explanation: Explanation) -> list[str]:
     state = "degraded" if explanation.troubles else _STATES[found.state]
     told = [one.message for one in explanation.troubles if one.message != found.message]
     return [f"Controller: {state}; {found.message}", *(f"  {line}" for line in told)]
+
+
+def _doubts(explanation: Explanation) -> list[str]:
+    if not explanation.unreadable:
+        return []
+    told = [f"  {each}: {each.problem}" for each in explanation.unreadable]
+    alone = [f"  {_LEFT_ALONE}"] if explanation.left_alone else []
+    return ["Cannot be read:", *told, *alone]
 
 
 def _verdict(explanation: Explanation) -> list[str]:

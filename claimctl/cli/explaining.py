@@ -13,7 +13,8 @@ from claimctl.cli import acting
 from claimctl.cli.claims_view import ClaimView
 from claimctl.controller.survey import Examiner
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
+from claimctl.kube.codec import Listing
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.reservation.case import Case
 from claimctl.reservation.consumers import claim_names, unschedulable_since
 from claimctl.reservation.decision import Blocker
@@ -24,6 +25,7 @@ from claimctl.reservation.references import LIMIT
 from claimctl.reservation.sights import Leftover, Patience, Sight
 from claimctl.reservation.snapshot import Held, LiveList, Memory, Rules, Snapshot
 from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.unreadable import about_claim, may_concern
 from claimctl.reservation.verdict import blockers
 from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
 from claimctl.wire.claims import Reference
@@ -37,6 +39,7 @@ from claimctl.wire.resources import (
     WORKLOADS,
 )
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
 LOOK_AGAIN_SECONDS = 5.0
@@ -62,6 +65,10 @@ ADVICE = {
     Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
     Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
     Reason.STRANDED_POD: "Delete the pod that was bound to the unallocated claim.",
+    Reason.UNREADABLE: (
+        "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
+        "claimctl."
+    ),
     Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
 }
 """What a person can do about a reason."""
@@ -84,12 +91,23 @@ class Explanation:
     """Set where nobody will ever free the claim."""
 
     @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What cannot be read and concerns the claim."""
+        return self.case.snapshot.unreadable
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether nothing at all is decided about the claim."""
+        return bool(about_claim(self.unreadable))
+
+    @property
     def releasable(self) -> bool:
         """Whether `claimctl release` would free the devices now."""
         return (
             self.view.claim.status.allocation is not None
             and bool(self.case.stands)
             and not self.obstacles
+            and not self.left_alone
         )
 
     def advice(self) -> tuple[str, ...]:
@@ -97,9 +115,10 @@ class Explanation:
         return (*acting.advice(self.troubles), *self._advice())
 
     def _advice(self) -> tuple[str, ...]:
-        if not self.case.stands:
+        if not self.case.stands and not self.left_alone:
             return (_plain_advice(self),)
         reasons = [blocker.reason for blocker in self.obstacles]
+        reasons += [Reason.UNREADABLE for _ in self.unreadable]
         for stand in self.case.stands:
             reasons.append(stand.blocker.reason if stand.blocker else stand.reason)
             conditions = stand.held.reservation.status.conditions
@@ -165,11 +184,14 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
 
     Raises:
         NotFound: there is no such claim.
+        UnreadableObject: the claim cannot be read.
     """
     claim = await client.get(RESOURCECLAIMS, name, namespace)
-    everyone = (await client.list(PODS, namespace)).items
-    pods = tuple(pod for pod in everyone if name in claim_names(pod))
-    reservations = await _reservations(client, namespace, name)
+    everyone = await client.list(PODS, namespace, partial=True)
+    pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
+    listed = await _reservations(client, namespace)
+    reservations = tuple(one for one in listed.items if one.spec.resource_claim_name == name)
+    unreadable = (*everyone.unreadable, *listed.unreadable, *await _sets(client, namespace))
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
@@ -180,28 +202,51 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
         rules=Rules(dialect=_dialect(reservations)),
         memory=Memory(ghost_age=_ghost_ages(reservations, now)),
         ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
+        unreadable=tuple(each for each in unreadable if may_concern(each, namespace, name, claim)),
     )
     if any(map(unschedulable_since, pods)):
-        snapshot = replace(
-            snapshot,
-            nodes={node.metadata.name: node for node in (await client.list(NODES)).items},
-            slices=(await client.list(RESOURCESLICES)).items,
-        )
+        snapshot = await _with_reach(client, snapshot)
     case = Case.of(snapshot, claim)
     against = blockers(snapshot, Reason.RELEASE_REQUESTED, case.consumers, case.own)
     found = against if case.stands else ()
-    live = LiveList("", pods, frozenset(pod.metadata.uid for pod in everyone))
-    sight = Sight(claim, live, now, reserved=bool(reservations))
+    uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
+    doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
+    live = LiveList("", pods, frozenset(uids), unreadable=doubtful)
+    sight = Sight(claim, live, now, reserved=bool(reservations or case.snapshot.unreadable))
     left = judge(await Examiner(client).examine(sight), Patience())
     view = ClaimView(claim, pods, reservations)
     return Explanation(view, case, case.release_reason, found, leftover=left)
 
 
-async def _reservations(client: Client, namespace: str, name: str) -> tuple[ClaimReservation, ...]:
+async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with what tells whether the claim's devices can be reached."""
+    nodes = await client.list(NODES, partial=True)
+    slices = await client.list(RESOURCESLICES, partial=True)
+    doubtful = (
+        each
+        for each in (*nodes.unreadable, *slices.unreadable)
+        if may_concern(each, snapshot.namespace, snapshot.name, snapshot.claim)
+    )
+    return replace(
+        snapshot,
+        nodes={node.metadata.name: node for node in nodes.items},
+        slices=slices.items,
+        unreadable=(*snapshot.unreadable, *doubtful),
+    )
+
+
+async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
+    """The ReplicaSets that cannot be read, for those who may list them."""
+    try:
+        return (await client.list(REPLICASETS, namespace, partial=True)).unreadable
+    except Forbidden:
+        return ()
+
+
+async def _reservations(client: Client, namespace: str) -> Listing[ClaimReservation]:
     from claimctl.cli.get import reservations
 
-    found = await reservations(client, namespace)
-    return tuple(one for one in found if one.spec.resource_claim_name == name)
+    return await reservations(client, namespace)
 
 
 def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
@@ -231,11 +276,15 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
     try:
         workload: Workload = await client.get(resource, ref.name, namespace)
         going = workload.metadata.deleting
-        sets = (await client.list(REPLICASETS, namespace)).items if going else None
-        return observe(workload, claim, sets)
+        sets = await client.list(REPLICASETS, namespace, partial=True) if going else None
+        return observe(workload, claim, sets.items if sets is not None else None)
+    except UnreadableObject as error:
+        return WorkloadState(
+            Life.UNREADABLE, uid=error.found.uid, confirmed=True, problem=error.found.told()
+        )
     except NotFound:
         recorded = reservation.status.reserved_for
-        left = (await client.list(REPLICASETS, namespace)).items
+        left = (await client.list(REPLICASETS, namespace, partial=True)).items
         return WorkloadState(
             Life.ABSENT, heirs=heirs_of(recorded.uid if recorded else "", claim, left)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
     from claimctl.kube.client import Client
+    from claimctl.kube.codec import Listing
     from claimctl.wire.reservations import ClaimReservation
+    from claimctl.wire.unreadable import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +87,34 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
         claims = [await client.get(RESOURCECLAIMS, name, wanted.namespace) for name in wanted.names]
     else:
         listing = await client.list(
-            RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector
+            RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector, partial=True
         )
         claims = list(listing.items)
+        _tell_unread(listing.unreadable)
     if not claims:
         return []
-    pods = (await client.list(PODS, wanted.namespace)).items
-    return views(claims, pods, await reservations(client, wanted.namespace))
+    pods = await client.list(PODS, wanted.namespace, partial=True)
+    reserved = await reservations(client, wanted.namespace)
+    _tell_unread((*pods.unreadable, *reserved.unreadable))
+    return views(claims, pods.items, reserved.items)
 
 
-async def reservations(client: Client, namespace: str) -> tuple[ClaimReservation, ...]:
+def _tell_unread(found: Iterable[Unreadable]) -> None:
+    """A line each on stderr: what is shown may lack them."""
+    for each in found:
+        typer.echo(f"warning: {each.told()}", err=True)
+
+
+async def reservations(client: Client, namespace: str) -> Listing[ClaimReservation]:
     """The reservations there are; none where claimctl is not installed."""
+    from claimctl.kube.codec import Listing
     from claimctl.kube.errors import NotFound
     from claimctl.wire.resources import CLAIMRESERVATIONS
 
     try:
-        return (await client.list(CLAIMRESERVATIONS, namespace)).items
+        return await client.list(CLAIMRESERVATIONS, namespace, partial=True)
     except NotFound:
-        return ()
+        return Listing((), "")
 
 
 def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:

@@ -29,6 +29,7 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 CHANGES = 4
 """How often a claim may change, or a write fail to arrive, before the claim is left alone."""
@@ -136,7 +137,10 @@ class Freeing:
         sights = {ClaimKey.of(sight.claim.metadata): sight for sight in seen.sights}
         for each in waiting:
             sight = sights.get(each.key)
-            if sight is None or sight.claim.metadata.uid != each.claim.metadata.uid:
+            unread = next((one for one in seen.unreadable if _may_be(one, each)), None)
+            if sight is None and unread is not None:
+                each.outcome, each.note = Outcome.FAILED, unread.told()
+            elif sight is None or sight.claim.metadata.uid != each.claim.metadata.uid:
                 self._close(each)
             else:
                 await self._guarded(each, self._advance(each, sight, seen))
@@ -280,6 +284,14 @@ class Freeing:
 
     def _tell(self, candidate: Candidate, what: str) -> None:
         self.tell(f"{candidate.key}: {what}")
+
+
+def _may_be(found: Unreadable, candidate: Candidate) -> bool:
+    """Whether what cannot be read may be the candidate's claim."""
+    return found.resource.plural == RESOURCECLAIMS.plural and (
+        found.uid == candidate.claim.metadata.uid
+        or (not found.identified and found.may_be_in(candidate.key.namespace))
+    )
 
 
 def _mark(claim: ResourceClaim) -> dict[str, Any]:

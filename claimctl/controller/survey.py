@@ -7,7 +7,7 @@ ClaimReservations come last, as close as can be to a write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -15,6 +15,7 @@ from typing import TypeVar
 from claimctl.controller.caches import slim_pod
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import PAGE, Client
+from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import Gone, KubeError, NotFound
 from claimctl.kube.slim import owning
@@ -24,12 +25,14 @@ from claimctl.reservation.leftovers import questions
 from claimctl.reservation.references import WORKLOAD_RESOURCES
 from claimctl.reservation.sights import Answer, Fate, Sight
 from claimctl.reservation.snapshot import LiveList
+from claimctl.reservation.unreadable import may_concern
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -51,6 +54,8 @@ class Survey:
     """When all claims had been read, and the LIST of pods began."""
     listed: float
     """When that ended."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Claims, pods and reservations that cannot be read: such claims are not among the sights."""
 
 
 async def survey(
@@ -61,32 +66,64 @@ async def survey(
     Raises:
         KubeError: claims, pods or reservations cannot be read.
     """
-    claims = [
-        claim
-        for claim in await _every(client, RESOURCECLAIMS, namespace, owning)
-        if only is None or _key(claim) in only
-    ]
+    everything, unread = await _every(client, RESOURCECLAIMS, namespace, owning)
+    claims = [claim for claim in everything if only is None or _key(claim) in only]
     began = clock.monotonic()
-    pods = await _every(client, PODS, namespace, _kept)
+    pods, unread_pods = await _every(client, PODS, namespace, _kept)
     listed = clock.monotonic()
-    uids = frozenset(uid for uid, _ in pods)
-    users = _users(pod for _, pod in pods if pod is not None)
-    reservations = await _reservations(client, namespace)
-    reserved = {
-        ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in reservations
-    }
+    crowd = _Crowd(
+        _users(pod for _, pod in pods if pod is not None),
+        frozenset((*(uid for uid, _ in pods), *(each.uid for each in unread_pods))),
+        tuple(unread_pods),
+    )
+    found = await _reservations(client, namespace)
+    reserved = _Reserved(
+        {ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in found.items},
+        found.unreadable,
+    )
     examiner, now = Examiner(client), clock.now()
     sights = [
-        Sight(
-            claim,
-            LiveList(claim.metadata.resource_version, tuple(users.get(_key(claim), ())), uids),
-            now,
-            reserved=_key(claim) in reserved,
-        )
+        Sight(claim, crowd.seen_from(claim), now, reserved=reserved.may_name(_key(claim)))
         for claim in claims
     ]
     answered = tuple([await examiner.examine(sight) for sight in sights])
-    return Survey(answered, reservations, uids, began, listed)
+    unreadable = (*unread, *unread_pods, *found.unreadable)
+    return Survey(answered, found.items, crowd.uids, began, listed, unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Crowd:
+    """The pods by each claim that they name, the UIDs of all, and those that cannot be read."""
+
+    users: Mapping[ClaimKey, list[Pod]]
+    uids: frozenset[str]
+    unreadable: tuple[Unreadable, ...]
+
+    def seen_from(self, claim: ResourceClaim) -> LiveList:
+        meta, key = claim.metadata, _key(claim)
+        return LiveList(
+            meta.resource_version,
+            tuple(self.users.get(key, ())),
+            self.uids,
+            unreadable=tuple(
+                each
+                for each in self.unreadable
+                if may_concern(each, meta.namespace, meta.name, claim)
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """The claims that reservations name, and reservations that cannot be read."""
+
+    keys: set[ClaimKey]
+    unreadable: tuple[Unreadable, ...]
+
+    def may_name(self, key: ClaimKey) -> bool:
+        return key in self.keys or any(
+            may_concern(each, key.namespace, key.name, None) for each in self.unreadable
+        )
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:
@@ -150,18 +187,19 @@ class Examiner:
         return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
 
 
-async def _reservations(client: Client, namespace: str) -> tuple[ClaimReservation, ...]:
+async def _reservations(client: Client, namespace: str) -> Listing[ClaimReservation]:
     """None where claimctl is not installed."""
     try:
-        return (await client.list(CLAIMRESERVATIONS, namespace)).items
+        return await client.list(CLAIMRESERVATIONS, namespace, partial=True)
     except NotFound:
-        return ()
+        return Listing((), "")
 
 
 async def _every(
     client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
-) -> list[U]:
-    """What is kept of each object of one consistent quorum read, page by page.
+) -> tuple[list[U], list[Unreadable]]:
+    """What is kept of each object of one consistent quorum read, page by page, and what cannot
+    be read.
 
     A page token that expires on the way means all over again, in one piece.
     """
@@ -173,9 +211,12 @@ async def _every(
 
 async def _paged(
     client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U], limit: int
-) -> list[U]:
+) -> tuple[list[U], list[Unreadable]]:
     found: list[U] = []
-    async with aclosing(client.pages(resource, namespace, limit=limit)) as pages:
-        async for page in pages:
+    unreadable: list[Unreadable] = []
+    pages = client.pages(resource, namespace, limit=limit, partial=True)
+    async with aclosing(pages) as every:
+        async for page in every:
             found.extend(map(kept, page.items))
-    return found
+            unreadable += page.unreadable
+    return found, unreadable

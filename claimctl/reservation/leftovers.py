@@ -28,6 +28,7 @@ from claimctl.reservation.sights import (
     Sight,
 )
 from claimctl.reservation.snapshot import Evidence, Memory, Rules, Snapshot
+from claimctl.reservation.unreadable import against_release
 from claimctl.reservation.verdict import describe, users
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
@@ -173,7 +174,7 @@ def _users(sight: Sight) -> tuple[Blocker, ...]:
     if strangers:
         text = f"listed and there, though they do not name the claim: {_names(strangers)}"
         found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
-    return found
+    return (*found, *against_release(sight.live.unreadable))
 
 
 def _reason(claim: ResourceClaim) -> Reason:
