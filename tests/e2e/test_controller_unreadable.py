@@ -1,0 +1,309 @@
+"""Objects that cannot be read: nothing is decided about what they concern, all else goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    RESOURCESLICES,
+    Resource,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage, play
+from tests.support.spoiling import Spoiling
+
+QUIET = 400.0
+"""Longer than any wait of a release, graces included."""
+UNREADABLE = "UnreadableObject"
+
+options = pytest.mark.parametrize(
+    "options",
+    [NATIVE, HOLD_134, HOLD_136, PODGROUP_136],
+    ids=["native", "1.34", "1.36", "podgroup"],
+)
+
+
+async def controlled(stage: Stage) -> Spoiling:
+    """A controller to which the objects of one's choice are unreadable."""
+    transport = Spoiling(stage.connect())
+    await stage.started(transport=transport)
+    return transport
+
+
+async def held(stage: Stage, name: str = "train", claim: str = "slice", **spec: Any) -> None:
+    """A Deployment of two pods that holds a claim made from a template."""
+    body = manifests.deployment(name, 2, claim)
+    shared = stage.embedded.options.dialect is Dialect.PODGROUP
+    await stage.create(DEPLOYMENTS, manifests.in_group(body, name) if shared else body)
+    wanted = {"idleTimeoutSeconds": 1, "forceDeletedPodGraceSeconds": 30} | spec
+    body = manifests.reservation(
+        f"{name}-slice",
+        workload=name,
+        claim=claim,
+        resourceClaimTemplateName="template",
+        **wanted,
+    )
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Reserved", "True", "Reserved", name=f"{name}-slice")
+
+
+async def template(stage: Stage) -> None:
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+
+
+async def idle(stage: Stage, name: str = "train") -> None:
+    await stage.patch(DEPLOYMENTS, name, {"spec": {"replicas": 0}})
+
+
+async def touch(stage: Stage, resource: Resource[Any], name: str) -> None:
+    """Have the watch tell of an object."""
+    seen = (await stage.client.get(resource, name, "team")).metadata.resource_version
+    await stage.patch(resource, name, {"metadata": {"annotations": {"touched": seen}}})
+
+
+def bare_pod(name: str, *claims: str) -> dict[str, Any]:
+    used = [{"name": f"c{number}", "resourceClaimName": each} for number, each in enumerate(claims)]
+    return {
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"containers": [{"name": "main", "image": "i"}], "resourceClaims": used},
+    }
+
+
+async def still(stage: Stage, claim: str, seconds: float = QUIET) -> None:
+    """Nobody deallocates the claim within a long time."""
+    await stage.clock.sleep(seconds)
+    assert await stage.allocated(claim)
+
+
+@options
+@pytest.mark.parametrize("first", [True, False], ids=["from the start", "later"])
+def test_everything_else_is_reserved_and_released(options: ClusterOptions, first: bool) -> None:
+    """One object of every kind that is followed cannot be read, in list and watch."""
+
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = Spoiling(stage.connect())
+        if not first:
+            await stage.started(transport=transport)
+        for plural in ("pods", "replicasets", "deployments", "resourceclaims", "claimreservations"):
+            transport.spoil(plural, "bad")
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation("bad", claim="bad"))
+        await stage.create(RESOURCECLAIMS, manifests.claim("bad"))
+        await stage.create(DEPLOYMENTS, manifests.deployment("bad", 1, "bad"))
+        if first:
+            await stage.started(transport=transport)
+        transport.spoil("nodes", "node-1")
+        await touch(stage, NODES_ANYWHERE, "node-1")
+        await held(stage)
+        await stage.until_running(3)
+        await held(stage, "other", "piece")
+        await idle(stage)
+        await stage.until_released("slice")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+        await stage.until_condition("Reserved", "True", "Reserved", name="train-slice")
+        await stage.delete(DEPLOYMENTS, "other")
+        await stage.until_released("piece", within=90)
+        assert await stage.allocated("bad")
+
+    play(scenario, options)
+
+
+NODES_ANYWHERE = Resource("", "v1", "nodes", "Node", ObjectHeader, namespaced=False)
+
+
+@options
+def test_a_pod_that_cannot_be_read_blocks_the_claims_that_it_names(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        await held(stage, "other", "piece")
+        transport.spoil("pods", "bad")
+        await stage.create(PODS, bare_pod("bad", "slice"))
+        await idle(stage)
+        await idle(stage, "other")
+        await stage.until_released("piece")
+        await stage.until_condition("Released", "False", UNREADABLE, name="train-slice")
+        await still(stage, "slice")
+        transport.mend("pods", "bad")
+        await touch(stage, PODS, "bad")
+        await stage.until_condition("Released", "False", "Held", name="train-slice")
+        await stage.delete(PODS, "bad")
+        await stage.until_released("slice", within=90)
+
+    play(scenario, options)
+
+
+@options
+def test_a_pod_whose_claims_cannot_be_read_blocks_every_claim_of_its_namespace(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        transport.spoil("pods", "bad", "spec", "resourceClaims")
+        await stage.create(PODS, bare_pod("bad"))
+        await idle(stage)
+        await stage.until_condition("Released", "False", UNREADABLE)
+        await still(stage, "slice")
+        await stage.delete(PODS, "bad")
+        await stage.until_released("slice", within=90)
+
+    play(scenario, options)
+
+
+@options
+def test_a_pod_that_goes_while_it_cannot_be_read_counts_as_one_that_vanished(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        transport.spoil("pods", "train")
+        for pod in await stage.running():
+            await touch(stage, PODS, pod.metadata.name)
+        await idle(stage)
+        # longer than the grace: it begins when they go
+        await stage.until_condition("Released", "False", "ForceDeletedPods")
+        await still(stage, "slice", 20)
+        await stage.until_released("slice", within=60)
+
+    play(scenario, options)
+
+
+@options
+@pytest.mark.parametrize("known", [True, False], ids=["known before", "from the start"])
+def test_a_claim_that_cannot_be_read_is_left_alone(options: ClusterOptions, known: bool) -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        before = await stage.references()
+        transport.spoil("resourceclaims", "slice")
+        if known:
+            await touch(stage, RESOURCECLAIMS, "slice")
+        else:
+            await stage.stop()
+            await stage.started("two", transport=transport)
+        await stage.until_condition("Ready", "False", UNREADABLE)
+        await idle(stage)
+        await still(stage, "slice")
+        assert set(before) & set(await stage.references())
+        transport.mend("resourceclaims", "slice")
+        await touch(stage, RESOURCECLAIMS, "slice")
+        await stage.until_released("slice", within=90)
+        await stage.until_condition("Ready", "True", "Ready")
+
+    play(scenario, options)
+
+
+@options
+def test_the_claim_of_a_reservation_that_cannot_be_read_is_left_alone(
+    options: ClusterOptions,
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        transport.spoil("claimreservations", "train")
+        await touch(stage, CLAIMRESERVATIONS, "train-slice")
+        await idle(stage)
+        await still(stage, "slice")
+        transport.mend("claimreservations", "train")
+        await touch(stage, CLAIMRESERVATIONS, "train-slice")
+        await stage.until_released("slice", within=90)
+
+    play(scenario, options)
+
+
+@options
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, REPLICASETS], ids=["Deployment", "ReplicaSet"])
+def test_who_may_go_on_making_pods_keeps_the_claim(
+    options: ClusterOptions, resource: Resource[Any]
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        transport.spoil(resource.plural, "train")
+        names = [each.metadata.name for each in (await stage.client.list(resource, "team")).items]
+        for name in names:
+            await touch(stage, resource, name)
+        await idle(stage)
+        await still(stage, "slice")
+        blocked = "UnreadableObject"
+        assert (await stage.condition("Released"))[1] in (blocked, "Held")
+        transport.mend(resource.plural, "train")
+        for name in names:
+            await touch(stage, resource, name)
+        await stage.until_released("slice", within=90)
+
+    play(scenario, options)
+
+
+def test_a_hold_is_no_trap_while_the_way_to_its_devices_cannot_be_read() -> None:
+    """A node that cannot be read is not gone, and neither is a device."""
+
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage, reallocateTimeoutSeconds=5)
+        (node, *_) = {pod.spec.node_name for pod in await stage.running()}
+        transport.spoil("nodes", node)
+        await touch(stage, NODES_ANYWHERE, node)
+        stage.embedded.cordon(node)
+        for pod in await stage.running():
+            await stage.delete(PODS, pod.metadata.name)
+        await still(stage, "slice")
+        transport.mend("nodes", node)
+        await touch(stage, NODES_ANYWHERE, node)
+
+        async def moved() -> bool:
+            return len([pod for pod in await stage.running() if pod.spec.node_name != node]) == 2
+
+        await stage.until(moved, "the pods run elsewhere")
+
+    play(scenario, HOLD_136)
+
+
+def test_one_without_a_readable_name_holds_up_its_namespace_until_it_is_gone() -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        await held(stage)
+        transport.spoil("pods", "bad", "metadata", "name")
+        await stage.create(PODS, bare_pod("bad", "slice"))
+        await idle(stage)
+        await stage.until_condition("Released", "False", UNREADABLE)
+        await still(stage, "slice", 100)
+        await stage.delete(PODS, "bad")
+        # the next stream begins with a list, and that is a gap
+        await stage.until_released("slice", within=1200)
+
+    play(scenario, HOLD_136)
+
+
+def test_slices_that_cannot_be_read_change_nothing_for_who_runs() -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = Spoiling(stage.connect())
+        for plural in (RESOURCESLICES.plural, "downgradeplans"):
+            transport.spoil(plural, "")
+        await stage.started(transport=transport)
+        await held(stage)
+        await idle(stage)
+        await stage.until_released("slice")
+
+    play(scenario, HOLD_136)
