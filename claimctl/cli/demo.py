@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.errors import CommandFailed, ExitCode, one_line
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
 
 if TYPE_CHECKING:
+    from claimctl.controlplane.plane import ControlPlane
     from claimctl.demo.report import Report
 
 
@@ -27,7 +29,21 @@ class Versions(StrEnum):
 
 
 DialectOption = Annotated[
-    Dialects, typer.Option("--dialect", help="The reservation API that the cluster speaks.")
+    Dialects | None,
+    typer.Option(
+        "--dialect",
+        help="The reservation API that the cluster speaks. [default: native; hold with --assets]",
+        show_default=False,
+    ),
+]
+AssetsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--assets",
+        metavar="DIR",
+        help="Play on the real programs of this folder: etcd, kube-apiserver, "
+        "kube-controller-manager and kube-scheduler. A stand-in plays the kubelets.",
+    ),
 ]
 VersionOption = Annotated[
     Versions | None,
@@ -47,12 +63,15 @@ JsonOption = Annotated[
 
 
 def command(
-    dialect: DialectOption = Dialects.NATIVE,
+    dialect: DialectOption = None,
     kubernetes_version: VersionOption = None,
+    assets: AssetsOption = None,
     files: FilesOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Start an embedded cluster, run the controller against it, and show what it does.
+    """Start a cluster, run the controller against it, and show what it does.
+
+    The cluster is an embedded one, or a real control plane with --assets.
 
     Exit code 3: the server's history shows something that must never be true.
     """
@@ -64,11 +83,58 @@ def command(
     logs.configure(level=logs.Level.ERROR)
     version = kubernetes_version.value if kubernetes_version else None
     try:
+        if assets is not None:
+            _check_for_assets(dialect, version, files)
+            return _on_real_programs(assets, dialect or Dialects.HOLD, json)
+        chosen = dialect or Dialects.NATIVE
         if files:
-            return asyncio.run(_manifests(files, dialect, version or Versions.V1_36.value, json))
-        return asyncio.run(_story(dialect, version, json))
+            return asyncio.run(_manifests(files, chosen, version or Versions.V1_36.value, json))
+        return asyncio.run(_story(chosen, version, json))
     except StoryFailed as failed:
         raise CommandFailed(str(failed)) from failed
+
+
+def _check_for_assets(
+    dialect: Dialects | None, version: str | None, files: list[str] | None
+) -> None:
+    """Raises UsageError for an option that means nothing beside ``--assets``."""
+    if dialect is Dialects.NATIVE:
+        raise UsageError(
+            "--dialect: no released Kubernetes speaks native; choose hold or podgroup, "
+            "or leave --assets out"
+        )
+    if version is not None:
+        raise UsageError(
+            "--kubernetes-version: the programs of --assets have a version of their own; "
+            "leave one of the two out"
+        )
+    if files:
+        raise UsageError("--filename: manifests are played without --assets only; leave it out")
+
+
+def _on_real_programs(assets: Path, dialect: Dialects, json: bool) -> int:
+    """The servers start before the event loop, so that an interrupted start stops them, too."""
+    import asyncio
+
+    from claimctl.controlplane.programs import CannotStart
+    from claimctl.demo.real import real_plane
+
+    try:
+        with real_plane(assets, pod_groups=dialect is Dialects.PODGROUP) as plane:
+            return asyncio.run(_real_story(plane, dialect, json))
+    except CannotStart as error:
+        raise CommandFailed(f"--assets: {error}") from error
+
+
+async def _real_story(plane: ControlPlane, dialect: Dialects, json: bool) -> int:
+    from claimctl.cli.output import print_json
+    from claimctl.demo.report import Printer, Quiet
+    from claimctl.demo.show import play_real
+
+    report = await play_real(plane, dialect.value, Quiet() if json else Printer())
+    if json:
+        print_json(report.document())
+    return exit_code(report)
 
 
 async def _story(dialect: str, version: str | None, json: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +47,11 @@ class Files:
         write_kubeconfig(path, Access(self.url, token, self.certificate))
 
 
-def make_files(directory: Path, port: int) -> Files:
+def make_files(directory: Path, port: int, more: Mapping[str, str] | None = None) -> Files:
     """Keys, a certificate for the loopback, tokens and kubeconfigs.
+
+    Args:
+        more: further users, each with a group ('' for none).
 
     Raises:
         CannotStart: the program openssl is missing or fails.
@@ -60,8 +64,9 @@ def make_files(directory: Path, port: int) -> Files:
         *("-keyout", key, "-out", certificate),
     )
     _openssl("genrsa", "-out", str(directory / "accounts.key"), "2048")
-    tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
-    _write_tokens(directory / "tokens.csv", tokens)
+    users = {**_USERS, **(more or {})}
+    tokens = {user: secrets.token_urlsafe(24) for user in users}
+    _write_tokens(directory / "tokens.csv", users, tokens)
     trusted = Path(certificate).read_text("ascii")
     files = Files(directory, f"https://127.0.0.1:{port}", trusted, tokens)
     for user, token in tokens.items():
@@ -69,9 +74,9 @@ def make_files(directory: Path, port: int) -> Files:
     return files
 
 
-def _write_tokens(path: Path, tokens: dict[str, str]) -> None:
+def _write_tokens(path: Path, users: Mapping[str, str], tokens: Mapping[str, str]) -> None:
     path.touch(0o600)
-    lines = [f'{token},{user},{user},"{_USERS[user]}"' for user, token in tokens.items()]
+    lines = [f'{tokens[user]},{user},{user},"{group}"' for user, group in users.items()]
     path.write_text("\n".join(lines) + "\n")
 
 

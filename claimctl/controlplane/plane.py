@@ -58,6 +58,8 @@ class Wanted:
     stores JSON and keeps an audit log."""
     port: int = 0
     """Of the API server; 0 takes a free one."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Further users with a token and a kubeconfig, each with a group ('' for none)."""
     api_server_flags: tuple[str, ...] = ()
     controller_manager_flags: tuple[str, ...] = ()
     scheduler_flags: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ class ControlPlane:
         """
         _ = self.features
         port = self.wanted.port or free_port()
-        self._files = make_files(self.directory, port)
+        self._files = make_files(self.directory, port, self.wanted.users)
         self._add(ETCD, self._etcd_flags())
         self._add(API_SERVER, self._api_server_flags(port))
         for program, flags in (

@@ -84,10 +84,14 @@ class Acts:
         if self.native:
             await self.stage.user.create(objects.claim_template(namespace, TEMPLATE))
 
+    async def claim_made(self, namespace: str, name: str) -> None:
+        """A claim that the user makes."""
+        await self.stage.user.create(objects.claim(namespace, name, self.stage.resource_api))
+
     async def reserve(self, workload: Workload, kind: tuple[str, str], **spec: Any) -> None:
         """Ask for the claim to be held; in ``native`` claimctl also makes it."""
         if not self.native:
-            await self.stage.user.create(objects.claim(workload.namespace, workload.claim))
+            await self.claim_made(workload.namespace, workload.claim)
         if self.native or not workload.reserve:
             template = TEMPLATE if self.native else ""
             body = objects.reservation(workload, kind, template=template, **spec)
@@ -227,7 +231,9 @@ class Acts:
         client = self.stage.client
         plan = await plans.begin(client, (namespace,))
         try:
-            yield await plans.follow(client, plan, lambda _: None)
+            status = await plans.follow(client, plan, lambda _: None)
+            await self.stage.look_closely()
+            yield status
         finally:
             await client.delete(DOWNGRADEPLANS, plan.metadata.name)
 

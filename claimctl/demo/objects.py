@@ -24,9 +24,12 @@ TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
 PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
-_CLAIM_SPEC: Object = {
-    "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}]}
-}
+
+def _claim_spec(api: str) -> Object:
+    """v1beta1 has the request itself where later versions have a choice of requests."""
+    wanted = {"deviceClassName": DEVICE_CLASS}
+    chosen = wanted if api.endswith("v1beta1") else {"exactly": wanted}
+    return {"devices": {"requests": [{"name": "gpu", **chosen}]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,13 @@ def namespace(name: str) -> Object:
     return _object(NAMESPACE, "", name)
 
 
-def claim(namespace: str, name: str) -> Object:
-    return _object(CLAIM, namespace, name, spec=_CLAIM_SPEC)
+def claim(namespace: str, name: str, api: str = CLAIM[0]) -> Object:
+    """``api`` is the version of resource.k8s.io that the cluster serves."""
+    return _object((api, CLAIM[1]), namespace, name, spec=_claim_spec(api))
 
 
 def claim_template(namespace: str, name: str) -> Object:
-    return _object(TEMPLATE, namespace, name, spec={"spec": _CLAIM_SPEC})
+    return _object(TEMPLATE, namespace, name, spec={"spec": _claim_spec(TEMPLATE[0])})
 
 
 def deployment(workload: Workload) -> Object:

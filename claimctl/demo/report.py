@@ -55,7 +55,8 @@ class Report:
     steps: list[Step] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What went wrong inside the embedded cluster itself."""
+    """What went wrong inside the cluster itself."""
+    played_on: str = "an embedded cluster"
     seconds: float = 0.0
 
     @property
@@ -68,6 +69,7 @@ class Report:
             "kind": "DemoReport",
             "dialect": self.dialect,
             "version": ",".join(self.versions),
+            "playedOn": self.played_on,
             "ok": self.ok,
             "seconds": round(self.seconds, 2),
             "steps": [step.document() for step in self.steps],
@@ -99,7 +101,7 @@ class Printer:
         for violation in report.violations:
             self._line(f"VIOLATION {violation.rule}: {violation.message}", "red")
         for error in report.errors:
-            self._line(f"ERROR in the embedded cluster: {error}", "red")
+            self._line(f"ERROR in the cluster: {error}", "red")
         good = sum(step.ok for step in report.steps)
         count = len(report.violations)
         self._line(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from claimctl.controlplane.plane import ControlPlane
+from claimctl.demo.real import really_staged
 from claimctl.demo.report import Printer, Report
 from claimctl.demo.stage import staged
 from claimctl.demo.story import Plot, Story
@@ -35,6 +37,32 @@ class Show:
         )
 
 
+async def play_real(plane: ControlPlane, dialect: str, printer: Printer) -> Report:
+    """Play the story on a control plane that runs."""
+    version = ".".join(map(str, plane.programs.version))
+    report = Report(dialect, (version,), played_on=f"Kubernetes {plane.programs.text}")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    for line in _introduction(plane, dialect):
+        printer.head(line)
+    plot = Plot.of_real(Dialect(dialect), version)
+    async with really_staged(plane) as (stage, scene):
+        await Story(stage, plot, report, printer).play()
+    report.violations += stage.witness.violations + scene.findings()
+    report.errors += [str(error) for error in scene.failures]
+    report.seconds = loop.time() - start
+    printer.end(report)
+    return report
+
+
+def _introduction(plane: ControlPlane, dialect: str) -> tuple[str, ...]:
+    programs = f"etcd, API server, controller manager and scheduler of {plane.programs.text}"
+    return (
+        f"A real control plane, dialect {dialect}: {programs}",
+        "played by a stand-in: nodes, their devices and their kubelets",
+    )
+
+
 async def play(show: Show, printer: Printer) -> Report:
     """Play the story on each version in turn."""
     report = Report(show.dialect.value, show.versions)
@@ -45,7 +73,7 @@ async def play(show: Show, printer: Printer) -> Report:
         async with staged(show.options(version)) as stage:
             await Story(stage, Plot.of(show.dialect, version), report, printer).play()
         report.violations += stage.witness.violations
-        report.errors += [str(error) for error in stage.cluster.failures]
+        report.errors += [str(error) for error in stage.scene.failures]
     report.seconds = loop.time() - start
     printer.end(report)
     return report

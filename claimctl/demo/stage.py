@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.controller.manager import Manager
@@ -17,6 +17,7 @@ from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.http import serve
 from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
@@ -29,6 +30,7 @@ T = TypeVar("T")
 CONTROLLER = "system:serviceaccount:claimctl-system:claimctl-controller"
 CONTROLLER_NAMESPACE = "claimctl-system"
 SETTLE_SECONDS = 0.3
+_ESTABLISHED_SECONDS, _LOOK_SECONDS = 30.0, 0.1
 _TOGETHER_SECONDS = 0.02
 """Changes within this time are looked at together."""
 
@@ -37,13 +39,34 @@ class StoryFailed(Exception):
     """Something did not come true in time, or the stage broke; one line."""
 
 
+class Scene(Protocol):
+    """What the stage has to know of the cluster that it stands on."""
+
+    @property
+    def failures(self) -> Sequence[object]:
+        """What went wrong inside the cluster itself."""
+
+    def history(self, since: int = 0) -> Iterable[Revision]:
+        """Everything that was written after a revision, in order."""
+
+    def subscribe(self, callback: Callable[[Revision], None]) -> None:
+        """Have ``callback`` called with everything that is written from now on."""
+
+    async def caught_up(self) -> None:
+        """Wait until the history has all that was written so far."""
+
+
 @dataclass(slots=True)
 class Stage:
-    cluster: Cluster
+    scene: Scene
     user: DocumentClient
     client: Client
     """What claimctl's own commands would use, as an administrator, over HTTP."""
     url: str
+    resource_api: str = "resource.k8s.io/v1"
+    """The newest version that the cluster serves."""
+    patience: float = 1.0
+    """By how much longer everything may take than on an embedded cluster."""
     world: World = field(default_factory=World)
     witness: Witness = field(default_factory=lambda: Witness(frozenset({CONTROLLER})))
     clock: LoopClock = field(default_factory=LoopClock)
@@ -53,19 +76,25 @@ class Stage:
 
     def look(self) -> None:
         """Take in what happened since the last look."""
-        self.world.read(self.cluster.history(self.world.number))
+        self.world.read(self.scene.history(self.world.number))
 
     async def until(self, condition: Callable[[], T | None], what: str, seconds: float = 20.0) -> T:
         """Wait for the server's state to meet a condition; what it returns, once that is true.
 
         Raises:
-            StoryFailed: not within ``seconds``, or the controller has ended.
+            StoryFailed: not within ``seconds`` (times ``patience``), or the controller has ended.
         """
+        seconds *= self.patience
         try:
             async with asyncio.timeout(seconds):
                 return await self._met(condition)
         except TimeoutError:
             raise StoryFailed(f"not within {seconds:g} s: {what}") from None
+
+    async def look_closely(self) -> None:
+        """Take in everything that was written up to now."""
+        await self.scene.caught_up()
+        self.look()
 
     async def _met(self, condition: Callable[[], T | None]) -> T:
         while True:
@@ -74,7 +103,9 @@ class Stage:
             if found := condition():
                 return found
             self._check_controller()
-            await self._changed.wait()
+            # what is awaited may be in the controller and not on the server
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
             await asyncio.sleep(_TOGETHER_SECONDS)
 
     def _check_controller(self) -> None:
@@ -84,7 +115,7 @@ class Stage:
         raise StoryFailed(f"the controller has ended: {error or 'without an error'}")
 
     def hire_controller(self, manager: Manager) -> None:
-        self.cluster.store.subscribe(lambda _: self._changed.set())
+        self.scene.subscribe(lambda _: self._changed.set())
         self._controller = asyncio.create_task(manager.run(self._stop), name="controller")
         self._controller.add_done_callback(lambda _: self._changed.set())
 
@@ -96,20 +127,26 @@ class Stage:
             await asyncio.gather(task, return_exceptions=True)
 
 
+@dataclass(slots=True)
+class EmbeddedStage(Stage):
+    @property
+    def cluster(self) -> Cluster:
+        assert isinstance(self.scene, Cluster)
+        return self.scene
+
+
 @asynccontextmanager
-async def staged(options: ClusterOptions) -> AsyncIterator[Stage]:
-    """Everything up and running; torn down in the reverse order, whatever happens."""
+async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
+    """An embedded cluster and all the rest; torn down in the reverse order, whatever happens."""
     async with AsyncExitStack() as stack:
         clock = LoopClock()
         cluster = Cluster(options, clock)
         await cluster.start()
         stack.push_async_callback(cluster.stop)
         admin, url = await _door(stack, cluster.transport())
-        stage = Stage(cluster, DocumentClient(admin), Client(admin, clock), url)
-        stage.world.listen(stage.witness.notice)
-        await _install(stage.user)
+        stage = EmbeddedStage(cluster, DocumentClient(admin), Client(admin, clock), url)
         theirs, _ = await _door(stack, cluster.transport(CONTROLLER))
-        await _start_controller(stack, stage, theirs)
+        await set_up(stack, stage, theirs, settle_seconds=SETTLE_SECONDS)
         yield stage
         stage.look()
 
@@ -122,6 +159,19 @@ async def _door(stack: AsyncExitStack, inside: Transport) -> tuple[Transport, st
     return transport, server.url
 
 
+async def set_up(
+    stack: AsyncExitStack, stage: Stage, controller: Transport, **settings: float
+) -> None:
+    """The witness, the definitions, and the controller behind its own connection.
+
+    Raises:
+        StoryFailed: the controller does not come to lead.
+    """
+    stage.world.listen(stage.witness.notice)
+    await _install(stage.user)
+    await _start_controller(stack, stage, controller, settings)
+
+
 async def _install(user: DocumentClient) -> None:
     """What ``kubectl apply -k deploy`` would bring, but for the controller itself."""
     await user.create(
@@ -129,13 +179,26 @@ async def _install(user: DocumentClient) -> None:
     )
     for definition in custom_resource_definitions():
         await user.create(definition)
+    async with asyncio.timeout(_ESTABLISHED_SECONDS):
+        for definition in custom_resource_definitions():
+            await _established(user, definition["metadata"]["name"])
 
 
-async def _start_controller(stack: AsyncExitStack, stage: Stage, transport: Transport) -> None:
-    settings = Settings(
-        identity="demo", lease_namespace=CONTROLLER_NAMESPACE, settle_seconds=SETTLE_SECONDS
-    )
-    manager = Manager(settings, transport, stage.clock, None, Random(0))
+async def _established(user: DocumentClient, name: str) -> None:
+    """Wait until the API server serves the kind; a real one takes a moment."""
+    kind = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    while True:
+        conditions = (await user.get(kind, "", name))["status"].get("conditions") or ()
+        if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _start_controller(
+    stack: AsyncExitStack, stage: Stage, transport: Transport, settings: Mapping[str, float]
+) -> None:
+    chosen = Settings.checked(identity="demo", lease_namespace=CONTROLLER_NAMESPACE, **settings)
+    manager = Manager(chosen, transport, stage.clock, None, Random(0))
     stack.push_async_callback(stage.dismiss_controller)
     stage.hire_controller(manager)
     await stage.until(lambda: manager.leading, "the controller leads")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -146,6 +146,13 @@ class Cluster:
     ) -> Transport:
         """Requests that go straight into the server, from one user."""
         return self.handler.transport(Actor(user, (*groups, "system:authenticated")))
+
+    def subscribe(self, callback: Callable[[Revision], None]) -> None:
+        """Have ``callback`` called with every revision from now on."""
+        self.store.subscribe(callback)
+
+    async def caught_up(self) -> None:
+        """The history has every write at once; one that is read elsewhere has not."""
 
     def history(self, since: int = 0) -> Iterator[Revision]:
         """Every write after a revision, oldest first."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claimctl.demo.stage import Stage, staged
+from claimctl.demo.stage import EmbeddedStage, staged
 from claimctl.embedded.kubeconfig import Access, write_kubeconfig
 from claimctl.embedded.options import ClusterOptions
 
@@ -30,7 +30,7 @@ class Answer:
         return json.loads(self.out)
 
 
-async def claimctl(*arguments: str, stdin: str | None = None) -> Answer:
+async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = SECONDS) -> Answer:
     """Run one command to its end."""
     process = await asyncio.create_subprocess_exec(
         *command_line(*arguments),
@@ -39,7 +39,7 @@ async def claimctl(*arguments: str, stdin: str | None = None) -> Answer:
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "NO_COLOR": "1"},
     )
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(seconds):
         out, err = await process.communicate(stdin.encode() if stdin is not None else None)
     assert process.returncode is not None
     return Answer(process.returncode, out.decode(), err.decode())
@@ -51,7 +51,7 @@ def command_line(*arguments: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    stage: Stage
+    stage: EmbeddedStage
     kubeconfig: Path
 
     async def claimctl(self, *arguments: str) -> Answer:

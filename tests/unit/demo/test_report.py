@@ -53,6 +53,7 @@ def test_the_document_has_the_measured_figures() -> None:
         "kind": "DemoReport",
         "dialect": "native",
         "version": "1.36",
+        "playedOn": "an embedded cluster",
         "ok": False,
         "seconds": 3.0,
         "steps": [

@@ -1,0 +1,78 @@
+"""``claimctl demo --assets``: what is refused, and the story where there are real programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from claimctl.controlplane.programs import API_SERVER, CannotStart, find_programs
+from tests.e2e.commands import Answer, claimctl
+from tests.unit.controlplane.scripts import folder_of, write
+
+ASSETS = "KUBEBUILDER_ASSETS"
+
+
+def run(*arguments: str, seconds: float = 120.0) -> Answer:
+    return asyncio.run(claimctl(*arguments, seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("--dialect", "native"), "--dialect"),
+        (("--kubernetes-version", "1.36"), "--kubernetes-version"),
+        (("-f", "x.yaml"), "--filename"),
+    ],
+)
+def test_options_that_mean_nothing_beside_assets_are_bad_input(
+    tmp_path: Path, arguments: tuple[str, ...], flag: str
+) -> None:
+    done = run("demo", "--assets", str(tmp_path), *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {flag}: ")
+    assert done.err.count("\n") == 1
+
+
+def test_a_folder_without_the_programs_is_one_line(tmp_path: Path) -> None:
+    done = run("demo", "--assets", str(tmp_path))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        f"error: --assets: {tmp_path}/etcd is missing; "
+        "put the program there, or name another folder\n"
+    )
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+def test_a_server_that_ends_while_it_starts_is_one_line_with_the_end_of_its_log(
+    tmp_path: Path,
+) -> None:
+    write(folder_of(tmp_path), API_SERVER, 'echo "E0101 no luck today"; exit 7')
+    done = run("demo", "--assets", str(tmp_path))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "error: --assets: kube-apiserver has ended with exit code 7: E0101 no luck today\n"
+    )
+
+
+def _dialects() -> list[str]:
+    """What the programs of this machine can play; nothing where there are none."""
+    try:
+        version = find_programs(Path(os.environ.get(ASSETS, "/nowhere"))).version
+    except CannotStart:
+        return []
+    return ["hold", "podgroup"] if version >= (1, 36) else ["hold"]
+
+
+@pytest.mark.skipif(ASSETS not in os.environ, reason=f"{ASSETS} names no programs")
+@pytest.mark.parametrize("dialect", _dialects())
+def test_the_story_comes_true_on_real_programs(dialect: str) -> None:
+    done = run("demo", "--assets", os.environ[ASSETS], "--dialect", dialect, "--json", seconds=600)
+    assert (done.code, done.err) == (0, ""), done.out + done.err
+    report = json.loads(done.out)
+    assert (report["ok"], report["violations"]) == (True, 0)
+    assert report["playedOn"].startswith("Kubernetes v1.")
