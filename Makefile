@@ -18,7 +18,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: differential torture torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real generate lock
+.PHONY: differential torture torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -76,8 +76,11 @@ differential: $(STAMP) ## the same requests and actions on a real control plane 
 fuzz: $(STAMP) ## at least 20,000 random requests to the embedded API server
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-e2e-real: $(STAMP) ## the scenarios on a real API server (KUBEBUILDER_ASSETS or CLAIMCTL_E2E_KUBECONFIG)
-	$(BIN)/python -m tests.e2e.real $(ARGS)
+e2e-real: $(STAMP) ## the scenarios on real servers (KUBEBUILDER_ASSETS, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
+	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)
+
+e2e-real-core: $(STAMP) ## those of them that guard the promises
+	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real -m core $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from claimctl.kube.codec import lines
 from claimctl.kube.documents import DocumentClient, NotServed, Object, Refused, Version
@@ -35,6 +35,8 @@ class Follower:
     kind: Version
     notice: Notice
     namespace: str = ""
+    listed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after the first list: what happens from then on is noticed."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -61,6 +63,7 @@ class Follower:
             if before is None or _version(before) != _version(obj):
                 known[key] = obj
                 self.notice("ADDED" if before is None else "MODIFIED", obj)
+        self.listed.set()
         return str(body["metadata"]["resourceVersion"])
 
     async def _watch(self, version: str, known: dict[tuple[str, str], Object]) -> str:

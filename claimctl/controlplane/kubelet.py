@@ -113,6 +113,7 @@ class Kubelets:
     """The kubelets of all nodes of a fleet.
 
     Attributes:
+        namespace: that of the pods to look after; empty for all.
         pod_groups: whether a listed PodGroup lets in the pods that name it (a kubelet's gate).
         findings: what was seen and must not happen.
         refused: by ``namespace/pod``, why it was not started when that was last tried.
@@ -121,6 +122,7 @@ class Kubelets:
     transport: Transport
     fleet: Fleet
     pod_groups: bool = False
+    namespace: str = ""
     pace: Pace = field(default_factory=Pace)
     findings: list[Finding] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -142,8 +144,10 @@ class Kubelets:
         await join(self.client, self.fleet)
         if joined is not None:
             joined.set()
-        pods = Follower(self.transport, self.client, POD, self._pod_changed)
-        claims = Follower(self.transport, self.client, self.fleet.claims, self._claim_changed)
+        pods = Follower(self.transport, self.client, POD, self._pod_changed, self.namespace)
+        claims = Follower(
+            self.transport, self.client, self.fleet.claims, self._claim_changed, self.namespace
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(pods.run())

@@ -1,116 +1,287 @@
-"""Scenarios on a cluster that is not the embedded one, in real time; it is left as it was found."""
+"""Scenarios on a real cluster, in real time, each in a part of the cluster that is its own."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
-
-from claimctl.controller.dialect import DialectProbe
-from claimctl.embedded.options import ClusterOptions
+from claimctl.controlplane.kubelet import Kubelets, Pace
+from claimctl.controlplane.nodes import NODE, Fleet, leave
+from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
+from claimctl.embedded.store import Revision
+from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import load_connection
-from claimctl.kube.errors import ApiError, NotFound
+from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.documents import DocumentClient, Object, Refused
 from claimctl.kube.transport import HttpTransport
-from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    DOWNGRADEPLANS,
-    PODGROUPS,
-    PODS,
-    RESOURCECLAIMS,
-    Resource,
-)
-from tests.e2e.harness import NAMESPACE, NAMESPACES, Scenario, Stage, install
-from tests.e2e.remote import standing_in
+from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.seams import Transport
+from tests.e2e.authors import Authors, Signed
+from tests.e2e.harness import Scenario, Stage
+from tests.e2e.places import Places, Rewritten, Scoped
+from tests.e2e.rights import ALL_RIGHTS, grant, permissions
+from tests.e2e.servers import Servers
+from tests.e2e.site import CONTROLLER_USER, KCM, KUBELET, SCHEDULER, accused
+from tests.e2e.watched import History
 
-STAND_INS_VARIABLE = "CLAIMCTL_E2E_STAND_INS"
-
-
-async def on_real_cluster(scenario: Scenario, kubeconfig: Path, options: ClusterOptions) -> None:
-    """In real time; what the cluster speaks decides which scenarios make sense."""
-    clock = LoopClock()
-    parts = tuple(filter(None, os.environ.get(STAND_INS_VARIABLE, "").split(",")))
-    async with HttpTransport(load_connection(str(kubeconfig))) as transport:
-        client = Client(transport, clock, field_manager="kubectl")
-        stage = Stage(client=client, clock=clock, connect=lambda: transport, cluster=None)
-        async with standing_in(transport, kubeconfig, options, parts):
-            await install(client)
-            await _check_dialect(client, options)
-            try:
-                await stage.play(scenario)
-            finally:
-                await clear(stage)
+SCENARIO_SECONDS = 330.0
+"""How long a scenario may take before it has failed."""
+_POD = ("v1", "Pod")
 
 
-async def _check_dialect(client: Client, options: ClusterOptions) -> None:
-    found = await DialectProbe(client, namespace=NAMESPACE).detect()
-    if found.dialect != options.dialect:
-        pytest.skip(f"the cluster speaks {found.dialect}")
+@dataclass(frozen=True, slots=True)
+class RealCluster:
+    """A cluster for scenarios."""
+
+    kubeconfig: str
+    version: tuple[int, int]
+    dialect: Dialect
+    servers: Servers | None = None
+    """Where nobody else uses the cluster, its servers can be paused and killed."""
+    keeps: bool = True
+    """Whether what a scenario leaves may stay, as the cluster is thrown away."""
+
+    def can_play(self, options: ClusterOptions) -> bool:
+        """What needs no PodGroups can be played where they are served, too."""
+        return options.dialect in (self.dialect, Dialect.HOLD)
 
 
-async def clear(stage: Stage) -> None:
-    """Take away what a scenario left, so that the next finds a cluster like new."""
-    for namespace in (NAMESPACE, "claimctl-system"):
-        for one in (await stage.client.list(CLAIMRESERVATIONS, namespace)).items:
-            await _remove(stage.client, CLAIMRESERVATIONS, one.metadata)
-        for group in await _groups(stage.client, namespace):
-            await _remove(stage.client, PODGROUPS, group)
-        with suppress(NotFound):
-            await stage.client.delete(NAMESPACES, namespace)
-    with suppress(NotFound):
-        await stage.client.delete(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
-    for namespace in (NAMESPACE, "claimctl-system"):
-        await stage.until(partial(_no_namespace, stage.client, namespace), f"{namespace} is gone")
+@dataclass(slots=True)
+class RealSite:
+    """A scenario's part of a real cluster."""
+
+    cluster: RealCluster
+    places: Places
+    fleet: Fleet
+    admin: Transport
+    controllers: Transport
+    kubelets: Kubelets
+    watched: History
+    settings: dict[str, Any]
+    authors: Authors = field(default_factory=Authors)
+    look_seconds: float = 0.25
+    _lag: asyncio.Task[None] | None = None
+
+    @property
+    def account(self) -> str:
+        return self.places.account
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.fleet.names
+
+    @property
+    def client(self) -> DocumentClient:
+        return self.kubelets.client
+
+    def connection(self, user: str) -> Transport:
+        ours = user == CONTROLLER_USER
+        inner = self.controllers if ours else self.admin
+        signed = Signed(inner, self.account if ours else user, self.authors)
+        return Scoped(signed, self.places)
+
+    async def force_delete(self, pod: str) -> None:
+        await self.client.delete(_POD, self.places.namespace, pod, {"gracePeriodSeconds": 0})
+
+    async def patch_node(self, node: str, patch: Object, subresource: str = "") -> None:
+        change = self.client.patch_status if subresource else self.client.patch
+        await change(NODE, "", node, patch)
+
+    async def delete_node(self, node: str) -> None:
+        await self.client.delete(NODE, "", node)
+
+    async def lose(self, node: str) -> None:
+        self.kubelets.lose(node)
+
+    async def reboot(self, node: str) -> None:
+        await self.kubelets.recover(node, rebooted=True)
+
+    async def pause(self, component: str) -> None:
+        if component == KUBELET:
+            for node in self.nodes:
+                self.kubelets.lose(node)
+        elif component == SCHEDULER:
+            self._servers.scheduler.pause()
+        elif component == KCM:
+            self._servers.look_after_claims(on=False)
+
+    async def resume(self, component: str) -> None:
+        if component == KUBELET:
+            for node in self.nodes:
+                await self.kubelets.recover(node, rebooted=False)
+        elif component == SCHEDULER:
+            self._servers.scheduler.resume()
+        elif component == KCM:
+            self._servers.look_after_claims(on=True)
+
+    async def set_lag(self, seconds: float) -> None:
+        """The scheduler stands still for so long, again and again, and then has to catch up."""
+        if self._lag is not None:
+            self._lag.cancel()
+            await asyncio.gather(self._lag, return_exceptions=True)
+        self._lag = None
+        if seconds:
+            self._lag = asyncio.create_task(self._late(seconds), name="a late scheduler")
+
+    async def _late(self, seconds: float) -> None:
+        scheduler = self._servers.scheduler
+        try:
+            while True:
+                scheduler.pause()
+                await asyncio.sleep(seconds)
+                scheduler.resume()
+                await asyncio.sleep(0.2)
+        finally:
+            scheduler.resume()
+
+    async def history(self, since: int = 0) -> Iterable[Revision]:
+        return await self.watched.since(since)
+
+    @property
+    def _servers(self) -> Servers:
+        if self.cluster.servers is None:
+            raise AssertionError("mark the test 'servers': it needs a cluster for itself")
+        return self.cluster.servers
 
 
-async def _groups(client: Client, namespace: str) -> list[ObjectMeta]:
-    try:
-        return [group.metadata for group in (await client.list(PODGROUPS, namespace)).items]
-    except NotFound:
-        return []
+async def on_real_cluster(
+    scenario: Scenario, cluster: RealCluster, options: ClusterOptions, *, strands: bool
+) -> None:
+    """Play a scenario, and judge what was written by whom and what the nodes saw.
+
+    Args:
+        strands: whether pods may be left bound without an allocation.
+    """
+    async with asyncio.timeout(SCENARIO_SECONDS), _stage(cluster, options) as (stage, site):
+        await stage.play(scenario)
+        await site.set_lag(0.0)
+        found = accused(await site.history(), frozenset({site.account}))
+        assert found == []
+        assert strands or site.kubelets.findings == []
 
 
-async def _remove(client: Client, resource: Resource[Any], meta: ObjectMeta) -> None:
-    """Without the finalizers that a controller would have taken off."""
-    with suppress(NotFound):
-        patch = {"metadata": {"finalizers": None}}
-        await client.merge_patch(
-            resource,
-            meta.name,
-            patch,
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
-        await client.delete(resource, meta.name, meta.namespace)
+@asynccontextmanager
+async def _stage(
+    cluster: RealCluster, options: ClusterOptions
+) -> AsyncIterator[tuple[Stage, RealSite]]:
+    async with AsyncExitStack() as stack:
+        connection = load_connection(cluster.kubeconfig)
+        admin = await stack.enter_async_context(HttpTransport(connection))
+        site = await _site(stack, cluster, options, connection, admin)
+        stack.push_async_callback(_tidy, site)
+        people = Rewritten(admin, site.places)
+        clock = LoopClock()
+        client = Client(people, clock, field_manager="kubectl")
+        version = site.fleet.resource_api.partition("/")[2]
+        client.speak(RESOURCECLAIMS.group, version)
+        if cluster.dialect is Dialect.PODGROUP:
+            groups = "v1alpha2" if cluster.version < (1, 37) else "v1beta1"
+            client.speak(PODGROUPS.group, groups)
+        stage = Stage(client, clock, lambda: site.connection(CONTROLLER_USER), site)
+        if options.authorization is Authorization.ALWAYS_ALLOW:
+            await grant(stage, permissions(*ALL_RIGHTS), *ALL_RIGHTS)
+        yield stage, site
 
 
-async def _no_namespace(client: Client, name: str) -> bool:
-    """Whether a namespace is gone; claims that a controller would have released are let go."""
-    with suppress(ApiError):
-        if not (await client.list(PODS, name)).items:
-            for claim in (await client.list(RESOURCECLAIMS, name)).items:
-                await _let_go(client, claim.metadata)
-    try:
-        await client.get(NAMESPACES, name)
-    except NotFound:
-        return True
-    return False
-
-
-async def _let_go(client: Client, meta: ObjectMeta) -> None:
-    written = await client.merge_patch(
-        RESOURCECLAIMS,
-        meta.name,
-        {"status": {"allocation": None, "reservedFor": None}},
-        meta.namespace,
-        resource_version=meta.resource_version,
-        subresource="status",
+async def _site(
+    stack: AsyncExitStack,
+    cluster: RealCluster,
+    options: ClusterOptions,
+    connection: Connection,
+    admin: Transport,
+) -> RealSite:
+    places = Places(secrets.token_hex(3), cluster.version < (1, 33))
+    documents = DocumentClient(admin, "e2e")
+    await _make_room(documents, places)
+    controllers = replace(connection, auth=await _account(admin, places))
+    fleet = Fleet(
+        cluster.version,
+        options.nodes,
+        options.devices_per_node,
+        prefix=f"node-{places.suffix}",
+        driver=places.device_class,
+        device_class=places.device_class,
     )
-    await _remove(client, RESOURCECLAIMS, written.metadata)
+    pace = Pace(stop=options.timings.pod_stop, job=options.timings.job_pod_run)
+    groups = cluster.dialect is Dialect.PODGROUP
+    kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
+    await _working(stack, kubelets)
+    authors = Authors()
+    watched = History(admin, places.namespace, fleet.claims, authors)
+    stack.push_async_callback(watched.stop)
+    await watched.start()
+    return RealSite(
+        cluster,
+        places,
+        fleet,
+        admin,
+        await stack.enter_async_context(HttpTransport(controllers)),
+        kubelets,
+        watched,
+        _settings(cluster, options, places),
+        authors,
+    )
+
+
+def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
+    """A controller that finds PodGroups served is told so where a scenario does without them."""
+    told = {} if options.dialect is cluster.dialect else {"dialect": str(options.dialect)}
+    return {"lease_namespace": places.controllers, **told}
+
+
+async def _make_room(documents: DocumentClient, places: Places) -> None:
+    for name in (places.namespace, places.controllers):
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await documents.create(body)
+    meta = {"name": "claimctl-controller", "namespace": places.controllers}
+    await documents.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+
+
+async def _account(admin: Transport, places: Places) -> StaticAuth:
+    """The token of the controllers' ServiceAccount, by TokenRequest."""
+    path = f"/api/v1/namespaces/{places.controllers}/serviceaccounts/claimctl-controller/token"
+    body = json.dumps({"spec": {"expirationSeconds": 7200}}).encode()
+    answer = await admin.send("POST", path, (), {"content-type": "application/json"}, body)
+    told = json.loads(b"".join([part async for part in answer.body]))
+    if answer.status != 201:
+        raise Refused(answer.status, told)
+    return StaticAuth(Credentials(f"Bearer {told['status']['token']}"))
+
+
+async def _working(stack: AsyncExitStack, kubelets: Kubelets) -> None:
+    joined = asyncio.Event()
+    task = asyncio.create_task(kubelets.run(joined), name="kubelets")
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
+    waits = asyncio.create_task(joined.wait())
+    await asyncio.wait({task, waits}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        waits.cancel()
+        task.result()
+
+
+async def _tidy(site: RealSite) -> None:
+    """Put servers back to work, and take the scenario's part away; nobody waits for its end."""
+    await site.set_lag(0.0)
+    if site.cluster.servers is not None:
+        site.cluster.servers.restore()
+    if site.cluster.keeps:
+        return
+    for name in (site.places.namespace, site.places.controllers):
+        await site.client.delete(("v1", "Namespace"), "", name)
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        version = ("rbac.authorization.k8s.io/v1", kind)
+        for each in await site.client.list(version):
+            if each["metadata"]["name"].endswith(site.places.suffix):
+                await site.client.delete(version, "", each["metadata"]["name"])
+    await leave(site.client, site.fleet)

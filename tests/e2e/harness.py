@@ -1,35 +1,31 @@
 """The stage of the end-to-end tests: a cluster, controllers on it, and people who use it.
 
 By default the cluster is the embedded one on a virtual clock, reached through the in-memory
-transport, and a witness reads its history afterwards. With ``CLAIMCTL_E2E_KUBECONFIG`` the same
-scenarios run against the cluster of that kubeconfig, in real time; what needs the embedded
-cluster's switches is then skipped (see ``elsewhere``).
+transport, and a witness reads its history afterwards. ``make e2e-real`` plays the same scenarios on
+a real control plane, in real time (see ``elsewhere``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.demo.witness import Witness
-from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.errors import AlreadyExists, NotFound
+from claimctl.kube.errors import AlreadyExists, Conflict, NotFound
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
@@ -42,20 +38,30 @@ from claimctl.wire.resources import (
     Resource,
 )
 from claimctl.wire.seams import Clock, Transport
+from tests.e2e.places import DEVICE_CLASS
+from tests.e2e.site import (
+    CONTROLLER_GROUPS,
+    CONTROLLER_NAMESPACE,
+    CONTROLLER_USER,
+    CRDS,
+    NAMESPACE,
+    EmbeddedSite,
+    Site,
+    accused,
+)
 from tests.support.builders import NOW
 from tests.support.virtual import run as run_virtually
 
-KUBECONFIG_VARIABLE = "CLAIMCTL_E2E_KUBECONFIG"
-CRDS = Path(__file__).parents[2] / "crds"
-NAMESPACE = "team"
-CONTROLLER_USER = "system:serviceaccount:claimctl-system:claimctl-controller"
-CONTROLLER_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:claimctl-system")
-DEVICE_CLASS = "gpu.example.com"
+if TYPE_CHECKING:
+    from tests.e2e.elsewhere import RealCluster
+
+__all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "CRDS", "DEVICE_CLASS", "NAMESPACE"]
 
 Body = Mapping[str, Any]
 
-
 Scenario = Callable[["Stage"], Awaitable[None]]
+chosen: ContextVar[RealCluster | None] = ContextVar("chosen", default=None)
+"""The real cluster that scenarios play on; None for embedded ones of their own."""
 
 
 @dataclass
@@ -67,15 +73,25 @@ class Stage:
     clock: Clock
     connect: Callable[[], Transport]
     """A connection for a controller."""
-    cluster: Cluster | None
+    site: Site
+    cluster: Cluster | None = None
+    """The embedded one, where it is that."""
     managers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     stops: dict[str, asyncio.Event] = field(default_factory=dict)
 
     @property
     def embedded(self) -> Cluster:
         if self.cluster is None:
-            pytest.skip("needs the embedded cluster")
+            raise AssertionError("it needs the embedded cluster: put it into skipped.py")
         return self.cluster
+
+    def scaled(self, seconds: float) -> float:
+        """A long time, such as a grace: on a real cluster, where it has to pass, a tenth of it."""
+        return seconds if self.cluster is not None else seconds / 10
+
+    async def quiet(self, seconds: float) -> None:
+        """A time in which nothing is to happen; on a real cluster half a minute at most."""
+        await self.clock.sleep(seconds if self.cluster is not None else min(seconds, 30.0))
 
     # -- controllers
 
@@ -83,7 +99,8 @@ class Stage:
         self, identity: str = "one", transport: Transport | None = None, **settings: Any
     ) -> Manager:
         """Start a controller; it runs until ``stop`` or the end of the scenario."""
-        wanted = Settings.checked(**{"identity": identity, **settings})
+        told = {**self.site.settings, **settings}
+        wanted = Settings.checked(**{"identity": identity, **told})
         manager = Manager(wanted, transport or self.connect(), self.clock, rng=Random(identity))
         stop = self.stops[identity] = asyncio.Event()
         task = asyncio.create_task(manager.run(stop), name=f"manager {identity}")
@@ -129,16 +146,40 @@ class Stage:
 
     async def patch(self, resource: Resource[Any], name: str, patch: Body) -> None:
         """Change an object as kubectl does, whatever its version."""
-        meta = (await self.client.get(resource, name, NAMESPACE)).metadata
-        await self.client.merge_patch(
-            resource, name, patch, NAMESPACE, resource_version=meta.resource_version
-        )
+        while True:
+            version = (await self.client.get(resource, name, NAMESPACE)).metadata.resource_version
+            with suppress(Conflict):
+                await self.client.merge_patch(
+                    resource, name, patch, NAMESPACE, resource_version=version
+                )
+                return
 
     async def delete(self, resource: Resource[Any], name: str, **options: Any) -> None:
         await self.client.delete(resource, name, NAMESPACE, **options)
 
+    async def cordon(self, node: str, *, unschedulable: bool = True) -> None:
+        """Take a node out of scheduling, or back in."""
+        patch = {"spec": {"unschedulable": True if unschedulable else None}}
+        await self.site.patch_node(node, patch)
+
     async def claim(self, name: str = "slice") -> ResourceClaim:
         return await self.client.get(RESOURCECLAIMS, name, NAMESPACE)
+
+    async def write_list(self, entries: Iterable[Body], name: str = "slice") -> None:
+        """Somebody who is not claimctl writes who a claim is reserved for."""
+        body = {"status": {"reservedFor": list(entries) or None}}
+        await self.patch_status(RESOURCECLAIMS, name, body)
+
+    async def patch_status(self, resource: Resource[Any], name: str, patch: Body) -> None:
+        meta = (await self.client.get(resource, name, NAMESPACE)).metadata
+        await self.client.merge_patch(
+            resource,
+            name,
+            patch,
+            NAMESPACE,
+            resource_version=meta.resource_version,
+            subresource="status",
+        )
 
     async def references(self, name: str = "slice") -> tuple[str, ...]:
         """Who is listed, as ``resource/name``."""
@@ -192,7 +233,7 @@ class Stage:
         while not await _tried(holds):
             if self.clock.monotonic() > end:
                 raise AssertionError(f"not within {within:g} s: {what}{await self._look()}")
-            await self.clock.sleep(0.05)
+            await self.clock.sleep(self.site.look_seconds)
 
     async def until_listed(self, *references: str, claim: str = "slice") -> None:
         async def holds() -> bool:
@@ -238,27 +279,35 @@ class Stage:
         return "".join(lines)
 
 
-def play(scenario: Scenario, options: ClusterOptions, *, limit: float = 7200.0) -> None:
-    """Run a scenario; on the embedded cluster, let a witness judge its history afterwards.
+def play(
+    scenario: Scenario, options: ClusterOptions, *, limit: float = 7200.0, strands: bool = False
+) -> None:
+    """Run a scenario, and let a witness judge the history of its cluster.
 
     Args:
         limit: virtual seconds after which the run is given up.
+        strands: whether pods may be left bound to claims without an allocation; on a real cluster
+            the nodes would find that.
     """
-    kubeconfig = os.environ.get(KUBECONFIG_VARIABLE)
-    if kubeconfig:
-        from tests.e2e.elsewhere import on_real_cluster
-
-        asyncio.run(on_real_cluster(scenario, Path(kubeconfig), options))
-    else:
+    cluster = chosen.get()
+    if cluster is None:
         run_virtually(_on_embedded_cluster(scenario, options), limit=limit)
+        return
+    from tests.e2e.elsewhere import on_real_cluster
+
+    if not cluster.can_play(options):
+        pytest.skip(f"the cluster speaks {cluster.dialect}, not {options.dialect}")
+    asyncio.run(on_real_cluster(scenario, cluster, options, strands=strands))
 
 
 async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> None:
     async with embedded_cluster(options) as cluster:
+        site = EmbeddedSite(cluster)
         stage = Stage(
             client=Client(cluster.transport(), cluster.clock, field_manager="kubectl"),
             clock=cluster.clock,
-            connect=lambda: cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS),
+            connect=lambda: site.connection(CONTROLLER_USER),
+            site=site,
             cluster=cluster,
         )
         await stage.play(scenario)
@@ -288,7 +337,7 @@ async def install(client: Client, *, crds: bool = True) -> None:
     for path in sorted(CRDS.glob("*.claimctl.io.yaml")) if crds else ():
         with suppress(AlreadyExists):
             await client.create(_DEFINITIONS, yaml.safe_load(path.read_text()))
-    for name in (NAMESPACE, "claimctl-system"):
+    for name in (NAMESPACE, CONTROLLER_NAMESPACE):
         await client.create(NAMESPACES, {"metadata": {"name": name}})
 
 
@@ -305,10 +354,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespa
 
 def judge(cluster: Cluster) -> None:
     """Nothing that must never be true was ever true, and no emulated component broke."""
-    witness, world = Witness({CONTROLLER_USER}), World()
-    world.listen(witness.notice)
-    world.read(cluster.history())
-    assert witness.violations == []
+    assert accused(cluster.history(), frozenset({CONTROLLER_USER})) == []
     assert cluster.failures == []
 
 

@@ -10,7 +10,7 @@ from claimctl.controller.freeing import Candidate, Freeing
 from claimctl.kube.client import Client
 from claimctl.reservation.consumers import claim_names
 from claimctl.reservation.sights import Patience
-from claimctl.wire.base import decode
+from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
@@ -31,20 +31,21 @@ VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "u
 
 
 def connection(stage: Stage) -> Transport:
-    return stage.embedded.transport(ADMINISTRATOR, ("system:masters",))
+    return stage.site.connection(ADMINISTRATOR)
 
 
 def freeing(
     stage: Stage,
     transport: Transport | None = None,
     *,
-    grace: float = 300.0,
+    grace: float | None = None,
     settle: float = 5.0,
 ) -> Freeing:
     """One run of ``claimctl release --orphans``, by an administrator."""
     client = Client(transport or connection(stage), stage.clock)
     told: list[str] = []
-    return Freeing(client, stage.clock, "", Patience(settle, grace), told.append)
+    patience = Patience(settle, stage.scaled(300.0) if grace is None else grace)
+    return Freeing(client, stage.clock, "", patience, told.append)
 
 
 async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:
@@ -73,7 +74,7 @@ async def in_use(stage: Stage, name: str = "slice", replicas: int = 2) -> None:
 async def deleted_but_allocated(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
     """KCM is down while the claim, and all that use it, are deleted."""
     await in_use(stage, name)
-    stage.embedded.pause(KCM)
+    await stage.site.pause(KCM)
     await stage.delete(RESOURCECLAIMS, name)
     await without_pods(stage, name, force=force)
 
@@ -81,7 +82,7 @@ async def deleted_but_allocated(stage: Stage, name: str = "slice", *, force: boo
 async def dead_pods(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
     """KCM is down while the pods are deleted."""
     await in_use(stage, name)
-    stage.embedded.pause(KCM)
+    await stage.site.pause(KCM)
     await without_pods(stage, name, force=force)
 
 
@@ -89,7 +90,7 @@ async def allocated_to_nobody(stage: Stage, name: str = "slice", *, force: bool 
     """Somebody else empties the list; KCM leaves that alone."""
     await dead_pods(stage, name, force=force)
     await foreign(stage, name)
-    stage.embedded.resume(KCM)
+    await stage.site.resume(KCM)
 
 
 async def dangling(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
@@ -164,13 +165,13 @@ async def without_pods(stage: Stage, name: str, *, force: bool = False) -> None:
 async def going(stage: Stage, claim: str, *, force: bool) -> AsyncIterator[None]:
     """Until the pods of the claim are gone; with ``force`` while their containers still run."""
     if force:
-        stage.embedded.pause("kubelet")
+        await stage.site.pause("kubelet")
     yield
     if force:
         await stage.clock.sleep(1)
         for pod in await using(stage, claim):
-            stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
-        stage.embedded.resume("kubelet")
+            await stage.site.force_delete(pod.metadata.name)
+        await stage.site.resume("kubelet")
     await until_pods(stage, claim, 0)
 
 
@@ -191,10 +192,10 @@ def replica_set(name: str) -> dict[str, Any]:
     return body
 
 
-def lists(stage: Stage, name: str = "slice") -> list[list[str]]:
+async def lists(stage: Stage, name: str = "slice") -> list[list[str]]:
     """Every list that the allocated claim ever had, each once in a row."""
     found: list[list[str]] = []
-    for revision in stage.embedded.history():
+    for revision in await stage.site.history():
         if (revision.plural, revision.name) == ("resourceclaims", name):
             status = decode(revision.data, ResourceClaim).status
             shown = [f"{each.resource}/{each.name}" for each in status.reserved_for]
@@ -204,22 +205,13 @@ def lists(stage: Stage, name: str = "slice") -> list[list[str]]:
 
 
 async def listed(stage: Stage, name: str) -> list[dict[str, str]]:
-    claim = stage.embedded.admin.get("resourceclaims", NAMESPACE, name)
-    return list((claim.get("status") or {}).get("reservedFor") or ())
+    return [to_plain(each) for each in (await stage.claim(name)).status.reserved_for]
 
 
 async def foreign(stage: Stage, name: str, *references: dict[str, str], keep: bool = False) -> None:
     """Write a list as somebody else, beside what is there or in its place."""
     entries = [*(await listed(stage, name) if keep else ()), *references]
-    meta = (await stage.claim(name)).metadata
-    await stage.client.merge_patch(
-        RESOURCECLAIMS,
-        name,
-        {"status": {"reservedFor": entries or None}},
-        NAMESPACE,
-        resource_version=meta.resource_version,
-        subresource="status",
-    )
+    await stage.write_list(entries, name)
 
 
 class Maker(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 
 from claimctl.wire.seams import Query, Response, Transport
@@ -19,6 +20,7 @@ class Link:
         self.cut = False
         self.refused: frozenset[str] = frozenset()
         self.late: dict[str, float] = {}
+        self._forgotten: set[str] = set()
         self.asked: list[tuple[float, str]] = []
         """When which collection was listed or watched, as ``list pods``."""
 
@@ -31,6 +33,9 @@ class Link:
         watches = ("watch", "true") in query
         if method == "GET":
             self.asked.append((_now(), f"{'watch' if watches else 'list'} {plural}"))
+        if watches and plural in self._forgotten:
+            self._forgotten.discard(plural)
+            return Response(200, {"content-type": "application/json"}, _expired())
         response = await self._inner.send(method, path, query, headers, body)
         if watches:
             response.body = self._stream(response.body, plural)
@@ -41,6 +46,14 @@ class Link:
         self.cut = True
         for stream in self._streams:
             stream.put_nowait((_now(), ConnectionResetError("cut")))
+
+    def forget(self) -> None:
+        """Of every kind that was watched the next watch is refused: its version is too old.
+
+        A server answers so when its history is compacted, or when it was started anew.
+        """
+        watched = {what for _, what in self.asked if what.startswith("watch ")}
+        self._forgotten = {each.removeprefix("watch ") for each in watched}
 
     async def _stream(self, body: AsyncIterator[bytes], plural: str) -> AsyncIterator[bytes]:
         said: asyncio.Queue[_Said] = asyncio.Queue()
@@ -60,6 +73,12 @@ class Link:
         finally:
             self._streams.remove(said)
             pump.cancel()
+
+
+async def _expired() -> AsyncIterator[bytes]:
+    status = {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}
+    status["message"] = "too old resource version: 1 (2)"
+    yield json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
 
 
 async def _pump(body: AsyncIterator[bytes], said: asyncio.Queue[_Said]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ from claimctl.embedded.authn import Door
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.hooks import Attributes, Authorizer
 from claimctl.embedded.rbac import covers
+from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e.harness import CONTROLLER_USER, Stage
 
 RBAC = Path(__file__).parents[2] / "rbac"
+ALL_RIGHTS = ("controller.yaml", "templates.yaml", "template-injection.yaml")
 ACCOUNT = "/api/v1/namespaces/claimctl-system/serviceaccounts/claimctl-controller"
 _GROUP = "rbac.authorization.k8s.io"
 RESOURCES = {
@@ -101,7 +104,9 @@ async def grant(stage: Stage, given: list[Permission], *files: str) -> None:
             place = (meta["name"], meta.get("namespace", ""))
             kept = [each.rule() for each in given if (each.role, each.namespace) == place]
             body = {**body, "rules": kept}
-        await stage.client.create(resource, body, meta.get("namespace", ""))
+        # the ServiceAccount may be there, as controllers need it to connect
+        with suppress(AlreadyExists):
+            await stage.client.create(resource, body, meta.get("namespace", ""))
     if "template-injection.yaml" in files:
         await stage.client.create(RESOURCES["ClusterRoleBinding"], _INJECTION)
 

@@ -18,7 +18,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, Stage, play
 from tests.e2e.mortal import MortalTransport
 
 STEPS = 25
@@ -55,7 +55,7 @@ class Chance:
     async def force_delete(self) -> None:
         if running := await self.stage.running():
             pod = self.rng.choice(running)
-            self.stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
+            await self.stage.site.force_delete(pod.metadata.name)
 
     async def delete_pod(self) -> None:
         if running := await self.stage.running():
@@ -67,11 +67,11 @@ class Chance:
         await self.stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
 
     async def cordon(self) -> None:
-        node = f"node-{self.rng.randrange(3)}"
-        self.stage.embedded.cordon(node, unschedulable=self.rng.random() < 0.5)
+        node = self.stage.site.nodes[self.rng.randrange(3)]
+        await self.stage.cordon(node, unschedulable=self.rng.random() < 0.5)
 
     async def lag(self) -> None:
-        self.stage.embedded.set_lag(self.rng.choice([0.0, 0.5, 2.0]))
+        await self.stage.site.set_lag(self.rng.choice([0.0, 0.5, 2.0]))
 
     async def step(self) -> None:
         deeds: list[Callable[[], Awaitable[None]]] = [
@@ -109,7 +109,7 @@ def test_whatever_happens(options: ClusterOptions, seed: int) -> None:
         for _ in range(STEPS):
             await chance.step()
             await chance.replace_dead_controller()
-        stage.embedded.set_lag(0.0)
+        await stage.site.set_lag(0.0)
         await stage.delete(DEPLOYMENTS, "train")
         await stage.kill(f"c{chance.generation}")
         await stage.started("last")

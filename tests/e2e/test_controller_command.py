@@ -26,6 +26,7 @@ from claimctl.wire.resources import (
 from tests.e2e import manifests
 from tests.e2e.commands import claimctl, command_line
 from tests.e2e.harness import NATIVE, Stage, install
+from tests.e2e.site import EmbeddedSite
 
 QUICK = ("--settle-seconds", "0.3", "--bind-address", "127.0.0.1:0", "--log-format", "json")
 
@@ -41,7 +42,8 @@ async def served(directory: Path, *, crds: bool = True) -> AsyncIterator[tuple[S
     client = Client(cluster.transport(), cluster.clock, field_manager="kubectl")
     try:
         await install(client, crds=crds)
-        yield Stage(client, cluster.clock, cluster.transport, cluster), kubeconfig
+        site = EmbeddedSite(cluster)
+        yield Stage(client, cluster.clock, cluster.transport, site, cluster), kubeconfig
     finally:
         await server.close()
         await cluster.stop()

@@ -48,7 +48,7 @@ async def come_and_vanish(stage: Stage) -> Pod:
     await stage.until_running(2)
     victim = (await stage.running())[0]
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
-    stage.embedded.force_delete(NAMESPACE, victim.metadata.name)
+    await stage.site.force_delete(victim.metadata.name)
     return victim
 
 
@@ -67,6 +67,14 @@ async def scaled_to_zero(stage: Stage) -> None:
     await stage.until_released(within=GRACE * 3)
 
 
+async def forgotten(stage: Stage, link: Link) -> None:
+    """What happened is not told by the server any more."""
+    if stage.cluster is not None:
+        stage.cluster.store.compact()
+    else:
+        link.forget()
+
+
 async def missed_a_gap(stage: Stage) -> Link:
     """Pods came and vanished while the link was cut; what it missed has to be listed anew."""
     link = Link(stage.connect())
@@ -75,7 +83,7 @@ async def missed_a_gap(stage: Stage) -> Link:
     link.cut_off()
     await come_and_vanish(stage)
     await stage.clock.sleep(3)
-    stage.embedded.store.compact()
+    await forgotten(stage, link)
     return link
 
 
@@ -123,7 +131,7 @@ def test_an_allocation_that_was_watched_needs_no_blind_wait(options: ClusterOpti
         await reserved(stage, pods=0)
         link.cut_off()
         await stage.clock.sleep(3)
-        stage.embedded.store.compact()
+        await forgotten(stage, link)
         link.cut = False
         await stage.clock.sleep(10)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
@@ -175,7 +183,7 @@ def test_a_live_list_waits_for_a_pod_watch_that_is_late(late: float) -> None:
         await stage.until_running(1)
         (victim,) = await stage.running()
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        stage.embedded.force_delete(NAMESPACE, victim.metadata.name)
+        await stage.site.force_delete(victim.metadata.name)
         await stage.until_released(within=GRACE * 3)
 
     play(scenario, NATIVE)
@@ -216,7 +224,7 @@ def test_a_pod_swept_before_its_kubelet_told_of_a_container_is_a_ghost(
         await stage.started()
         await reserved(stage, pods=0)
         for node in (await stage.client.list(NODES)).items:
-            stage.embedded.kubelet.lose(node.metadata.name)
+            await stage.site.lose(node.metadata.name)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
         await stage.clock.sleep(2)
         (pod,) = (await stage.client.list(PODS, NAMESPACE)).items

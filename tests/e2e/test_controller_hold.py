@@ -115,6 +115,7 @@ def test_a_stateful_set_keeps_its_device_through_a_restart(options: ClusterOptio
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.create(STATEFULSETS, manifests.stateful_set(replicas=1, reserve="*"))
         await stage.until_listed("statefulsets/train", "pods/train-0")
+        await stage.until_running(1)
         before = (await stage.claim()).status.allocation
         old = (await stage.running())[0].metadata.uid
         await stage.delete(PODS, "train-0")
@@ -156,19 +157,23 @@ def test_removing_the_annotation_lets_go_and_the_pods_keep_their_references(
 
 def test_a_force_deleted_pod_counts_for_its_grace() -> None:
     async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
         await stage.started()
-        await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        grace = round(stage.scaled(300))
+        body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=grace)
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_running(1)
         (pod,) = await stage.running()
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        cluster.force_delete(NAMESPACE, pod.metadata.name)
+        await stage.site.force_delete(pod.metadata.name)
         await stage.until_condition("Released", "False", "ForceDeletedPods")
         (reservation,) = await stage.reservations()
         (ghost,) = reservation.status.force_deleted_pods
         assert (ghost.uid, ghost.node_name) == (pod.metadata.uid, pod.spec.node_name)
         assert ghost.boot_id
-        await stage.clock.sleep(200)
+        await stage.clock.sleep(stage.scaled(200))
         assert await stage.allocated()
         await stage.until_released(within=150)
 
@@ -177,15 +182,14 @@ def test_a_force_deleted_pod_counts_for_its_grace() -> None:
 
 def test_a_reboot_of_its_node_ends_a_ghost_at_once() -> None:
     async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
         await stage.started()
         await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
         await stage.until_condition("Reserved", "True", "Reserved")
         (pod,) = await stage.running()
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        cluster.force_delete(NAMESPACE, pod.metadata.name)
+        await stage.site.force_delete(pod.metadata.name)
         await stage.until_condition("Released", "False", "ForceDeletedPods")
-        cluster.reboot_node(pod.spec.node_name)
+        await stage.site.reboot(pod.spec.node_name)
         await stage.until_released(within=20)
 
     play(scenario, HOLD_136)
@@ -193,12 +197,11 @@ def test_a_reboot_of_its_node_ends_a_ghost_at_once() -> None:
 
 def test_a_cordoned_node_does_not_trap_the_workload() -> None:
     async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
         await stage.started()
         await reserved_deployment(stage, replicas=1)
         await stage.until_condition("Reserved", "True", "Reserved")
         (pod,) = await stage.running()
-        cluster.cordon(pod.spec.node_name)
+        await stage.cordon(pod.spec.node_name)
         await stage.delete(PODS, pod.metadata.name)
 
         async def moved() -> bool:
@@ -212,14 +215,13 @@ def test_a_cordoned_node_does_not_trap_the_workload() -> None:
 
 def test_nothing_is_written_when_nothing_changes() -> None:
     async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
         await stage.started()
         await reserved_deployment(stage, replicas=3)
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.clock.sleep(60)
-        before = max((each.number for each in cluster.history()), default=0)
-        await stage.clock.sleep(600)
-        written = {each.plural for each in cluster.history(before)}
+        before = max((each.number for each in await stage.site.history()), default=0)
+        await stage.quiet(600)
+        written = {each.plural for each in await stage.site.history(before)}
         assert written <= {"leases"}
 
     play(scenario, HOLD_136)

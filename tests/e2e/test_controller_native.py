@@ -23,7 +23,7 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.seams import Query, Response
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_136, NAMESPACE, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_136, NATIVE, Stage, play
 
 MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
@@ -138,7 +138,7 @@ def test_a_pod_that_comes_between_fence_and_settling_gets_its_holder_back() -> N
     async def scenario(stage: Stage) -> None:
         await stage.started()
         await reserved_deployment(stage, replicas=1, idleTimeoutSeconds=1)
-        stage.embedded.set_lag(3.0)
+        await stage.site.set_lag(3.0)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
 
         async def fenced() -> bool:
@@ -213,9 +213,7 @@ async def ask_again(stage: Stage) -> None:
 
 
 async def write_list(stage: Stage, listed: tuple[Reference, ...]) -> None:
-    """Somebody who is not claimctl edits the list."""
-    body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
-    stage.embedded.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
+    await stage.write_list([to_plain(each) for each in listed])
 
 
 class SlowRelease:

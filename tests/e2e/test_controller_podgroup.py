@@ -62,13 +62,13 @@ async def until_no_group(stage: Stage, name: str = "train", within: float = 60) 
 
 
 async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") -> int:
-    def count() -> int:
-        history = stage.embedded.history()
+    async def count() -> int:
+        history = await stage.site.history()
         return sum((r.plural, r.name) == ("resourceclaims", claim) for r in history)
 
-    before = count()
-    await stage.clock.sleep(seconds)
-    return count() - before
+    before = await count()
+    await stage.quiet(seconds)
+    return await count() - before
 
 
 @both
@@ -124,10 +124,10 @@ def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_ove
         await reserved(stage, replicas=1)
         ghost = (await stage.running())[0].metadata.name
         await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
-        stage.embedded.force_delete(NAMESPACE, ghost)
-        for replica_set in stage.embedded.admin.list("replicasets", NAMESPACE):
-            stage.embedded.admin.delete("replicasets", NAMESPACE, replica_set["metadata"]["name"])
-        await stage.clock.sleep(250)
+        await stage.site.force_delete(ghost)
+        for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
+            await stage.delete(REPLICASETS, replica_set.metadata.name)
+        await stage.clock.sleep(stage.scaled(250))
         assert await stage.allocated()
         assert await group(stage) is not None
         await stage.until_released(within=120)
@@ -380,7 +380,7 @@ def test_a_workload_whose_node_was_cordoned_moves() -> None:
         await stage.until_running(2)
         pods = await stage.running()
         node = pods[0].spec.node_name
-        stage.embedded.cordon(node)
+        await stage.cordon(node)
         for pod in pods:
             await stage.delete(PODS, pod.metadata.name)
 
@@ -498,11 +498,9 @@ def test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start() -
 
 def test_older_kubelets_are_reported_before_pods_get_stuck_there() -> None:
     async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
-        for name in ("node-0", "node-1", "node-2"):
-            node = cluster.admin.get("nodes", "", name)
-            node["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.1"
-            cluster.admin.update("nodes", node, "status")
+        for name in stage.site.nodes:
+            older = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.1"}}}
+            await stage.site.patch_node(name, older, "status")
         await begin(stage, PODGROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         body = manifests.in_group(manifests.deployment(replicas=0, reserve="*"))

@@ -124,7 +124,7 @@ def test_a_scale_up_into_a_release_under_a_lagging_scheduler_strands_nobody(
     async def scenario(stage: Stage) -> None:
         await stage.started()
         await held(stage)
-        stage.embedded.set_lag(lag)
+        await stage.site.set_lag(lag)
         for _ in range(4):
             await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
             await stage.clock.sleep(pause)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions, Timings
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -22,7 +21,7 @@ from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage, p
 GRACE = 20
 """forceDeletedPodGraceSeconds: pods of a lost node are ghosts first."""
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0)
-DIALECTS = {
+CLUSTERS = {
     "native": NATIVE,
     "hold 1.34": HOLD_134,
     "hold 1.36": HOLD_136,
@@ -30,36 +29,36 @@ DIALECTS = {
 }
 
 
-def cordoned(cluster: Cluster, node: str) -> None:
-    cluster.cordon(node)
+async def cordoned(stage: Stage, node: str) -> None:
+    await stage.cordon(node)
 
 
-def tainted(cluster: Cluster, node: str) -> None:
+async def tainted(stage: Stage, node: str) -> None:
     """As autoscalers and people do who are about to take a node away."""
     taints = [{"key": "example.com/maintenance", "effect": "NoSchedule"}]
-    cluster.admin.patch("nodes", "", node, {"spec": {"taints": taints}})
+    await stage.site.patch_node(node, {"spec": {"taints": taints}})
 
 
-def deleted(cluster: Cluster, node: str) -> None:
-    cluster.lose_node(node)
-    cluster.admin.delete("nodes", "", node)
+async def deleted(stage: Stage, node: str) -> None:
+    await stage.site.lose(node)
+    await stage.site.delete_node(node)
 
 
-def lost(cluster: Cluster, node: str) -> None:
-    cluster.lose_node(node)
+async def lost(stage: Stage, node: str) -> None:
+    await stage.site.lose(node)
 
 
 @pytest.mark.parametrize("way", [cordoned, tainted, deleted, lost])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("options", CLUSTERS.values(), ids=CLUSTERS)
 def test_pods_whose_devices_cannot_be_reached_get_others(
-    dialect: str, way: Callable[[Cluster, str], None]
+    options: ClusterOptions, way: Callable[[Stage, str], Awaitable[None]]
 ) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
-        await _reserved(stage, shared=dialect == "podgroup")
+        await _reserved(stage, shared=options is PODGROUP_136)
         pods = await stage.running()
         node = pods[0].spec.node_name
-        way(stage.embedded, node)
+        await way(stage, node)
         for pod in pods:
             await stage.delete(PODS, pod.metadata.name)
 
@@ -70,11 +69,7 @@ def test_pods_whose_devices_cannot_be_reached_get_others(
         await stage.until(moved, "the pods run elsewhere", within=200)
         await stage.until_condition("Reserved", "True", "Reserved")
 
-    play(scenario, options_of(dialect))
-
-
-def options_of(dialect: str) -> ClusterOptions:
-    return replace(DIALECTS[dialect], nodes=2, timings=TIMINGS)
+    play(scenario, replace(options, nodes=2, timings=TIMINGS))
 
 
 async def _reserved(stage: Stage, *, shared: bool) -> None:

@@ -14,6 +14,7 @@ from claimctl.wire.resources import (
     JOBS,
     PODGROUPS,
     RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, HOLD_134, HOLD_136, Stage, play
@@ -64,14 +65,8 @@ def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(minor: in
     async def scenario(stage: Stage) -> None:
         stage.client.speak(RESOURCECLAIMS.group, version)
         template = claim(version, "template")
-        cluster = stage.embedded
-        cluster.admin.create(
-            "resourceclaimtemplates",
-            {
-                "metadata": template["metadata"],
-                "spec": {"spec": manifests.claim()["spec"]},
-            },
-        )
+        body = {"metadata": template["metadata"], "spec": {"spec": template["spec"]}}
+        await stage.create(RESOURCECLAIMTEMPLATES, body)
         await stage.started()
         body = manifests.reservation(resourceClaimTemplateName="template")
         await stage.create(CLAIMRESERVATIONS, body)
@@ -97,10 +92,10 @@ def test_three_pods_and_a_hold_when_the_pods_are_gone_the_list_ends_empty(
         await stage.until_released()
         writers = [
             revision.actor
-            for revision in stage.embedded.history()
+            for revision in await stage.site.history()
             if revision.plural == "resourceclaims" and _deallocates(revision)
         ]
-        assert [actor.rpartition(":")[2] for actor in writers] == ["claimctl-controller"]
+        assert writers == [stage.site.account]
 
     play(scenario, options)
 
@@ -115,14 +110,19 @@ def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
         await stage.until_running(2)
         await stage.until_condition("Reserved", "True", "Reserved")
-        before = _writes(stage)
+        before = await _writes(stage)
         await stage.create(JOBS, manifests.job("once", pods=1, seconds=2))
+        await stage.until(lambda: _buried(stage), "the finished pod has a tombstone")
+        if stage.cluster is None:
+            # a real KCM writes 250 times a second until claimctl has seen the pod
+            before = await _writes(stage)
         await stage.clock.sleep(60)
-        assert _writes(stage) - before < 10
+        assert await _writes(stage) - before < 10
 
     play(scenario, options)
 
 
+@pytest.mark.alone
 def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
@@ -130,7 +130,7 @@ def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves() -> Non
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
         await stage.until_running(3)
         await stage.until_condition("Reserved", "True", "Reserved")
-        stage.embedded.pause("resourceclaim-controller")
+        await stage.site.pause("resourceclaim-controller")
         for replicas, patience in ((2, 30.0), (1, 5.0)):
             await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
             await stage.until_running(replicas)
@@ -178,10 +178,14 @@ def test_a_cluster_whose_gate_is_off_is_held_in_the_hold_way() -> None:
     play(scenario, ClusterOptions(dialect=Dialect.PODGROUP))
 
 
+async def _buried(stage: Stage) -> bool:
+    return any(each.startswith("finishedpods/") for each in await stage.references())
+
+
 def _deallocates(revision: Any) -> bool:
     before = b'"allocation"' in (revision.previous or b"")
     return before and b'"allocation":' not in revision.data.replace(b'f:allocation":', b"")
 
 
-def _writes(stage: Stage) -> int:
-    return sum(each.plural == "resourceclaims" for each in stage.embedded.history())
+async def _writes(stage: Stage) -> int:
+    return sum(each.plural == "resourceclaims" for each in await stage.site.history())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +11,7 @@ from claimctl.controller.preflight import NotReady
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.requests import Fault
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.leases import LeadershipLost
 from claimctl.wire.resources import (
@@ -24,8 +23,8 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
+from tests.e2e.faulty import Faulty, Hook
 from tests.e2e.harness import (
-    CONTROLLER_USER,
     HOLD_134,
     HOLD_136,
     NATIVE,
@@ -41,6 +40,8 @@ WRITES_OF_A_RELEASE = 9
 options = pytest.mark.parametrize(
     "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "1.34", "1.36"]
 )
+
+native_and_hold = pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "1.36"])
 
 
 async def held(stage: Stage) -> None:
@@ -106,7 +107,8 @@ def test_two_controllers_at_once_do_no_harm(options: ClusterOptions) -> None:
     play(scenario, options)
 
 
-def test_a_standby_takes_over_when_the_leader_stops() -> None:
+@native_and_hold
+def test_a_standby_takes_over_when_the_leader_stops(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started("first")
         second = stage.manager("second")
@@ -118,10 +120,11 @@ def test_a_standby_takes_over_when_the_leader_stops() -> None:
         await stage.until_released()
         assert second.leading
 
-    play(scenario, NATIVE)
+    play(scenario, options)
 
 
-def test_a_controller_that_loses_its_lease_stops_with_an_error() -> None:
+@native_and_hold
+def test_a_controller_that_loses_its_lease_stops_with_an_error(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
         lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
@@ -136,7 +139,7 @@ def test_a_controller_that_loses_its_lease_stops_with_an_error() -> None:
         with pytest.raises(LeadershipLost, match="held by thief"):
             await task
 
-    play(scenario, NATIVE)
+    play(scenario, options)
 
 
 def test_missing_definitions_are_named() -> None:
@@ -172,28 +175,27 @@ def test_a_missing_permission_is_told_and_made_good_when_granted(
     options: ClusterOptions, refusal: Fault
 ) -> None:
     async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
-        await stage.started()
+        link = Faulty(stage.connect())
+        await stage.started(transport=link)
         await held(stage)
-        cluster.handler.fault = _refuse_status_of("slice", refusal)
+        link.fault = _refuse_status_of("slice", refusal)
         await stage.create(RESOURCECLAIMS, manifests.claim("other"))
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_condition("Ready", "False", "Forbidden", name="train-slice")
         await stage.until_event("Forbidden")
         await stage.create(JOBS, manifests.job("other", claim="other", seconds=2, reserve="*"))
         await stage.clock.sleep(30)
-        cluster.handler.fault = None
+        link.fault = None
         await stage.until_released(within=200)
         await stage.until_condition("Ready", "True", "Ready", name="train-slice")
 
     play(scenario, options)
 
 
-def _refuse_status_of(claim: str, refusal: Fault) -> Callable[[FaultPoint], Fault | None]:
-    def hook(point: FaultPoint) -> Fault | None:
-        hit = (point.verb, point.plural, point.subresource, point.name, point.user)
-        wanted = ("patch", "resourceclaims", "status", claim, CONTROLLER_USER)
-        return refusal if hit == wanted else None
+def _refuse_status_of(claim: str, refusal: Fault) -> Hook:
+    def hook(method: str, path: str) -> Fault | None:
+        hit = method == "PATCH" and path.endswith(f"/resourceclaims/{claim}/status")
+        return refusal if hit else None
 
     return hook
 
@@ -233,7 +235,8 @@ def test_a_bad_annotation_is_an_event_and_the_others_are_served() -> None:
     play(scenario, HOLD_136)
 
 
-def test_a_missing_template_is_told_and_used_when_it_comes() -> None:
+@native_and_hold
+def test_a_missing_template_is_told_and_used_when_it_comes(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
         await stage.create(DEPLOYMENTS, manifests.deployment())
@@ -243,19 +246,22 @@ def test_a_missing_template_is_told_and_used_when_it_comes() -> None:
         await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
         await stage.until_running(1)
 
-    play(scenario, NATIVE)
+    play(scenario, options)
 
 
-def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does() -> None:
-    def refuse(point: FaultPoint) -> Fault | None:
-        hit = (point.verb, point.plural, point.user)
-        if hit != ("create", "resourceclaims", CONTROLLER_USER):
+@native_and_hold
+def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does(
+    options: ClusterOptions,
+) -> None:
+    def refuse(method: str, path: str) -> Fault | None:
+        if (method, path.rpartition("/")[2]) != ("POST", "resourceclaims"):
             return None
         return Fault(status=422, reason="Invalid", message="spec.devices: Invalid value: odd")
 
     async def scenario(stage: Stage) -> None:
-        await stage.started()
-        stage.embedded.handler.fault = refuse
+        link = Faulty(stage.connect())
+        await stage.started(transport=link)
+        link.fault = refuse
         await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
         await stage.create(DEPLOYMENTS, manifests.deployment())
         body = manifests.reservation(resourceClaimTemplateName="template")
@@ -268,14 +274,14 @@ def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does() ->
         assert "spec.devices: Invalid value: odd" in told["Ready"]
         assert one.status.observed_generation == one.metadata.generation
         version = one.metadata.resource_version
-        await stage.clock.sleep(300)
+        await stage.quiet(300)
         (one,) = await stage.reservations()
         assert one.metadata.resource_version == version
-        stage.embedded.handler.fault = None
+        link.fault = None
         await stage.until_running(1)
         await stage.until_condition("Ready", "True", "Ready")
 
-    play(scenario, NATIVE)
+    play(scenario, options)
 
 
 def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_released() -> None:
@@ -300,13 +306,14 @@ def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_releas
     play(scenario, NATIVE)
 
 
-def test_an_unstable_api_server_delays_and_loses_nothing() -> None:
+@native_and_hold
+def test_an_unstable_api_server_delays_and_loses_nothing(options: ClusterOptions) -> None:
     """Every fifth write of the controller fails, every seventh has its answer lost."""
     seen = 0
 
-    def hook(point: FaultPoint) -> Fault | None:
+    def hook(method: str, path: str) -> Fault | None:
         nonlocal seen
-        if point.user != CONTROLLER_USER or point.verb not in {"patch", "create"}:
+        if method not in {"PATCH", "POST"}:
             return None
         seen += 1
         if seen % 5 == 0:
@@ -314,10 +321,9 @@ def test_an_unstable_api_server_delays_and_loses_nothing() -> None:
         return Fault(drop=True, after_write=True) if seen % 7 == 0 else None
 
     async def scenario(stage: Stage) -> None:
-        stage.embedded.handler.fault = hook
-        await stage.started()
+        await stage.started(transport=Faulty(stage.connect(), hook))
         await held(stage)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_released(within=300)
 
-    play(scenario, NATIVE)
+    play(scenario, options)

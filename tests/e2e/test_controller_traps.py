@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from claimctl.embedded.options import Timings
 from claimctl.reservation.annotation import reservation_name
+from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import WorkloadRef
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -19,6 +22,7 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.seams import Query, Response
 from tests.e2e import manifests
+from tests.e2e.faulty import Faulty
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, play
 
 SLOW_PODS = replace(HOLD_136, timings=Timings(pod_stop=5.0))
@@ -71,7 +75,7 @@ def test_pods_of_a_deleted_deployment_keep_their_devices_until_the_grace_is_over
         await stage.delete(DEPLOYMENTS, "train")
         await stage.clock.sleep(0.5)
         for pod in pods:
-            stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
+            await stage.site.force_delete(pod.metadata.name)
         await stage.clock.sleep(200)
         assert await stage.allocated()
         await stage.until_released(within=200)
@@ -94,16 +98,14 @@ def test_a_name_that_somebody_else_has_taken_is_not_asked_for_without_end() -> N
         await stage.create(CLAIMRESERVATIONS, manifests.reservation(taken, workload="other"))
         tries = 0
 
-        def count(point: object) -> None:
+        def count(method: str, path: str) -> None:
             nonlocal tries
-            verb, plural = getattr(point, "verb", ""), getattr(point, "plural", "")
-            tries += (verb, plural) == ("create", "claimreservations")
+            tries += method == "POST" and path.endswith("/claimreservations")
 
-        stage.embedded.handler.fault = count
-        await stage.started()
+        await stage.started(transport=Faulty(stage.connect(), count))
         asked = {"metadata": {"annotations": {"claimctl.io/reserve": "*"}}}
         await stage.patch(DEPLOYMENTS, "train", asked)
-        await stage.clock.sleep(600)
+        await stage.quiet(600)
         assert 0 < tries < 30
 
     play(scenario, HOLD_136)
@@ -177,7 +179,7 @@ def test_pods_that_are_drained_while_a_release_is_asked_for_get_other_devices() 
         await stage.until_running(1)
         await ask_for_release(stage)
         (pod,) = await stage.running()
-        stage.embedded.cordon(pod.spec.node_name)
+        await stage.cordon(pod.spec.node_name)
         await stage.delete(PODS, pod.metadata.name)
         await stage.clock.sleep(90)
         (other,) = await stage.running()
@@ -207,6 +209,7 @@ def test_two_holds_leave_256_pods_their_places() -> None:
     play(scenario, HOLD_136)
 
 
+@pytest.mark.alone
 def test_a_pod_that_the_scheduler_gives_up_after_the_reservation_went_leaks_no_claim() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
@@ -216,36 +219,31 @@ def test_a_pod_that_the_scheduler_gives_up_after_the_reservation_went_leaks_no_c
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_listed("deployments/train")
-        stage.embedded.pause("scheduler")
+        await stage.site.pause("scheduler")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
         await stage.clock.sleep(1)
         (pod,) = (await stage.client.list(PODS, NAMESPACE)).items
         listed = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
-        reserve(stage, listed)
+        before = [to_plain(each) for each in (await stage.claim()).status.reserved_for]
+        await stage.write_list([*before, listed])
         await stage.delete(CLAIMRESERVATIONS, "train-slice")
-        await stage.clock.sleep(60)
+        await stage.quiet(60)
         assert len(await stage.reservations()) == 1
-        reserve(stage, {"$patch": "delete", "uid": pod.metadata.uid})
+        now = [to_plain(each) for each in (await stage.claim()).status.reserved_for]
+        await stage.write_list(each for each in now if each["uid"] != pod.metadata.uid)
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released()
         await stage.until(lambda: _none(stage), "the reservation is gone")
-        stage.embedded.resume("scheduler")
+        await stage.site.resume("scheduler")
 
     play(scenario, HOLD_136)
-
-
-def reserve(stage: Stage, entry: dict[str, str]) -> None:
-    """What a scheduler writes in PreBind, and takes back when the pod cannot be bound."""
-    body = {"status": {"reservedFor": [entry]}}
-    api = stage.embedded.admin
-    api.patch("resourceclaims", NAMESPACE, "slice", body, "status", kind="strategic")
 
 
 def test_a_withdrawn_reservation_takes_no_grace_along() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        for name, grace in (("train", 300), ("eval", 0)):
+        for name, grace in (("train", round(stage.scaled(300))), ("eval", 0)):
             body = manifests.reservation(
                 f"{name}-slice",
                 workload=name,
@@ -259,12 +257,12 @@ def test_a_withdrawn_reservation_takes_no_grace_along() -> None:
         await stage.until_condition("Reserved", "True", "Reserved", name="train-slice")
         pods = [pod.metadata.name for pod in await stage.running()]
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        stage.embedded.force_delete(NAMESPACE, next(n for n in pods if n.startswith("train")))
+        await stage.site.force_delete(next(n for n in pods if n.startswith("train")))
         await stage.delete(DEPLOYMENTS, "train")
         await stage.delete(CLAIMRESERVATIONS, "train-slice")
-        await stage.clock.sleep(10)
+        await stage.clock.sleep(stage.scaled(10))
         await stage.delete(DEPLOYMENTS, "eval")
-        await stage.clock.sleep(280)
+        await stage.clock.sleep(stage.scaled(280))
         assert await stage.allocated()
         await stage.until_released()
         await stage.delete(CLAIMRESERVATIONS, "eval-slice")

@@ -7,10 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from claimctl.demo.witness import Witness
-from claimctl.demo.world import World
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.requests import Fault
 from claimctl.wire.base import to_plain
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -20,8 +18,8 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e import leftovers, manifests
+from tests.e2e.faulty import Faulty
 from tests.e2e.harness import (
-    CONTROLLER_USER,
     HOLD_134,
     HOLD_136,
     NAMESPACE,
@@ -33,6 +31,7 @@ from tests.e2e.harness import (
     play,
 )
 from tests.e2e.leftovers import ADMINISTRATOR, MAKERS, freed, freeing, line
+from tests.e2e.site import accused
 from tests.unit.controller.servers import Counting
 
 both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
@@ -44,10 +43,9 @@ def judged(scenario: Scenario, options: ClusterOptions = HOLD_136, *, grace: flo
 
     async def and_judged(stage: Stage) -> None:
         await scenario(stage)
-        witness, world = Witness({ADMINISTRATOR, CONTROLLER_USER}, grace), World()
-        world.listen(witness.notice)
-        world.read(stage.embedded.history())
-        assert witness.violations == []
+        users = frozenset({ADMINISTRATOR, stage.site.account})
+        least = min(grace, stage.scaled(300))
+        assert accused(await stage.site.history(), users, least) == []
 
     play(and_judged, options)
 
@@ -108,11 +106,11 @@ def test_a_look_writes_nothing_and_says_what_would_be_done(cause: str) -> None:
     async def scenario(stage: Stage) -> None:
         await MAKERS[cause](stage)
         await stage.clock.sleep(10)
-        before = stage.embedded.store.revision
+        before = await writes(stage)
         found = await freeing(stage).preview()
         assert list(map(line, found)) == [("slice", cause, "WouldFree")]
-        assert stage.embedded.store.revision == before
-        await stage.clock.sleep(1000)
+        assert await writes(stage) == before
+        await stage.quiet(1000)
         assert not await stage.released()
 
     judged(scenario)
@@ -137,15 +135,20 @@ def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(options: ClusterO
         await stage.patch(DEPLOYMENTS, "theirs", {"spec": {"replicas": 0}})
         await leftovers.until_pods(stage, "theirs", 0)
         await stage.clock.sleep(10)
-        before = claim_writes(stage)
+        before = await claim_writes(stage)
         assert await freed(stage, grace=0) == []
-        assert claim_writes(stage) == before
+        assert await claim_writes(stage) == before
 
     judged(scenario)
 
 
-def claim_writes(stage: Stage) -> int:
-    return sum(each.plural == "resourceclaims" for each in stage.embedded.history())
+async def writes(stage: Stage) -> int:
+    """How often anybody wrote anything."""
+    return sum(1 for _ in await stage.site.history())
+
+
+async def claim_writes(stage: Stage) -> int:
+    return sum(each.plural == "resourceclaims" for each in await stage.site.history())
 
 
 @causes
@@ -154,9 +157,9 @@ def test_a_claim_that_a_reservation_names_is_the_controllers(cause: str) -> None
         await MAKERS[cause](stage)
         body = manifests.reservation("late", workload="nobody", claim="slice")
         await stage.create(CLAIMRESERVATIONS, body)
-        before = stage.embedded.store.revision
+        before = await writes(stage)
         assert await freed(stage, grace=0) == []
-        assert stage.embedded.store.revision == before
+        assert await writes(stage) == before
 
     judged(scenario)
 
@@ -165,7 +168,7 @@ def test_a_reservation_made_meanwhile_stops_it() -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
         run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(200)
+        await stage.clock.sleep(stage.scaled(200))
         body = manifests.reservation("late", workload="nobody", claim="slice")
         await stage.create(CLAIMRESERVATIONS, body)
         assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
@@ -179,7 +182,7 @@ def test_a_pod_that_comes_meanwhile_keeps_its_device(when: float) -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
         run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(when)
+        await stage.clock.sleep(stage.scaled(when))
         await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
         await leftovers.until_pods(stage, "slice", 1)
         assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
@@ -227,7 +230,8 @@ def test_a_pod_that_vanished_just_before_has_its_grace(cause: str) -> None:
         await MAKERS[cause](stage, force=True)
         begin = stage.clock.monotonic()
         assert await freed(stage) == [("slice", cause, "Freed")]
-        assert 305 <= stage.clock.monotonic() - begin < 311
+        assert stage.scaled(300) + 5 <= stage.clock.monotonic() - begin
+        assert stage.cluster is None or stage.clock.monotonic() - begin < 311
 
     judged(scenario)
 
@@ -253,10 +257,10 @@ def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace(
         await stage.clock.sleep(when)
         await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
         await leftovers.until_pods(stage, "slice", 1)
-        stage.embedded.pause(leftovers.KCM)
+        await stage.site.pause(leftovers.KCM)
         await leftovers.without_pods(stage, "slice", force=True)
         await leftovers.foreign(stage, "slice")
-        stage.embedded.resume(leftovers.KCM)
+        await stage.site.resume(leftovers.KCM)
         assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "Freed")]
         assert stage.clock.monotonic() - begin >= least
 
@@ -267,13 +271,12 @@ def test_another_claim_of_the_same_name_is_not_the_one_that_was_found() -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
         run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(100)
+        await stage.clock.sleep(stage.scaled(100))
         left = (await stage.claim()).status
         await stage.patch(RESOURCECLAIMS, "slice", {"metadata": {"finalizers": None}})
         await stage.delete(RESOURCECLAIMS, "slice")
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        patch = {"status": to_plain(left)}
-        stage.embedded.admin.patch("resourceclaims", NAMESPACE, "slice", patch, "status")
+        await stage.patch_status(RESOURCECLAIMS, "slice", {"status": to_plain(left)})
         assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
         assert await stage.allocated()
 
@@ -294,11 +297,11 @@ def test_a_reference_that_nobody_knows_is_left_and_reported() -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
         await leftovers.foreign(stage, "slice", leftovers.VM)
-        before = stage.embedded.store.revision
+        before = await writes(stage)
         (found,) = await freeing(stage, grace=0).run()
         assert line(found) == ("slice", "UnknownReference", "Left")
         assert leftovers.reasons(found) == ["UnknownReferences"]
-        assert stage.embedded.store.revision == before
+        assert await writes(stage) == before
 
     judged(scenario)
 
@@ -351,7 +354,7 @@ def test_a_claim_shared_by_any_pod_is_fenced_before_it_is_freed() -> None:
         assert await stage.references() == ("deployments/slice",)
         await leftovers.without_pods(stage, "slice")
         assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
-        assert leftovers.lists(stage) == [["deployments/slice"], []]
+        assert await leftovers.lists(stage) == [["deployments/slice"], []]
 
     judged(scenario, NATIVE)
 
@@ -367,7 +370,7 @@ def test_a_group_that_is_gone_does_not_keep_a_claim(options: ClusterOptions) -> 
         await stage.create(DEPLOYMENTS, body)
         await leftovers.until_pods(stage, "slice", 3)
         assert await stage.references() == ("podgroups/slice",)
-        stage.embedded.pause(leftovers.KCM)
+        await stage.site.pause(leftovers.KCM)
         await leftovers.without_pods(stage, "slice")
         assert await freeing(stage).preview() == ()
         patch = {"metadata": {"finalizers": None}}
@@ -383,14 +386,13 @@ def test_one_claim_in_trouble_does_not_stop_the_others() -> None:
         await leftovers.allocated_to_nobody(stage, "broken")
         await leftovers.allocated_to_nobody(stage, "good")
 
-        def refuse(point: FaultPoint) -> Fault | None:
-            broken = (point.verb, point.name) == ("patch", "broken")
-            return Fault(status=403) if broken and point.user == ADMINISTRATOR else None
+        def refuse(method: str, path: str) -> Fault | None:
+            broken = method == "PATCH" and "/resourceclaims/broken" in path
+            return Fault(status=403) if broken else None
 
-        stage.embedded.handler.fault = refuse
-        found = await freeing(stage, grace=0).run()
+        found = await freeing(stage, Faulty(leftovers.connection(stage), refuse), grace=0).run()
         assert [line(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
-        assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1/namespaces/team/")
+        assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1")
         assert "403" in found[0].note
 
     judged(scenario)
@@ -401,12 +403,15 @@ def test_a_missing_right_is_told_before_anything_was_waited_for() -> None:
 
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
-        stage.embedded.handler.fault = lambda point: (
-            Fault(status=403) if point.subresource == "status" else None
-        )
-        begin, before = stage.clock.monotonic(), stage.embedded.store.revision
-        assert await freed(stage) == [("slice", "AllocatedToNobody", "Failed")]
-        assert (stage.clock.monotonic() - begin, stage.embedded.store.revision) == (0, before)
+
+        def refuse(method: str, path: str) -> Fault | None:
+            return Fault(status=403) if path.endswith("/status") else None
+
+        begin, before = stage.clock.monotonic(), await writes(stage)
+        link = Faulty(leftovers.connection(stage), refuse)
+        assert await freed(stage, transport=link) == [("slice", "AllocatedToNobody", "Failed")]
+        assert stage.cluster is None or stage.clock.monotonic() == begin
+        assert await writes(stage) == before
 
     judged(scenario)
 
@@ -418,7 +423,7 @@ def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end() -> None:
         for number in range(100):
             if run.done():
                 break
-            await stage.clock.sleep(100)
+            await stage.clock.sleep(stage.scaled(100))
             label = {"metadata": {"labels": {"n": str(number)}}}
             await stage.patch(RESOURCECLAIMS, "slice", label)
         (found,) = await run
@@ -432,8 +437,8 @@ def test_kcm_back_at_work_wins() -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.deleted_but_allocated(stage)
         run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(100)
-        stage.embedded.resume(leftovers.KCM)
+        await stage.clock.sleep(stage.scaled(100))
+        await stage.site.resume(leftovers.KCM)
         assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotLeftOver")]
 
     judged(scenario)
@@ -448,7 +453,7 @@ def test_a_finalizer_that_somebody_else_left_is_reported_and_left() -> None:
         (found,) = await freeing(stage, grace=0).run()
         assert line(found) == ("slice", "FinalizerLeft", "Left")
         assert leftovers.FINALIZER in (await stage.claim()).metadata.finalizers
-        stage.embedded.resume(leftovers.KCM)
+        await stage.site.resume(leftovers.KCM)
         await until_free(stage)
 
     judged(scenario)

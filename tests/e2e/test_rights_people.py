@@ -18,6 +18,7 @@ from tests.e2e import manifests
 from tests.e2e.commands import Answer, claimctl
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_cluster
 from tests.e2e.rights import RESOURCES, as_account, grant, permissions
+from tests.e2e.site import EmbeddedSite
 from tests.e2e.test_controller_rights import strict
 
 FILES = ("controller.yaml", "users.yaml")
@@ -73,6 +74,7 @@ async def _inside(kubeconfig: Path, scenario: Callable[[Office], Awaitable[None]
             client=Client(cluster.transport(), cluster.clock),
             clock=cluster.clock,
             connect=cluster.transport,
+            site=EmbeddedSite(cluster),
             cluster=cluster,
         )
 

@@ -139,7 +139,7 @@ async def vanishing(stage: Stage) -> None:
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
     await until_held(stage, "slice")
     (pod, *_) = await stage.running()
-    stage.embedded.force_delete(NAMESPACE, pod.metadata.name)
+    await stage.site.force_delete(pod.metadata.name)
     await stage.clock.sleep(30)
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
     await stage.clock.sleep(60)
@@ -171,7 +171,7 @@ async def grouped_job(stage: Stage) -> None:
     body = manifests.job(pods=2, seconds=30, reserve="*")
     await stage.create(JOBS, manifests.in_group(body))
     await stage.until_listed("podgroups/train", "jobs/train")
-    stage.embedded.pause("resourceclaim-controller")
+    await stage.site.pause("resourceclaim-controller")
     old = {"apiGroup": PODGROUPS.group, "resource": "podgroups", "name": "train", "uid": "old"}
     claim = await stage.claim()
     listed = [*map(to_plain, claim.status.reserved_for), old]
@@ -184,7 +184,7 @@ async def grouped_job(stage: Stage) -> None:
         subresource="status",
     )
     await stage.until_listed("podgroups/train", "jobs/train")
-    stage.embedded.resume("resourceclaim-controller")
+    await stage.site.resume("resourceclaim-controller")
     await stage.until_released()
     await stage.until(lambda: stage.gone(PODGROUPS, "train"), "the group is gone")
 

@@ -1,0 +1,32 @@
+"""Where the tests of this folder play, and which of them on a real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import harness, playground, selection
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a real cluster: each scenario once, and some of them on a cluster of their own."""
+    cluster = playground.shared()
+    if cluster is None:
+        return
+    kept, left = selection.fitting(items, cluster)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+    selection.mark(items, cluster)
+
+
+@pytest.fixture(autouse=True)
+def _cluster(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have ``harness.play`` play on the cluster that the launcher has told."""
+    alone = request.node.get_closest_marker(selection.ALONE) is not None
+    cluster = playground.own() if alone else playground.shared()
+    if alone and cluster is None and playground.shared() is not None:
+        pytest.skip(selection.NOT_OURS)
+    token = harness.chosen.set(cluster)
+    yield
+    harness.chosen.reset(token)

@@ -1,0 +1,119 @@
+"""A part of a shared cluster for each scenario: namespaces, nodes, devices and rights of its own.
+
+Scenarios are written for one namespace and one class of devices. Here what they ask for is
+rewritten to the names that are theirs alone, and a controller, which asks for the objects of all
+namespaces, is shown those of its scenario.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.wire.seams import Query, Response, Transport
+from tests.e2e.site import CONTROLLER_NAMESPACE, NAMESPACE
+
+DEVICE_CLASS = "gpu.example.com"
+_EVERYWHERE = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
+_NAMESPACED = frozenset(
+    (
+        *("pods", "deployments", "replicasets", "statefulsets", "jobs", "events", "podgroups"),
+        *("resourceclaims", "resourceclaimtemplates", "claimreservations"),
+    )
+)
+_CLUSTER_ROLES = ("ClusterRole", "ClusterRoleBinding")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The names of one scenario."""
+
+    suffix: str
+    flat_requests: bool = False
+    """Whether the server speaks v1beta1 of resource.k8s.io, where requests have no ``exactly``."""
+
+    @property
+    def namespace(self) -> str:
+        return f"{NAMESPACE}-{self.suffix}"
+
+    @property
+    def controllers(self) -> str:
+        """The namespace of the controllers' Lease and ServiceAccount."""
+        return f"{CONTROLLER_NAMESPACE}-{self.suffix}"
+
+    @property
+    def account(self) -> str:
+        """The controllers' user."""
+        return f"system:serviceaccount:{self.controllers}:claimctl-controller"
+
+    @property
+    def device_class(self) -> str:
+        return f"{self.suffix}.{DEVICE_CLASS}"
+
+    def named(self, namespace: str) -> str:
+        ours = {NAMESPACE: self.namespace, CONTROLLER_NAMESPACE: self.controllers}
+        return ours.get(namespace, namespace)
+
+    def path(self, path: str) -> str:
+        """Where a request for one of the scenario's namespaces goes."""
+        head, found, rest = path.partition("/namespaces/")
+        if not found:
+            return path
+        name, slash, rest = rest.partition("/")
+        return f"{head}{found}{self.named(name)}{slash}{rest}"
+
+    def body(self, body: Any) -> Any:
+        """A manifest or patch with the scenario's own names."""
+        if isinstance(body, list):
+            return [self.body(each) for each in body]
+        if not isinstance(body, dict):
+            return body
+        made = {key: self._value(key, value) for key, value in body.items()}
+        if made.get("kind") in _CLUSTER_ROLES and "name" in made:
+            made["name"] += f"-{self.suffix}"
+        elif made.get("kind") in _CLUSTER_ROLES and "metadata" in made:
+            made["metadata"]["name"] += f"-{self.suffix}"
+        if self.flat_requests and "exactly" in made:
+            made |= made.pop("exactly")
+        return made
+
+    def _value(self, key: str, value: Any) -> Any:
+        if key == "namespace" and isinstance(value, str):
+            return self.named(value)
+        if key == "deviceClassName" and value == DEVICE_CLASS:
+            return self.device_class
+        return self.body(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A person's transport: what is asked for the scenarios' names is asked for its own."""
+
+    inner: Transport
+    places: Places
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if body:
+            body = json.dumps(self.places.body(json.loads(body))).encode()
+        return await self.inner.send(method, self.places.path(path), query, headers, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A controller's transport: all namespaces are the scenario's one."""
+
+    inner: Transport
+    places: Places
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        found = _EVERYWHERE.fullmatch(path)
+        if method == "GET" and found is not None and found[2] in _NAMESPACED:
+            path = f"{found[1]}/namespaces/{self.places.namespace}/{found[2]}"
+        return await self.inner.send(method, path, query, headers, body)

@@ -1,0 +1,113 @@
+"""Which real cluster a test plays on, as the launcher (``real``) has told by the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import yaml
+
+from claimctl.controller.dialect import DialectProbe
+from claimctl.controlplane.plane import ControlPlane, Wanted, running
+from claimctl.controlplane.programs import CannotStart, find_programs
+from claimctl.embedded.options import Dialect
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.connection import load_connection
+from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.kube.transport import HttpTransport
+from tests.e2e.elsewhere import RealCluster
+from tests.e2e.servers import Servers
+from tests.e2e.site import CRDS
+
+ASSETS = "KUBEBUILDER_ASSETS"
+CLUSTER = "CLAIMCTL_E2E_CLUSTER"
+"""Set by the launcher: the cluster, as JSON."""
+_RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
+_TRIES = 600
+_owned: list[RealCluster] = []
+_stack = ExitStack()
+
+
+def shared() -> RealCluster | None:
+    """The cluster that all scenarios share; None where they play on embedded clusters."""
+    told = os.environ.get(CLUSTER)
+    if told is None:
+        return None
+    given = json.loads(told)
+    return RealCluster(
+        given["kubeconfig"],
+        (given["version"][0], given["version"][1]),
+        Dialect(given["dialect"]),
+        keeps=given["keeps"],
+    )
+
+
+def own() -> RealCluster | None:
+    """A cluster for one scenario at a time, started for the first; None without programs."""
+    common = shared()
+    if common is None or not common.keeps:
+        return None
+    if not _owned:
+        atexit.register(_stack.close)
+        plane, cluster = _stack.enter_context(
+            started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
+        )
+        _owned.append(
+            RealCluster(cluster.kubeconfig, cluster.version, cluster.dialect, Servers(plane))
+        )
+    return _owned[0]
+
+
+@contextmanager
+def started(folder: Path, *, pod_groups: bool) -> Iterator[tuple[ControlPlane, RealCluster]]:
+    """A control plane with the programs of a folder, and claimctl's definitions on it.
+
+    Raises:
+        CannotStart: a program is missing or wrong, or a server does not come up.
+    """
+    with tempfile.TemporaryDirectory(prefix="claimctl-e2e-") as directory:
+        wanted = Wanted(pod_groups=pod_groups)
+        plane = ControlPlane(find_programs(folder), Path(directory), wanted)
+        with running(plane):
+            kubeconfig = str(plane.files.kubeconfig())
+            yield plane, asyncio.run(furnished(kubeconfig))
+
+
+async def furnished(kubeconfig: str, *, keeps: bool = True) -> RealCluster:
+    """Install claimctl's definitions, and find out what the cluster is."""
+    async with HttpTransport(load_connection(kubeconfig)) as transport:
+        documents = DocumentClient(transport, "e2e")
+        await _define(documents)
+        found = await DialectProbe(Client(transport, LoopClock()), namespace="default").detect()
+    return RealCluster(kubeconfig, found.version, Dialect(found.dialect), keeps=keeps)
+
+
+async def _define(documents: DocumentClient) -> None:
+    for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
+        try:
+            await documents.create(yaml.safe_load(path.read_text()))
+        except Refused as refused:
+            if refused.status.get("reason") != "AlreadyExists":
+                raise
+    for _ in range(_TRIES):
+        if await _served(documents):
+            return
+        await asyncio.sleep(0.1)
+    raise CannotStart("the API server does not serve claimctl's definitions after a minute")
+
+
+async def _served(documents: DocumentClient) -> bool:
+    """Whether the definitions have come into effect."""
+    fresh = DocumentClient(documents.transport, documents.name)
+    try:
+        await fresh.list(_RESERVATION)
+    except (NotServed, Refused):
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""Which scenarios are played on a real cluster, and which of them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from tests.e2e.elsewhere import RealCluster
+from tests.e2e.skipped import reason_for
+
+ALONE = "alone"
+"""The marker of a scenario that needs the whole cluster: it does something to servers, or makes a
+DowngradePlan, of which a cluster has one."""
+NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
+_GROUPS = 2
+"""So many clusters are started for those."""
+
+
+def fitting(
+    items: Iterable[pytest.Item], cluster: RealCluster
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Of each scenario that is there for several versions, the one nearest to the cluster's.
+
+    A parameter ``minor`` stands for what only that version does.
+
+    Returns:
+        what to play, and what to leave out.
+    """
+    best: dict[str, tuple[int, str]] = {}
+    items = list(items)
+    for item in items:
+        if _parameters(item).get("minor", cluster.version[1]) != cluster.version[1]:
+            continue
+        key, distance = _same(item), _distance(item, cluster)
+        best[key] = min(best.get(key, (distance, item.nodeid)), (distance, item.nodeid))
+    chosen = {nodeid for _, nodeid in best.values()}
+    kept = [item for item in items if item.nodeid in chosen]
+    return kept, [item for item in items if item.nodeid not in chosen]
+
+
+def _parameters(item: pytest.Item) -> dict[str, Any]:
+    return dict(item.callspec.params) if hasattr(item, "callspec") else {}
+
+
+def _same(item: pytest.Item) -> str:
+    """What scenarios have in common that differ in their version only."""
+    parameters = _parameters(item)
+    options = parameters.pop("options", None)
+    parameters.pop("minor", None)
+    dialect = options.dialect if isinstance(options, ClusterOptions) else ""
+    return f"{item.nodeid.partition('[')[0]} {dialect} {sorted(map(repr, parameters.items()))}"
+
+
+def _distance(item: pytest.Item, cluster: RealCluster) -> int:
+    options = _parameters(item).get("options")
+    if not isinstance(options, ClusterOptions):
+        return 0
+    return abs(options.kubernetes_version[1] - cluster.version[1])
+
+
+def mark(items: list[pytest.Item], cluster: RealCluster) -> None:
+    """Skip what cannot be played there, and let those come first, in turns, that are alone."""
+    turns = count()
+    for item in items:
+        if reason := reason_for(item.nodeid, cluster):
+            item.add_marker(pytest.mark.skip(reason=reason))
+        elif item.get_closest_marker(ALONE) is not None:
+            item.add_marker(pytest.mark.xdist_group(f"{ALONE}-{next(turns) % _GROUPS}"))
+    items.sort(key=lambda item: item.get_closest_marker(ALONE) is None)

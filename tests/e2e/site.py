@@ -1,0 +1,127 @@
+"""What scenarios do to the cluster they play on, and what they may know of its past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from claimctl.demo.witness import Witness
+from claimctl.demo.world import World
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.store import Revision
+from claimctl.wire.seams import Transport
+
+Object = dict[str, Any]
+CRDS = Path(__file__).parents[2] / "crds"
+NAMESPACE = "team"
+CONTROLLER_NAMESPACE = "claimctl-system"
+CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"
+CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
+SCHEDULER, KCM, KUBELET = "scheduler", "resourceclaim-controller", "kubelet"
+"""The components that scenarios pause; KCM's only as far as it looks after claims."""
+
+
+class Site(Protocol):
+    """A cluster: the embedded one, or a real one of which a scenario has a part for itself."""
+
+    settings: dict[str, Any]
+    """What a controller has to be told to work here, beyond what the scenario says."""
+    look_seconds: float
+    """How long to wait between two looks at something that is to become true."""
+
+    @property
+    def account(self) -> str:
+        """The user that controllers are."""
+        ...
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the scenario's nodes."""
+        ...
+
+    def connection(self, user: str) -> Transport:
+        """A connection of the controller's (``CONTROLLER_USER``), else of an administrator's."""
+        ...
+
+    async def force_delete(self, pod: str) -> None:
+        """Delete a pod with grace period 0: its object goes, whatever its containers do."""
+        ...
+
+    async def patch_node(self, node: str, patch: Object, subresource: str = "") -> None: ...
+
+    async def delete_node(self, node: str) -> None: ...
+
+    async def lose(self, node: str) -> None:
+        """Cut a node off: its containers run on, and nothing is heard of it."""
+        ...
+
+    async def reboot(self, node: str) -> None:
+        """Boot a node under a new boot ID; its containers are gone."""
+        ...
+
+    async def pause(self, component: str) -> None:
+        """Let a component do nothing from now on, as if it were down."""
+        ...
+
+    async def resume(self, component: str) -> None: ...
+
+    async def set_lag(self, seconds: float) -> None:
+        """Let the scheduler be late by about so much; 0 ends that."""
+        ...
+
+    async def history(self, since: int = 0) -> Iterable[Revision]:
+        """Every write to what the scenario has to do with, after a revision, oldest first."""
+        ...
+
+
+def accused(history: Iterable[Revision], users: frozenset[str], grace: float = 0.0) -> list[Any]:
+    """What a witness finds in a history: violations by the users who are claimctl."""
+    witness, world = Witness(users, grace), World()
+    world.listen(witness.notice)
+    world.read(history)
+    return witness.violations
+
+
+class EmbeddedSite:
+    """A whole embedded cluster."""
+
+    look_seconds = 0.05
+    account = CONTROLLER_USER
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.settings: dict[str, Any] = {}
+        self.nodes = tuple(f"node-{index}" for index in range(cluster.options.nodes))
+
+    def connection(self, user: str) -> Transport:
+        if user == CONTROLLER_USER:
+            return self._cluster.transport(user, CONTROLLER_GROUPS)
+        return self._cluster.transport(user, ("system:masters",))
+
+    async def force_delete(self, pod: str) -> None:
+        self._cluster.force_delete(NAMESPACE, pod)
+
+    async def patch_node(self, node: str, patch: Object, subresource: str = "") -> None:
+        self._cluster.admin.patch("nodes", "", node, patch, subresource)
+
+    async def delete_node(self, node: str) -> None:
+        self._cluster.admin.delete("nodes", "", node)
+
+    async def lose(self, node: str) -> None:
+        self._cluster.lose_node(node)
+
+    async def reboot(self, node: str) -> None:
+        self._cluster.reboot_node(node)
+
+    async def pause(self, component: str) -> None:
+        self._cluster.pause(component)
+
+    async def resume(self, component: str) -> None:
+        self._cluster.resume(component)
+
+    async def set_lag(self, seconds: float) -> None:
+        self._cluster.set_lag(seconds)
+
+    async def history(self, since: int = 0) -> Iterable[Revision]:
+        return self._cluster.history(since)

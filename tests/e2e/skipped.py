@@ -1,0 +1,62 @@
+"""The scenarios that are not played on real clusters, each with its reason.
+
+docs/testing.md shows the same list; a test compares them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.e2e.elsewhere import RealCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Tests by their names, one of several parameters in brackets.
+
+    Attributes:
+        before: the first version on which they can be played; (0, 0) for none.
+    """
+
+    reason: str
+    tests: tuple[str, ...]
+    before: tuple[int, int] = (0, 0)
+
+    def concerns(self, cluster: RealCluster) -> bool:
+        return self.before == (0, 0) or cluster.version < self.before
+
+
+SKIPPED = (
+    Skipped(
+        "feature gates are switched while the servers run",
+        (
+            "test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version",
+            "test_a_cluster_whose_gate_is_off_is_held_in_the_hold_way",
+            "test_a_scheduler_without_the_gate_is_noticed_by_the_pods_it_lists",
+            "test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start",
+            "test_gates_that_are_switched_while_the_controller_runs_are_noticed",
+        ),
+    ),
+    Skipped(
+        "the node lifecycle controller gives a node and its pods up after six minutes",
+        ("test_pods_whose_devices_cannot_be_reached_get_others[lost]",),
+    ),
+    Skipped(
+        "258 pods, one after the other, take ten minutes",
+        ("test_a_job_of_more_pods_than_a_list_has_places_comes_to_its_end",),
+    ),
+    Skipped(
+        "it waits for the default grace of five minutes; others wait for shorter ones",
+        ("test_pods_of_a_deleted_deployment_keep_their_devices_until_the_grace_is_over",),
+    ),
+)
+
+
+def reason_for(nodeid: str, cluster: RealCluster) -> str:
+    """Why a test is skipped there, or ''."""
+    name, _, rest = nodeid.rpartition("::")[2].partition("[")
+    variants = {name, *(f"{name}[{each}]" for each in rest.removesuffix("]").split("-"))}
+    for each in SKIPPED:
+        if each.concerns(cluster) and not variants.isdisjoint(each.tests):
+            return each.reason
+    return ""

@@ -1,0 +1,85 @@
+"""What is played on real clusters, and that the page about it says the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from claimctl.embedded.options import Dialect
+from tests.e2e.elsewhere import RealCluster
+from tests.e2e.places import Places
+from tests.e2e.playground import ASSETS
+from tests.e2e.real import KUBECONFIG
+from tests.e2e.skipped import SKIPPED, Skipped, reason_for
+
+PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+HERE = Path(__file__).parent
+ON_134 = RealCluster("", (1, 34), Dialect.HOLD)
+
+
+def shown(each: Skipped) -> str:
+    major, minor = each.before
+    return each.reason if not major else f"before {major}.{minor}: {each.reason}"
+
+
+def test_the_page_lists_what_is_skipped() -> None:
+    _, _, rest = PAGE.read_text().partition("| scenario | reason |\n| --- | --- |\n")
+    rows = re.findall(r"^\| `(.+)` \| (.+) \|$", rest, re.MULTILINE)
+    assert rows == [(test, shown(each)) for each in SKIPPED for test in each.tests]
+
+
+def test_what_is_skipped_exists() -> None:
+    defined = {
+        name
+        for path in HERE.glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    listed = {test.partition("[")[0] for each in SKIPPED for test in each.tests}
+    assert listed <= defined
+
+
+def test_one_of_several_parameters_can_be_skipped() -> None:
+    name = "tests/e2e/test_controller_reallocation.py::test_pods_whose_devices_cannot_be_reached"
+    assert reason_for(f"{name}_get_others[hold 1.34-lost]", ON_134).startswith("the node lifecycle")
+    assert reason_for(f"{name}_get_others[hold 1.34-tainted]", ON_134) == ""
+
+
+def test_a_manifest_gets_the_names_of_its_scenario() -> None:
+    places = Places("x1", flat_requests=True)
+    body = {
+        "kind": "ResourceClaim",
+        "metadata": {"name": "slice", "namespace": "team"},
+        "spec": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}],
+    }
+    assert places.body(body) == {
+        "kind": "ResourceClaim",
+        "metadata": {"name": "slice", "namespace": "team-x1"},
+        "spec": [{"name": "gpu", "deviceClassName": "x1.gpu.example.com"}],
+    }
+    assert places.path("/api/v1/namespaces/team/pods") == "/api/v1/namespaces/team-x1/pods"
+    assert places.path("/api/v1/namespaces/kube-system") == "/api/v1/namespaces/kube-system"
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "text"),
+    [
+        ({}, 2, f"error: set {ASSETS} to the folder of etcd, "),
+        ({ASSETS: "/nosuch"}, 1, "error: /nosuch: no such folder"),
+        ({KUBECONFIG: "/nosuch"}, 1, "error: kubeconfig /nosuch: "),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line(told: dict[str, str], code: int, text: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.real"],
+        env={"PATH": "/usr/bin:/bin", **told},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, 1)
+    assert done.stderr.startswith(text)

@@ -1,0 +1,112 @@
+"""The history of a scenario on a real server: every version that watches show, for the witness."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+
+from claimctl.controlplane.following import Follower
+from claimctl.embedded.store import Revision
+from claimctl.kube.documents import DocumentClient, NotServed, Object, Version
+from claimctl.wire.seams import Transport
+from tests.e2e.authors import Authors
+
+_NAMESPACED: tuple[Version, ...] = (
+    ("v1", "Pod"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("batch/v1", "Job"),
+    ("claimctl.io/v1alpha1", "ClaimReservation"),
+    ("scheduling.k8s.io/v1alpha2", "PodGroup"),
+    ("scheduling.k8s.io/v1beta1", "PodGroup"),
+)
+_CLUSTER: tuple[Version, ...] = (("v1", "Node"), ("claimctl.io/v1alpha1", "DowngradePlan"))
+_EARLIER_SECONDS = 1.0
+"""A pod has vanished before its watch says so, while claimctl may know from another watch."""
+_QUIET_SECONDS, _MOST_QUIETS = 0.4, 10
+
+
+@dataclass(slots=True)
+class History:
+    """Follows what a scenario has to do with, from before its begin.
+
+    A server that was restarted may leave a gap, in which versions are missing; what came of them is
+    there.
+    """
+
+    transport: Transport
+    namespace: str
+    claims: Version
+    authors: Authors
+    _seen: list[tuple[str, Revision]] = field(default_factory=list)
+    """With the UID of the object."""
+    _known: dict[str, bytes] = field(default_factory=dict)
+    _followers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Return once every kind is watched."""
+        client = DocumentClient(self.transport, "witness")
+        listed = []
+        for kind in (self.claims, *_NAMESPACED, *_CLUSTER):
+            try:
+                served = await client.served(*kind)
+            except NotServed:
+                continue
+            group = kind[0].rpartition("/")[0]
+            space = self.namespace if served.namespaced else ""
+            path = served.at(space)
+            notice = partial(self._notice, group, served.plural, path)
+            follower = Follower(self.transport, client, kind, notice, space)
+            listed.append(follower.listed)
+            self._followers.append(asyncio.create_task(follower.run(), name=f"follow {path}"))
+        for each in listed:
+            await each.wait()
+
+    async def stop(self) -> None:
+        for task in self._followers:
+            task.cancel()
+        await asyncio.gather(*self._followers, return_exceptions=True)
+
+    async def since(self, number: int) -> Iterable[Revision]:
+        """What there is when nothing more is on its way."""
+        for _ in range(_MOST_QUIETS):
+            before = len(self._seen)
+            await asyncio.sleep(_QUIET_SECONDS)
+            if len(self._seen) == before:
+                break
+        # a watch can be faster than the answer to the write, so authors are looked up now
+        signed = [replace(each, actor=self._author(uid, each)) for uid, each in self._seen]
+        ordered = sorted(signed, key=attrgetter("number"))
+        return [each for each in ordered if each.number > number]
+
+    def _author(self, uid: str, revision: Revision) -> str:
+        wrote = self.authors.of(str(revision.number))
+        return self.authors.deleted.get(uid, wrote) if revision.type == "DELETED" else wrote
+
+    def _notice(self, group: str, plural: str, path: str, change: str, obj: Object) -> None:
+        meta = obj["metadata"]
+        version, address = meta["resourceVersion"], f"{path}/{meta['name']}"
+        previous = self._known.pop(address, None)
+        data = json.dumps(obj).encode()
+        if change != "DELETED":
+            self._known[address] = data
+        vanished = change == "DELETED" and plural == "pods"
+        revision = Revision(
+            number=int(version),
+            type=change,
+            group=group,
+            plural=plural,
+            namespace=meta.get("namespace", ""),
+            name=meta["name"],
+            data=data,
+            previous=previous,
+            actor="",
+            verb="",
+            at=asyncio.get_running_loop().time() - (_EARLIER_SECONDS if vanished else 0.0),
+        )
+        self._seen.append((meta["uid"], revision))
