@@ -18,7 +18,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: differential torture torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
+.PHONY: differential torture torture-real torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -45,6 +45,9 @@ test: $(STAMP) ## unit and end-to-end tests (ARGS="-k name ...")
 
 torture: $(STAMP) ## break everything for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
 	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m tests.torture
+
+torture-real: $(STAMP) ## break a real control plane for BUDGET seconds (300; VERSION=, GATES=1, SEED=, NAMESPACES=)
+	VERSION=$(VERSION) GATES=$(GATES) BUDGET=$(BUDGET) SEED=$(SEED) NAMESPACES=$(NAMESPACES) $(BIN)/python -m tests.torture_real
 
 torture-mutants: $(STAMP) ## plant bugs in the product and list them as caught or missed
 	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m tests.torture.mutants

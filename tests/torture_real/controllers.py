@@ -1,0 +1,127 @@
+"""claimctl as it is installed: processes with a ServiceAccount's token and the rights in rbac/."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from claimctl.controlplane.files import Files
+from claimctl.controlplane.process import Server, free_port
+from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.wire.seams import Transport
+from tests.e2e.rights import ACCOUNT, bodies
+
+CRDS = Path(__file__).parents[2] / "crds"
+SPACE, ACCOUNT_NAME = "claimctl-system", "claimctl-controller"
+USER = f"system:serviceaccount:{SPACE}:{ACCOUNT_NAME}"
+_DAY = b'{"spec": {"expirationSeconds": 86400}}'
+_AFTER_OUTAGE = 90.0
+"""Seconds within which an outage of the API server explains that a controller has ended."""
+
+
+async def install(client: DocumentClient) -> None:
+    """Definitions, rights, and the namespace that both live in."""
+    for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
+        await _apply(client, yaml.safe_load(path.read_text()))
+    for body in bodies("namespace.yaml", "controller.yaml", "templates.yaml"):
+        await _apply(client, body)
+
+
+async def token(transport: Transport) -> str:
+    """The ServiceAccount's, by TokenRequest."""
+    headers = {"content-type": "application/json"}
+    answer = await transport.send("POST", f"{ACCOUNT}/token", (), headers, _DAY)
+    body = json.loads(b"".join([part async for part in answer.body]))
+    found: str = body["status"]["token"]
+    return found
+
+
+async def _apply(client: DocumentClient, body: dict[str, Any]) -> None:
+    try:
+        await client.create(body)
+    except Refused as refused:
+        if refused.code != 409:
+            raise
+
+
+@dataclass
+class Controllers:
+    """The processes of claimctl. ``bug`` names what is planted in them, if anything."""
+
+    files: Files
+    logs: Path
+    bug: str = ""
+    running: dict[str, Server] = field(default_factory=dict)
+    crashes: list[str] = field(default_factory=list)
+    """Ends that no outage of the API server explains."""
+    outage: float = -_AFTER_OUTAGE
+    """When the API server was last disturbed, on the monotonic clock."""
+    ended: int = 0
+    """How often one ended by itself after such an outage."""
+    _born: int = 0
+
+    def prepare(self, token: str) -> None:
+        """Write what they connect with."""
+        self.files.write_kubeconfig(self._kubeconfig, token)
+
+    @property
+    def _kubeconfig(self) -> Path:
+        return self.logs / "claimctl.kubeconfig"
+
+    def start(self, name: str) -> None:
+        """Start one, from the thread that lives as long as the process may."""
+        self._born += 1
+        server = Server(name, self._command(name), self.logs / f"claimctl-{self._born}-{name}.log")
+        server.start()
+        self.running[name] = server
+
+    def _command(self, name: str) -> tuple[str, ...]:
+        program: tuple[str, ...] = (str(Path(sys.executable).with_name("claimctl")),)
+        if self.bug:
+            program = (sys.executable, "-m", "tests.torture_real.planted", self.bug)
+        return (
+            *program,
+            "controller",
+            f"--kubeconfig={self._kubeconfig}",
+            f"--identity={name}-{self._born}",
+            f"--bind-address=127.0.0.1:{free_port()}",
+            "--log-format=json",
+        )
+
+    def revive(self) -> None:
+        """Start again what has ended by itself, as a kubelet would."""
+        for name, server in list(self.running.items()):
+            if server.running:
+                continue
+            if time.monotonic() - self.outage < _AFTER_OUTAGE:
+                self.ended += 1
+            else:
+                self.crashes.append(f"{name} has ended: {server.last_words()}")
+            self.start(name)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, also to one that is paused."""
+        self.running.pop(name).kill()
+
+    def stop_all(self) -> None:
+        """SIGTERM to each."""
+        for name in list(self.running):
+            self.running.pop(name).stop()
+
+    def tracebacks(self) -> list[str]:
+        """What no user should ever see in a log."""
+        texts = {log: log.read_text(errors="replace") for log in self.logs.glob("claimctl-*.log")}
+        return [
+            f"{log.name}: {text[text.index(_TRACEBACK) :][:600]}"
+            for log, text in sorted(texts.items())
+            if _TRACEBACK in text
+        ]
+
+
+_TRACEBACK = "Traceback (most recent call last)"

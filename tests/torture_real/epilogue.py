@@ -1,0 +1,291 @@
+"""How every schedule ends: faults stop, workloads that want pods get them, then everything goes.
+
+Afterwards nothing may be left: no claim that is allocated, no finalizer, no reservation or PodGroup
+that cannot go, no reference, and no write of claimctl's once all is quiet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.controlplane.kubelet import POD
+from claimctl.controlplane.nodes import NODE
+from claimctl.embedded.store import Object, Revision
+from claimctl.kube.documents import Version
+from tests.torture_real.bodies import RESERVATION
+from tests.torture_real.controllers import USER
+from tests.torture_real.judge import Verdict
+from tests.torture_real.people import TROUBLE, People
+
+RUN_SECONDS, RUN_ROUNDS = 30.0, 5
+"""How long pods may take to run before people make way for them, and how often they do."""
+RELEASE_SECONDS = 120.0
+GONE_SECONDS = 90.0
+STILL, WATCHED, FEW = 12.0, 8.0, 8
+"""Seconds after which nothing may be written in a loop, how long that is watched, and how many
+writes are no loop yet."""
+QUIET = 15.0
+FINALIZER = "resource.kubernetes.io/delete-protection"
+WORKLOADS: dict[str, Version] = {
+    "deployments": ("apps/v1", "Deployment"),
+    "statefulsets": ("apps/v1", "StatefulSet"),
+    "jobs": ("batch/v1", "Job"),
+    "replicasets": ("apps/v1", "ReplicaSet"),
+}
+OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
+
+
+@dataclass
+class Epilogue:
+    """The end of one schedule."""
+
+    people: People
+    verdict: Verdict
+    groups: Version
+
+    @property
+    def space(self) -> str:
+        return self.people.namespace
+
+    def _objects(self, plural: str) -> list[Object]:
+        return self.people.stage.sight.objects(plural, self.space)
+
+    async def conclude(self) -> None:
+        """Bring the schedule to its end and write down what did not come about."""
+        await self._calm()
+        for _ in range(RUN_ROUNDS):
+            if await _until(lambda: not self._missing(), RUN_SECONDS):
+                break
+            await self._make_way()
+        else:
+            self.verdict.say("stuck", self._missing())
+        await self._still()
+        await self._clear()
+        if not await _until(lambda: not self._unreleased(), RELEASE_SECONDS):
+            self.verdict.say("leaks", self._unreleased())
+        await self._quiet()
+        await self._part()
+
+    async def _tried(self, deed: Awaitable[Any]) -> None:
+        """The API server is there again; what it refuses shows in the end."""
+        with suppress(*TROUBLE):
+            await deed
+
+    # -- all is well again
+
+    async def _calm(self) -> None:
+        people = self.people
+        for name in sorted(people.lost):
+            await self._tried(people.kubelets.recover(name, rebooted=False))
+        people.lost.clear()
+        for name in people.bodies.fleet.names:
+            opened = {"spec": {"unschedulable": None}}
+            await self._tried(people.client.patch(NODE, "", name, opened))
+        for one in self._objects("claimreservations"):
+            # what the annotation makes has the default, which is longer than this schedule
+            shorter = {"spec": {"forceDeletedPodGraceSeconds": people.bodies.grace}}
+            await self._patch(RESERVATION, one, shorter)
+        for claim in self._objects("resourceclaims"):
+            await self._tried(self._expel(claim["metadata"]["name"]))
+
+    async def _expel(self, name: str) -> None:
+        """The foreign writer takes its entries back.
+
+        Who takes the last one out of a claim that no reservation names has to deallocate.
+        """
+        claim = await self.people.client.get(self.people.bodies.fleet.claims, self.space, name)
+        status = dict(claim.get("status") or {})
+        listed = status.get("reservedFor") or []
+        kept = [each for each in listed if each.get("apiGroup") != "example.com"]
+        if len(kept) == len(listed):
+            return
+        status["reservedFor"] = kept
+        if not kept:
+            del status["reservedFor"]
+            if name not in self._reserved():
+                status.pop("allocation", None)
+        await self.people.put_status(claim, status)
+
+    def _reserved(self) -> set[str]:
+        return {each["spec"]["resourceClaimName"] for each in self._objects("claimreservations")}
+
+    def _missing(self) -> list[str]:
+        """Workloads that want pods and do not have them all running, and foreign entries."""
+        found = []
+        for plural, owner in OWNERS.items():
+            for workload in self._objects(plural):
+                meta, wanted = workload["metadata"], workload["spec"].get("replicas", 1)
+                running = sum(_runs(pod, owner, meta["name"]) for pod in self._objects("pods"))
+                if running < wanted and not meta.get("deletionTimestamp"):
+                    found.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
+        for job in self._objects("jobs"):
+            ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
+            going = not job["metadata"].get("deletionTimestamp")
+            if going and not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
+                found.append(f"jobs/{job['metadata']['name']}: not ended")
+        return found
+
+    async def _make_way(self) -> None:
+        """What people would do: make a claim or a PodGroup that is missing, and end pods in the
+        way: of a claim that goes, of nobody, or bound to a claim that is not allocated."""
+        claims = {each["metadata"]["name"]: each for each in self._objects("resourceclaims")}
+        for name, claim in claims.items():
+            if _foreign(claim):
+                await self._tried(self._expel(name))
+        for pod in self._objects("pods"):
+            await self._make_group(pod)
+            in_the_way = not pod["metadata"].get("ownerReferences")
+            for entry in pod["spec"].get("resourceClaims") or ():
+                name = entry.get("resourceClaimName")
+                if not name:
+                    continue
+                if name not in claims:
+                    body = self.people.bodies.claim(name)
+                    claims[name] = body
+                    await self._tried(self.people.client.create(body))
+                in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
+                allocated = (claims[name].get("status") or {}).get("allocation")
+                in_the_way |= bool(pod["spec"].get("nodeName")) and not allocated
+            if in_the_way:
+                await self._delete(POD, pod)
+
+    async def _make_group(self, pod: Object) -> None:
+        """Where claimctl is not asked any more, whoever names a PodGroup makes it."""
+        name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+        if not name or self.people.stage.sight.find("podgroups", self.space, name):
+            return
+        claim = pod["spec"]["resourceClaims"][0]["resourceClaimName"]
+        body = self.people.bodies.pod_group(name, claim, self.groups[0])
+        await self._tried(self.people.client.create(body))
+
+    # -- nothing goes round in a circle
+
+    async def _still(self) -> None:
+        """With everything running or finished nobody writes to a claim that claimctl holds."""
+        await asyncio.sleep(STILL)
+        written = [each for each in await self._written(WATCHED) if _held(each)]
+        if len(written) > FEW:
+            writers = sorted({each.actor.rpartition(":")[2] for each in written})
+            text = f"{len(written)} writes to claims in {WATCHED:g} s: {writers}"
+            self.verdict.say("violations", [text])
+
+    async def _quiet(self) -> None:
+        """Promise 7: a settled cluster sees no writes of claimctl's."""
+        await asyncio.sleep(QUIET)
+        written = [
+            f"{each.plural}/{each.name}"
+            for each in await self._written(WATCHED)
+            if each.actor == USER
+        ]
+        if written:
+            text = f"{len(written)} writes while all is quiet: {written[:3]}"
+            self.verdict.say("violations", [text])
+
+    async def _written(self, seconds: float) -> list[Revision]:
+        since = self.people.stage.sight.number
+        await asyncio.sleep(seconds)
+        revisions = self.people.stage.history.revisions
+        return [each for each in revisions if each.number > since and each.namespace == self.space]
+
+    # -- everything goes
+
+    async def _clear(self) -> None:
+        """Workloads, pods of nobody, and in the end requests for what is held by hand."""
+        for plural, kind in WORKLOADS.items():
+            for workload in self._objects(plural):
+                await self._delete(kind, workload)
+        for group in self._objects("podgroups"):
+            if not group["metadata"].get("ownerReferences"):
+                await self._delete(self.groups, group)
+        await asyncio.sleep(3.0)
+        for pod in self._objects("pods"):
+            await self._delete(POD, pod)
+        for one in self._objects("claimreservations"):
+            claim = self.people.stage.sight.find(
+                "resourceclaims", self.space, one["spec"]["resourceClaimName"]
+            )
+            if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
+                asked = {"claimctl.io/release": claim["metadata"]["uid"]}
+                await self._patch(RESERVATION, one, {"metadata": {"annotations": asked}})
+
+    def _unreleased(self) -> list[str]:
+        """Claims that are allocated, listed, protected, or cannot go, and pods."""
+        found = [f"pod {pod['metadata']['name']} stays" for pod in self._objects("pods")]
+        for claim in self._objects("resourceclaims"):
+            meta, status = claim["metadata"], claim.get("status") or {}
+            signs = {
+                "allocated": status.get("allocation"),
+                "listed": status.get("reservedFor"),
+                "being deleted": meta.get("deletionTimestamp"),
+                "with finalizer": FINALIZER in (meta.get("finalizers") or ()),
+            }
+            if any(signs.values()):
+                told = ", ".join(sign for sign, there in signs.items() if there)
+                held = "" if meta["name"] in self._reserved() else " (no reservation names it)"
+                found.append(f"claim {meta['name']} is {told}{held}")
+        return found
+
+    async def _part(self) -> None:
+        """Reservations go, then the whole namespace."""
+        for one in self._objects("claimreservations"):
+            await self._delete(RESERVATION, one)
+        if not await _until(lambda: not self._objects("claimreservations"), RUN_SECONDS):
+            names = [each["metadata"]["name"] for each in self._objects("claimreservations")]
+            self.verdict.say("leaks", [f"reservation {name} stays" for name in names])
+        await self._tried(self.people.client.delete(("v1", "Namespace"), "", self.space))
+        if not await _until(self._gone, GONE_SECONDS):
+            left = [
+                f"{plural}/{each['metadata']['name']}"
+                for plural in ("pods", "resourceclaims", "podgroups", "claimreservations")
+                for each in self._objects(plural)
+            ]
+            self.verdict.say("leaks", [f"the namespace stays, with {left or 'nothing in it'}"])
+
+    def _gone(self) -> bool:
+        return self.people.stage.sight.find("namespaces", "", self.space) is None
+
+    async def _delete(self, kind: Version, obj: Object) -> None:
+        meta = obj["metadata"]
+        if meta.get("deletionTimestamp"):
+            return
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": meta["uid"]}}
+        await self._tried(self.people.client.delete(kind, self.space, meta["name"], options))
+
+    async def _patch(self, kind: Version, obj: Object, patch: Object) -> None:
+        name = obj["metadata"]["name"]
+        await self._tried(self.people.client.patch(kind, self.space, name, patch))
+
+
+def _runs(pod: Object, owner: str, workload: str) -> bool:
+    meta = pod["metadata"]
+    owned = any(each["kind"] == owner for each in meta.get("ownerReferences") or ())
+    of_this = (meta.get("labels") or {}).get("app") == workload
+    running = (pod.get("status") or {}).get("phase") == "Running"
+    return owned and of_this and running and not meta.get("deletionTimestamp")
+
+
+def _foreign(claim: Object) -> bool:
+    listed = (claim.get("status") or {}).get("reservedFor") or ()
+    return any(each.get("apiGroup") == "example.com" for each in listed)
+
+
+def _held(revision: Revision) -> bool:
+    """Whether this is a claim that more than pods are listed in: claimctl's to keep in order."""
+    if revision.plural != "resourceclaims":
+        return False
+    listed = (revision.object().get("status") or {}).get("reservedFor") or ()
+    return any(each.get("apiGroup") for each in listed)
+
+
+async def _until(holds: Callable[[], bool], within: float) -> bool:
+    end = time.monotonic() + within
+    while not holds():
+        if time.monotonic() >= end:
+            return False
+        await asyncio.sleep(0.5)
+    return True

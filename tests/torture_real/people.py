@@ -1,0 +1,304 @@
+"""Everybody but claimctl in one namespace: users, administrators, nodes, and one without rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from claimctl.controlplane.kubelet import POD, Kubelets
+from claimctl.controlplane.nodes import NODE
+from claimctl.kube.documents import DocumentClient, NotServed, Object, Refused, Version
+from claimctl.kube.errors import KubeError
+from claimctl.wire.base import encode
+from tests.torture_real.bodies import API, RESERVATION, App, Bodies
+from tests.torture_real.stage import Stage
+
+KINDS = ("Deployment", "StatefulSet", "Job")
+POLICIES = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")
+TROUBLE = (KubeError, Refused, NotServed, OSError, TimeoutError)
+"""What a request of somebody may come to while servers are killed."""
+_PATIENCE = 20.0
+
+
+class Nothing(Exception):
+    """There is nothing just now to do that to."""
+
+
+@dataclass
+class People:
+    """Each deed is one act of somebody; those that are impossible just now do nothing."""
+
+    stage: Stage
+    bodies: Bodies
+    kubelets: Kubelets
+    client: DocumentClient
+    rng: Random
+    apps: list[App] = field(default_factory=list)
+    log: list[tuple[float, str]] = field(default_factory=list)
+    """When (seconds of the wall clock) and what."""
+    lost: set[str] = field(default_factory=set)
+    deeds_done: int = 0
+
+    @property
+    def namespace(self) -> str:
+        return self.bodies.namespace
+
+    async def act(self) -> None:
+        deed = self.rng.choice(self._deeds())
+        await self.attempt(deed)
+
+    async def attempt(self, deed: Callable[[], Awaitable[None]]) -> None:
+        """Do it, and note what came of it."""
+        self._say(deed.__name__.strip("_"))
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await deed()
+            self.deeds_done += 1
+        except Nothing as nothing:
+            self._add(f": {nothing}")
+        except TROUBLE as error:
+            self._add(f": {str(error)[:120] or type(error).__name__}")
+
+    def _say(self, text: str) -> None:
+        self.log.append((self.stage.now(), text))
+
+    def _add(self, text: str) -> None:
+        at, before = self.log[-1]
+        self.log[-1] = (at, before + text)
+
+    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+        return [
+            *[self._scale] * 6,
+            *[self._delete_pod] * 2,
+            *[self._force_delete] * 2,
+            *[self._recreate] * 2,
+            self._create,
+            self._delete,
+            self._roll_out,
+            self._evict,
+            self._delete_claim,
+            self._withdraw,
+            self._reserve,
+            self._ask_for_release,
+            self._annotate,
+            self._cordon,
+            self._lose_node,
+            self._reboot_node,
+            self._restore_node,
+            self._restore_node,
+            *[self._meddle] * 2,
+        ]
+
+    # -- users
+
+    def choose(self) -> None:
+        """Two workloads that may share a claim, and now and then a third with its own."""
+        kinds = self.rng.sample(KINDS, self.rng.choice([1, 1, 2]))
+        self.apps = [self._app(kind, "slice") for kind in kinds]
+        if self.rng.random() < 0.3:
+            kind = self.rng.choice(KINDS)
+            claim = self.rng.choice(["other", "other", ""])
+            self.apps.append(replace(self._app(kind, claim), name="side", annotated=bool(claim)))
+
+    def _app(self, kind: str, claim: str) -> App:
+        name = f"train-{kind.lower()}"
+        job: Object = {"completionMode": self.rng.choice(["NonIndexed", "Indexed"])}
+        job["suspend"] = self.rng.random() < 0.2
+        shared = self.stage.pod_groups and self.rng.random() < 0.8
+        return App(
+            kind=kind,
+            name=name,
+            claim=claim,
+            group=name if shared and claim else "",
+            policy=self.rng.choice(POLICIES),
+            annotated=self.rng.random() < 0.25,
+            job=job,
+            seconds=self.rng.choice(["1", "5", "30"]),
+            exit_code=self.rng.choice(["0", "0", "1"]),
+        )
+
+    async def begin(self) -> None:
+        """Everything that is there at first."""
+        self.choose()
+        await self.client.create(self.bodies.claim_template())
+        for name in sorted({app.claim for app in self.apps if app.claim}):
+            annotated = all(app.annotated for app in self.apps if app.claim == name)
+            if annotated or self.rng.random() < 0.3:
+                await self.client.create(self.bodies.claim(name))
+        for app in self.apps:
+            if app.claim and not app.annotated:
+                await self._reserved(app)
+            await self._created(app)
+
+    async def _reserved(self, app: App) -> None:
+        body = self.bodies.reservation(app, template=self.rng.random() < 0.7)
+        await self.client.create(body)
+
+    async def _created(self, app: App) -> None:
+        pods = self.rng.choice([0, 1, 2, 3, 6])
+        self._add(f" {app.kind} of {pods}")
+        await self.client.create(self.bodies.workload(app, pods))
+
+    async def _create(self) -> None:
+        await self._created(self._one())
+
+    async def _scale(self) -> None:
+        app, pods = self._one(), self.rng.choice([0, 0, 1, 2, 4, 8])
+        spec = {"suspend": not pods} if app.kind == "Job" else {"replicas": pods}
+        self._add(f" {app.kind} to {pods}")
+        await self._patch(app, {"spec": spec})
+
+    async def _roll_out(self) -> None:
+        note = {"restarted": str(self.rng.random())}
+        template = {"metadata": {"annotations": note}}
+        await self._patch(self._one(), {"spec": {"template": template}})
+
+    async def _delete(self) -> None:
+        await self._deleted(self._one())
+
+    async def _deleted(self, app: App) -> None:
+        cascade = self.rng.choice(["Background", "Background", "Foreground", "Orphan"])
+        self._add(f" {app.kind} {cascade}")
+        options = {"propagationPolicy": cascade}
+        await self.client.delete(_version(app), self.namespace, app.name, options)
+
+    async def _recreate(self) -> None:
+        """At once under the same name, where the deletion does not wait for its pods."""
+        app = self._one()
+        await self._deleted(app)
+        await self._created(app)
+
+    async def _delete_pod(self) -> None:
+        await self.client.delete(POD, self.namespace, self._pod(), {})
+
+    async def _force_delete(self) -> None:
+        await self.client.delete(POD, self.namespace, self._pod(), {"gracePeriodSeconds": 0})
+
+    async def _evict(self) -> None:
+        name = self._pod()
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        await self._send("POST", f"/api/v1/namespaces/{self.namespace}/pods/{name}/eviction", body)
+
+    async def _delete_claim(self) -> None:
+        await self.client.delete(self._claims, self.namespace, "slice", {})
+
+    async def _withdraw(self) -> None:
+        await self.client.delete(RESERVATION, self.namespace, self._reservation(), {})
+
+    async def _reserve(self) -> None:
+        app = self._one()
+        if app.claim:
+            await self._reserved(app)
+
+    async def _ask_for_release(self) -> None:
+        """Like the command ``claimctl release``."""
+        claim = self.stage.sight.find("resourceclaims", self.namespace, "slice")
+        if claim is None:
+            raise Nothing("no claim")
+        patch = {"metadata": {"annotations": {"claimctl.io/release": claim["metadata"]["uid"]}}}
+        await self.client.patch(RESERVATION, self.namespace, self._reservation(), patch)
+
+    async def _annotate(self) -> None:
+        value = self.rng.choice(["*", "slice", None])
+        self._add(f" {value}")
+        patch = {"metadata": {"annotations": {"claimctl.io/reserve": value}}}
+        await self._patch(self._one(), patch)
+
+    # -- nodes
+
+    async def _cordon(self) -> None:
+        closed = self.rng.random() < 0.6
+        await self.client.patch(NODE, "", self._node(), {"spec": {"unschedulable": closed}})
+
+    async def _lose_node(self) -> None:
+        name = self._node()
+        self._add(f" {name}")
+        self.kubelets.lose(name)
+        self.lost.add(name)
+
+    async def _restore_node(self) -> None:
+        await self.bring_back(rebooted=False)
+
+    async def _reboot_node(self) -> None:
+        await self.bring_back(rebooted=True)
+
+    async def bring_back(self, *, rebooted: bool) -> None:
+        """A node that was lost, or any for a reboot."""
+        name = self.rng.choice(sorted(self.lost)) if self.lost else self._node()
+        if name not in self.lost and not rebooted:
+            raise Nothing("no node is lost")
+        self._add(f" {name}")
+        await self.kubelets.recover(name, rebooted=rebooted)
+        self.lost.discard(name)
+
+    # -- somebody without rules
+
+    async def _meddle(self) -> None:
+        """References are added, removed and put into another order."""
+        claim = await self.client.get(self._claims, self.namespace, "slice")
+        listed = list((claim.get("status") or {}).get("reservedFor") or ())
+        how = self.rng.choice(["add", "remove", "reorder"])
+        self._add(f" {how}")
+        if how == "add":
+            number = self.rng.randrange(10**9)
+            listed.append(foreign(f"thing-{number}", f"foreign-{number}"))
+        elif how == "remove" and len(listed) > 1:
+            listed.pop(self.rng.randrange(len(listed)))
+        else:
+            self.rng.shuffle(listed)
+        await self.put_status(claim, {**(claim.get("status") or {}), "reservedFor": listed})
+
+    async def put_status(self, claim: Object, status: Object) -> None:
+        """Replace a claim's status under the version that was read."""
+        served = await self.client.served(*self._claims)
+        path = f"{served.at(self.namespace, claim['metadata']['name'])}/status"
+        await self._send("PUT", path, {**claim, "status": status})
+
+    async def _send(self, method: str, path: str, body: Any) -> None:
+        headers = {"content-type": "application/json", "user-agent": "people"}
+        answer = await self.stage.transport.send(method, path, (), headers, encode(body))
+        try:
+            text = b"".join([part async for part in answer.body]).decode(errors="replace")
+        finally:
+            await answer.close()
+        if answer.status >= 400:
+            raise Refused(answer.status, {"message": text[:200]})
+
+    # -- choices
+
+    @property
+    def _claims(self) -> Version:
+        return self.bodies.fleet.claims
+
+    async def _patch(self, app: App, patch: Object) -> None:
+        await self.client.patch(_version(app), self.namespace, app.name, patch)
+
+    def _one(self) -> App:
+        return self.rng.choice(self.apps)
+
+    def _pod(self) -> str:
+        return self._any("pods")
+
+    def _reservation(self) -> str:
+        return self._any("claimreservations")
+
+    def _any(self, plural: str) -> str:
+        found = self.stage.sight.objects(plural, self.namespace)
+        if not found:
+            raise Nothing(f"no {plural}")
+        return str(self.rng.choice(sorted(each["metadata"]["name"] for each in found)))
+
+    def _node(self) -> str:
+        return self.rng.choice(self.bodies.fleet.names)
+
+
+def foreign(name: str, uid: str) -> Object:
+    """A reference to something that nobody here knows."""
+    return {"apiGroup": "example.com", "resource": "things", "name": name, "uid": uid}
+
+
+def _version(app: App) -> Version:
+    return (API[app.kind], app.kind)

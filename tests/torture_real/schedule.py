@@ -1,0 +1,112 @@
+"""One schedule: what a seed makes happen in one namespace, and what the witness says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from random import Random
+
+from claimctl.controlplane.features import features_of
+from claimctl.controlplane.kubelet import Kubelets, Pace
+from claimctl.controlplane.nodes import Fleet, leave
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.wire.seams import Transport
+from tests.torture_real.bodies import Bodies
+from tests.torture_real.epilogue import Epilogue
+from tests.torture_real.judge import Line, Verdict, judge, told
+from tests.torture_real.people import TROUBLE, People
+from tests.torture_real.stage import Stage
+
+PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
+"""Seconds between two deeds."""
+GRACE = 8
+"""forceDeletedPodGraceSeconds."""
+NODES, DEVICES = 2, 3
+
+
+class Schedule:
+    """The life of a namespace with nodes of its own."""
+
+    def __init__(self, stage: Stage, transport: Transport, seed: int) -> None:
+        self.seed = seed
+        self._stage = stage
+        self._rng = Random(seed)
+        name = f"torture-{seed}"
+        self.verdict = Verdict(f"SEED={seed}")
+        fleet = Fleet(
+            version=stage.plane.programs.version,
+            count=NODES,
+            devices=DEVICES,
+            prefix=f"{name}-node",
+            driver=f"{name}.example.com",
+            device_class=f"{name}.example.com",
+        )
+        self._kubelets = Kubelets(
+            transport, fleet, pod_groups=stage.pod_groups, pace=Pace(), namespace=name
+        )
+        client = DocumentClient(transport, "people")
+        bodies = Bodies(name, fleet, GRACE)
+        self._people = People(stage, bodies, self._kubelets, client, self._rng)
+        self._task: asyncio.Task[None] | None = None
+        self._began = 0
+
+    @property
+    def deeds(self) -> int:
+        return self._people.deeds_done
+
+    async def begin(self) -> None:
+        """The namespace, its nodes, and what is in it at first; no fault strikes yet."""
+        self._began = self._stage.sight.number
+        name = self._people.namespace
+        await self._people.client.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        )
+        joined = asyncio.Event()
+        self._task = asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}")
+        await joined.wait()
+        await self._people.attempt(self._people.begin)
+
+    async def play(self) -> None:
+        """One deed after another until cancelled."""
+        while True:
+            await asyncio.sleep(self._rng.choice(PAUSES))
+            await self._people.act()
+
+    async def conclude(self) -> None:
+        """The end, once faults have stopped."""
+        await Epilogue(self._people, self.verdict, groups(self._stage)).conclude()
+
+    def judge(self, disturbances: Iterable[Line]) -> None:
+        """What the witness says of the history so far."""
+        name = self._people.namespace
+        history = [
+            each
+            for each in self._stage.history.revisions
+            if each.number > self._began and self._concerns(each.namespace, each.name)
+        ]
+        judge(self.verdict, history, self._kubelets.findings)
+        self.verdict.log += [f"the history of {name}:"]
+        self.verdict.log += told(history, self._people.log, disturbances)
+
+    def _concerns(self, namespace: str, name: str) -> bool:
+        """Its own namespace and nodes, and what is in no namespace and nobody's node."""
+        own = self._people.namespace
+        if namespace:
+            return namespace == own
+        return not name.startswith("torture-") or name.startswith((f"{own}-node", own))
+
+    async def end(self) -> None:
+        """The kubelets end, and their nodes go."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        with suppress(*TROUBLE):
+            await leave(self._people.client, self._people.bodies.fleet)
+
+
+def groups(stage: Stage) -> Version:
+    """Under which version PodGroups are served."""
+    served = features_of(stage.plane.programs.version, pod_groups=stage.pod_groups).served
+    found = [each for each in served if each.startswith("scheduling.k8s.io")]
+    return (found[0] if found else "scheduling.k8s.io/v1alpha2", "PodGroup")
