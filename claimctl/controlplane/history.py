@@ -141,7 +141,7 @@ class History:
             if write is None and _is_audited(revision) and now - arrived < _WAIT_SECONDS:
                 return
             self._waiting.popleft()
-            self._hand_on(revision, write or self._by_manager(revision))
+            self._hand_on(revision, write or self._guess(revision))
 
     def _hand_on(self, revision: Revision, write: Write) -> None:
         known = replace(revision, actor=write.user, verb=write.verb, subresource=write.subresource)
@@ -155,17 +155,31 @@ class History:
         address = (revision.plural, revision.namespace, revision.name)
         if revision.type != "DELETED":
             return self.audit.writer(address, str(revision.number))
-        before = decode(revision.previous or b"{}")
-        last = str(before["metadata"]["resourceVersion"])
-        return self.audit.remover(address, str(revision.number), last)
+        uid = str(decode(revision.data)["metadata"].get("uid", ""))
+        return self.audit.remover(address, str(revision.number), uid)
 
-    def _by_manager(self, revision: Revision) -> Write:
+    def _guess(self, revision: Revision) -> Write:
+        """A request that the API server was killed in, or else what the field managers say.
+
+        A request that the log does not have at all, such as the deletion of a whole collection, is
+        nobody's of whom ``managers`` knows.
+        """
+        if self.audit is None or not _is_audited(revision):
+            return self._by_manager(revision, self.managers)
+        address = (revision.plural, revision.namespace, revision.name)
+        lost = self.audit.lost(address, revision.at)
+        found = self._by_manager(revision, {write.agent: write.user for write in lost})
+        if len({write.user for write in lost}) == 1:
+            return lost[0]
+        return found
+
+    def _by_manager(self, revision: Revision, users: Mapping[str, str]) -> Write:
         """The user of the field manager that wrote last; removals leave no such trace."""
         entries = revision.object()["metadata"].get("managedFields") or ()
         latest: Object = max(entries, key=lambda entry: str(entry.get("time", "")), default={})
         manager = str(latest.get("manager", ""))
         verb = {"ADDED": "create", "DELETED": "delete"}.get(revision.type, "update")
-        return Write(self.managers.get(manager, manager), verb, str(latest.get("subresource", "")))
+        return Write(users.get(manager, manager), verb, str(latest.get("subresource", "")))
 
 
 _PREFIX, _MARK = "/registry/", "/claimctl-history"

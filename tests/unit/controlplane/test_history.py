@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,37 @@ def event(key: str, version: int, value: dict[str, Any] | None, before: int = 0)
     return found
 
 
-def audited(verb: str, version: str, user: str, code: int = 200) -> str:
+REF = {"resource": "resourceclaims", "namespace": "team", "name": "slice"}
+
+
+def audited(verb: str, version: str, user: str, code: int = 200, **more: Any) -> str:
+    """``more`` is further metadata of the answer, or ``asked``: the version the request names."""
+    asked = more.pop("asked", "")
+    answer = {"name": "slice", "resourceVersion": version, **more}
     return json.dumps(
         {
             "verb": verb,
+            "stage": "ResponseComplete",
             "user": {"username": user},
-            "objectRef": {"resource": "resourceclaims", "namespace": "team", "name": "slice"},
+            "objectRef": REF,
             "responseStatus": {"code": code},
-            "responseObject": {"metadata": {"name": "slice", "resourceVersion": version}},
+            "requestObject": {"metadata": {"resourceVersion": asked}},
+            "responseObject": {"metadata": answer},
+        }
+    )
+
+
+def begun(user: str, agent: str, at: datetime) -> str:
+    """A request that was received; the API server was killed before its end."""
+    return json.dumps(
+        {
+            "auditID": f"{user} {at}",
+            "verb": "patch",
+            "stage": "RequestReceived",
+            "user": {"username": user},
+            "userAgent": f"{agent}/1.0",
+            "objectRef": REF,
+            "requestReceivedTimestamp": at.isoformat(),
         }
     )
 
@@ -89,7 +113,13 @@ def test_a_claim_from_its_creation_to_its_end(tmp_path: Path) -> None:
 
 
 def test_who_takes_the_last_finalizer_off_deletes(tmp_path: Path) -> None:
-    entries = [audited("update", "7", "scheduler"), audited("update", "7", "kcm")]
+    going: Any = {"deletionTimestamp": "2026-01-01T00:00:00Z", "uid": ""}
+    entries = [
+        audited("update", "7", "scheduler", finalizers=["a"], **going),
+        audited("patch", "7", "idle", finalizers=["a"], **going),
+        audited("patch", "7", "of another life", **{**going, "uid": "other"}),
+        audited("update", "7", "kcm", **going),
+    ]
     history = read(tmp_path / "log", entries, [event(CLAIM, 9, None, 7)])
     assert [each.actor for each in history.revisions] == ["kcm"]
 
@@ -118,10 +148,35 @@ def test_what_the_log_does_not_have_yet_is_waited_for_in_order(tmp_path: Path) -
     assert history.position == 6
 
 
-def test_a_write_that_was_never_logged_is_the_managers(tmp_path: Path) -> None:
+def test_who_names_the_version_before_wrote_and_who_names_it_did_not(tmp_path: Path) -> None:
+    entries = [
+        audited("patch", "7", "idle, earlier in the log"),
+        audited("patch", "7", "idle", asked="7"),
+        audited("patch", "7", "the-controller", asked="5"),
+    ]
+    claim = stored("resource.k8s.io/v1", 7)
+    history = read(tmp_path / "log", entries, [event(CLAIM, 7, claim, 5)])
+    assert [each.actor for each in history.revisions] == ["the-controller"]
+
+
+def test_a_write_whose_end_was_not_logged_is_of_a_request_under_way(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    claim = stored("resource.k8s.io/v1", 5, "claimctl")
+    entries = [
+        begun("the-controller", "claimctl", now - timedelta(seconds=1)),
+        begun("somebody", "kubectl", now - timedelta(seconds=2)),
+        begun("another", "claimctl", now - timedelta(hours=1)),
+    ]
+    history = read(tmp_path / "log", entries, [event(CLAIM, 5, claim)], waited=10.0)
+    assert [each.actor for each in history.revisions] == ["the-controller"]
+    alone = read(tmp_path / "alone", entries[1:], [event(CLAIM, 5, claim)], waited=10.0)
+    assert [each.actor for each in alone.revisions] == ["somebody"]
+
+
+def test_a_write_that_no_request_explains_is_nobodys_who_is_known(tmp_path: Path) -> None:
     claim = stored("resource.k8s.io/v1", 5, "claimctl")
     history = read(tmp_path / "log", [], [event(CLAIM, 5, claim)], waited=10.0)
-    assert [each.actor for each in history.revisions] == ["the-controller"]
+    assert [each.actor for each in history.revisions] == ["claimctl"]
 
 
 def test_keys_of_other_kinds_only_move_the_position(tmp_path: Path) -> None:
