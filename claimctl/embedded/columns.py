@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from claimctl.embedded import jsonpath
+from claimctl.embedded.label_text import selector_text
 
 Object = dict[str, Any]
 NONE = "<none>"
@@ -141,9 +142,15 @@ def containers(*path: str) -> tuple[Column, Column]:
 
 def selector(row: Row) -> str:
     """spec.selector in the syntax of a query."""
-    found = row.get("spec", "selector") or {}
-    labels = found.get("matchLabels", found if "matchExpressions" not in found else {})
-    return joined(f"{key}={value}" for key, value in sorted(labels.items()))
+    return selector_of(row.get("spec", "selector"))
+
+
+def selector_of(found: Object | None) -> str:
+    """A metav1.LabelSelector, or the plain labels of a Service, in the syntax of a query."""
+    if not found:
+        return NONE
+    whole = found if {"matchLabels", "matchExpressions"} & set(found) else {"matchLabels": found}
+    return selector_text(whole) or NONE
 
 
 def custom_columns(definitions: Sequence[Object]) -> list[Column]:

@@ -16,6 +16,7 @@ from claimctl.embedded.columns import (
     number,
     parse_time,
     selector,
+    selector_of,
     since,
     wide,
 )
@@ -127,23 +128,26 @@ def _address(kind: str) -> Column:
     return wide(kind.replace("IP", "-IP"), cell, ".status.addresses")
 
 
+def _node_info(title: str, key: str) -> Column:
+    cell = field("status", "nodeInfo", key, default="<unknown>")
+    return wide(title, cell, f".status.nodeInfo.{key}")
+
+
 _NODES = [
     NAME,
     Column("Status", _node_status, "The status of the node"),
     Column("Roles", _roles, "The roles of the node"),
     AGE,
     Column(
-        "Version", field("status", "nodeInfo", "kubeletVersion", default=""), ".status.nodeInfo"
+        "Version",
+        field("status", "nodeInfo", "kubeletVersion", default=""),
+        ".status.nodeInfo.kubeletVersion",
     ),
     _address("InternalIP"),
     _address("ExternalIP"),
-    wide("OS-Image", field("status", "nodeInfo", "osImage", default="<unknown>"), ""),
-    wide("Kernel-Version", field("status", "nodeInfo", "kernelVersion", default="<unknown>"), ""),
-    wide(
-        "Container-Runtime",
-        field("status", "nodeInfo", "containerRuntimeVersion", default="<unknown>"),
-        "",
-    ),
+    _node_info("OS-Image", "osImage"),
+    _node_info("Kernel-Version", "kernelVersion"),
+    _node_info("Container-Runtime", "containerRuntimeVersion"),
 ]
 
 
@@ -158,15 +162,33 @@ def _regarding(row: Row) -> str:
     return f"{found.get('kind', '').lower()}/{found.get('name', '')}"
 
 
+def _part(row: Row) -> str:
+    return str((row.get("involvedObject") or row.get("regarding") or {}).get("fieldPath", ""))
+
+
+def _source(row: Row) -> str:
+    found = row.get("source") or row.get("deprecatedSource") or {}
+    component = found.get("component") or row.get("reportingComponent")
+    parts = (component or row.get("reportingController") or "", found.get("host", ""))
+    return ", ".join(part for part in parts if part)
+
+
+def _first_seen(row: Row) -> str:
+    first = row.get("firstTimestamp") or row.get("deprecatedFirstTimestamp")
+    return since(first or row.get("eventTime"), row.now)
+
+
 _EVENTS = [
     Column("Last Seen", _last_seen, ".lastTimestamp"),
     Column("Type", field("type"), ".type"),
     Column("Reason", field("reason"), ".reason"),
     Column("Object", _regarding, ".involvedObject"),
-    wide("Source", field("source", "component", default=""), ".source"),
+    wide("Subobject", _part, ".involvedObject.fieldPath"),
+    wide("Source", _source, ".source"),
     Column(
         "Message", lambda row: row.text("message", default=row.text("note")).strip(), ".message"
     ),
+    wide("First Seen", _first_seen, ".firstTimestamp"),
     wide("Count", lambda row: str(max(row.number("count"), 1)), ".count"),
     Column("Name", name_of, ".metadata.name", priority=1, format="name"),
 ]
@@ -247,7 +269,115 @@ def _role(row: Row) -> str:
     return f"{row.text('roleRef', 'kind')}/{row.text('roleRef', 'name')}"
 
 
-_BINDINGS = [NAME, Column("Role", _role, ".roleRef"), AGE]
+def _subjects(title: str, kind: str, what: str) -> Column:
+    def cell(row: Row) -> str:
+        found = [each for each in row.get("subjects") or () if each.get("kind") == kind]
+        spaces = [f"{each['namespace']}/" if each.get("namespace") else "" for each in found]
+        names = (f"{space}{each['name']}" for space, each in zip(spaces, found, strict=True))
+        return ", ".join(names)
+
+    return wide(title, cell, f"{title} in the {what}")
+
+
+def _bindings(what: str) -> list[Column]:
+    return [
+        NAME,
+        Column("Role", _role, ".roleRef"),
+        AGE,
+        _subjects("Users", "User", what),
+        _subjects("Groups", "Group", what),
+        _subjects("ServiceAccounts", "ServiceAccount", what),
+    ]
+
+
+def _count(name: str, key: str) -> Column:
+    return Column(name, number("status", key), f".status.{key}", type="integer")
+
+
+def _node_selector(row: Row) -> str:
+    return selector_of(row.get("spec", "template", "spec", "nodeSelector"))
+
+
+_DAEMON_SETS = [
+    NAME,
+    _count("Desired", "desiredNumberScheduled"),
+    _count("Current", "currentNumberScheduled"),
+    _count("Ready", "numberReady"),
+    _count("Up-to-date", "updatedNumberScheduled"),
+    _count("Available", "numberAvailable"),
+    Column("Node Selector", _node_selector, ".spec.template.spec.nodeSelector"),
+    AGE,
+    *containers(*_TEMPLATE),
+    _SELECTOR,
+]
+
+
+def _last_scheduled(row: Row) -> str:
+    last = row.get("status", "lastScheduleTime")
+    return since(last, row.now) if last else NONE
+
+
+def _job_selector(row: Row) -> str:
+    return selector_of(row.get("spec", "jobTemplate", "spec", "selector"))
+
+
+_JOB = ("spec", "jobTemplate", "spec")
+_CRON_JOBS = [
+    NAME,
+    Column("Schedule", field("spec", "schedule"), ".spec.schedule"),
+    Column("Timezone", field("spec", "timeZone"), ".spec.timeZone"),
+    Column(
+        "Suspend",
+        lambda row: str(bool(row.get("spec", "suspend"))),
+        ".spec.suspend",
+        type="boolean",
+    ),
+    Column(
+        "Active",
+        lambda row: len(row.get("status", "active") or ()),
+        ".status.active",
+        type="integer",
+    ),
+    Column("Last Schedule", _last_scheduled, ".status.lastScheduleTime"),
+    AGE,
+    *containers(*_JOB, "template", "spec", "containers"),
+    wide("Selector", _job_selector, ".spec.jobTemplate.spec.selector"),
+]
+
+
+def _controller(row: Row) -> str:
+    for owner in row.get("metadata", "ownerReferences") or ():
+        if owner.get("controller"):
+            group = owner["apiVersion"].rpartition("/")[0]
+            kind = owner["kind"].lower()
+            return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
+    return NONE
+
+
+_REVISIONS = [
+    NAME,
+    Column("Controller", _controller, "Controller of the object"),
+    Column("Revision", number("revision"), ".revision"),
+    AGE,
+]
+_PRIORITIES = [
+    NAME,
+    Column("Value", number("value"), ".value", type="integer"),
+    Column(
+        "Global-Default",
+        lambda row: bool(row.get("globalDefault")),
+        ".globalDefault",
+        type="boolean",
+    ),
+    AGE,
+    Column("PreemptionPolicy", field("preemptionPolicy"), ".preemptionPolicy"),
+]
+
+_SECRETS = Column("Secrets", lambda row: str(len(row.get("secrets") or ())), ".secrets")
+SINCE: dict[tuple[str, str], tuple[tuple[int, int], list[Column]]] = {
+    ("", "serviceaccounts"): ((1, 36), [NAME, AGE]),
+}
+"""The columns of a kind from a version on, where they changed."""
 
 COLUMNS: dict[tuple[str, str], list[Column]] = {
     ("", "pods"): PODS,
@@ -261,16 +391,16 @@ COLUMNS: dict[tuple[str, str], list[Column]] = {
     ("events.k8s.io", "events"): _EVENTS,
     ("", "configmaps"): [NAME, _entries("data", "binaryData"), AGE],
     ("", "secrets"): [NAME, Column("Type", field("type"), ".type"), _entries("data"), AGE],
-    ("", "serviceaccounts"): [
-        NAME,
-        Column("Secrets", lambda row: str(len(row.get("secrets") or ())), ".secrets"),
-        AGE,
-    ],
+    ("", "serviceaccounts"): [NAME, _SECRETS, AGE],
     ("", "services"): _SERVICES,
     ("apps", "deployments"): _DEPLOYMENTS,
     ("apps", "replicasets"): _REPLICA_SETS,
     ("apps", "statefulsets"): _STATEFUL_SETS,
+    ("apps", "daemonsets"): _DAEMON_SETS,
+    ("apps", "controllerrevisions"): _REVISIONS,
     ("batch", "jobs"): _JOBS,
+    ("batch", "cronjobs"): _CRON_JOBS,
+    ("scheduling.k8s.io", "priorityclasses"): _PRIORITIES,
     ("policy", "poddisruptionbudgets"): _BUDGETS,
     ("coordination.k8s.io", "leases"): [
         NAME,
@@ -289,6 +419,6 @@ COLUMNS: dict[tuple[str, str], list[Column]] = {
     ],
     ("scheduling.k8s.io", "podgroups"): _POD_GROUPS,
     ("scheduling.k8s.io", "workloads"): _PLAIN,
-    ("rbac.authorization.k8s.io", "rolebindings"): _BINDINGS,
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): _BINDINGS,
+    ("rbac.authorization.k8s.io", "rolebindings"): _bindings("roleBinding"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): _bindings("clusterRoleBinding"),
 }

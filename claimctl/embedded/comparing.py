@@ -10,10 +10,6 @@ from claimctl.embedded.schema import ANY, Schema
 
 Json = Any
 
-_STRUCTS = frozenset(
-    {"metadata", "spec", "status", "strategy", "updateStrategy", "template", "devices"}
-)
-"""Structs that are there also when nothing is set in them: nobody is the one to add them."""
 _NOT_OWNED = frozenset(
     {
         "name",
@@ -77,7 +73,7 @@ def _compare_dicts(
         if before is None and key == "metadata" and not path:
             before = {}
         if before is None:
-            _add(below, value, where, found.taken, implied=_implied(schema, key))
+            _add(below, value, where, found.taken, implied=key in old)
         else:
             _compare(below, before, value, where, found)
     for key, value in old.items():
@@ -98,10 +94,6 @@ def _compare_lists(
     found.removed += [(*path, element) for element in before if element not in after]
 
 
-def _implied(schema: Schema, key: str) -> bool:
-    return key in _STRUCTS or key in schema.required
-
-
 def _add(schema: Schema, value: Json, path: Path, taken: list[Path], *, implied: bool) -> None:
     """Everything in a value that was not there; an implied one itself was."""
     if _leaf(schema, value) or not value:
@@ -113,7 +105,7 @@ def _add(schema: Schema, value: Json, path: Path, taken: list[Path], *, implied:
         for key, item in value.items():
             if item is not None:
                 inner = schema.field(key) or ANY
-                _add(inner, item, (*path, f"f:{key}"), taken, implied=_implied(schema, key))
+                _add(inner, item, (*path, f"f:{key}"), taken, implied=False)
         return
     items = schema.items or ANY
     for element, item in elements(schema, value).items():

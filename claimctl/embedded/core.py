@@ -12,7 +12,7 @@ from claimctl.embedded.hooks import Hooks
 from claimctl.embedded.kinds import Kind, Kinds
 from claimctl.embedded.namespaces import admit_namespace
 from claimctl.embedded.options import Features
-from claimctl.embedded.reading import Target, check_reachable, list_objects, stored
+from claimctl.embedded.reading import Target, check_readable, list_objects, stored
 from claimctl.embedded.requests import (
     Actor,
     DeleteOptions,
@@ -99,7 +99,7 @@ class Api:
 
     def get_at(self, target: Target, resource_version: str) -> Object:
         """get with the resourceVersion parameter (504 for a version not reached)."""
-        check_reachable(self, resource_version)
+        check_readable(self, resource_version)
         return self.outward(target.kind, target.version, stored(self, target))
 
     def list(

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
+from claimctl.embedded.go_formats import format_problem
+from claimctl.embedded.go_shape import shape
+from claimctl.embedded.go_types import NAMED
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.schema import Json, Schema, prune
 from claimctl.embedded.schemas import Schemas
@@ -13,7 +16,8 @@ from claimctl.embedded.schemas import Schemas
 Object = dict[str, Any]
 
 _GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
-_UNCHECKED = ("int-or-string", "quantity")
+_FORMATS = ("int-or-string", "quantity", "date-time", "micro-time", "byte")
+"""Types that read themselves, each with words of its own for what it cannot read."""
 
 
 class Decoder:
@@ -33,11 +37,15 @@ class Decoder:
             return []
         checked = obj if not kind.custom else {"metadata": obj.get("metadata")}
         problem = _type_problem(schema, checked, _Place(kind.kind, ""))
+        if problem and kind.custom:
+            problem = problem.replace("ObjectMeta.metadata.", "ObjectMeta.")
         if problem:
-            raise _cannot_handle(kind.kind, version, f"json: cannot unmarshal {problem}")
+            raise _cannot_handle(kind.kind, version, problem)
         if not kind.custom:
             drop_nulls(schema, obj)
         paths = prune(schema, obj)
+        if not kind.custom and kind.group != "apiextensions.k8s.io":
+            shape(schema, obj)
         if kind.custom:
             # Metadata is decoded before the rest, and the rest is reported in order of paths.
             paths.sort(key=lambda path: (not path.startswith("metadata."), path))
@@ -54,7 +62,7 @@ class Decoder:
             return
         problem = _type_problem(schema, body, _Place(name, ""))
         if problem:
-            raise _cannot_handle(name, version, f"json: cannot unmarshal {problem}")
+            raise _cannot_handle(name, version, problem)
         drop_nulls(schema, body)
 
 
@@ -63,19 +71,27 @@ def _cannot_handle(name: str, version: str, why: str) -> StatusError:
 
 
 class _Place:
-    """Where a value stands: the Go struct that holds it and the path without indexes."""
+    """Where a value stands: the Go struct that holds it, its model, the path without indexes."""
 
-    __slots__ = ("path", "struct")
+    __slots__ = ("model", "path", "struct")
 
-    def __init__(self, struct: str, path: str) -> None:
+    def __init__(self, struct: str, path: str, model: str = "") -> None:
         self.struct = struct
         self.path = path
+        self.model = model
+
+    @property
+    def named(self) -> str:
+        """The Go type of the field where it has a name that its JSON type does not tell."""
+        return NAMED.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")
 
 
 def _type_problem(schema: Schema, value: Json, place: _Place) -> str:
     """What Go's decoder says about the first value of a wrong type, or an empty string."""
-    if value is None or schema.format in _UNCHECKED:
+    if value is None:
         return ""
+    if schema.format in _FORMATS:
+        return format_problem(schema.format, value)
     kind = schema.type
     if kind in ("object", "map"):
         if not isinstance(value, dict):
@@ -93,8 +109,9 @@ def _inside_object(schema: Schema, value: dict[str, Json], place: _Place) -> str
     for key, item in value.items():
         below = schema.field(key)
         if below is not None:
-            path = f"{place.path}.{key}" if place.path else key
-            problem = _type_problem(below, item, _Place(struct, path))
+            # the path has fields only, as the decoder counts them, and no keys of maps
+            path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
+            problem = _type_problem(below, item, _Place(struct, path, schema.definition))
             if problem:
                 return problem
     return ""
@@ -126,7 +143,9 @@ def _fits(schema: Schema, value: Json) -> bool:
 
 def _mismatch(schema: Schema, value: Json, place: _Place) -> str:
     where = f"{place.struct}.{place.path}"
-    return f"{_json_name(schema, value)} into Go struct field {where} of type {go_type(schema)}"
+    wanted = place.named or go_type(schema)
+    found = _json_name(schema, value)
+    return f"json: cannot unmarshal {found} into Go struct field {where} of type {wanted}"
 
 
 def _json_name(schema: Schema, value: Json) -> str:

@@ -57,6 +57,8 @@ def check_options(options: DeleteOptions) -> None:
     elif options.propagation and options.propagation not in _POLICIES:
         supported = (*_POLICIES, "nil")
         found.append(errors.not_supported("propagationPolicy", options.propagation, supported))
+    if any(each != "All" for each in options.dry_run):
+        found.append(errors.not_supported("dryRun", list(options.dry_run), ("All",)))
     if found:
         raise errors.invalid(_OPTIONS, found)
 

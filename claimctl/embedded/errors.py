@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from claimctl.embedded.wording import in_words_of
+
 Details = dict[str, Any]
 
 
@@ -32,6 +34,13 @@ class StatusError(Exception):
         self.details = details
         self.headers: dict[str, str] = dict(headers or {})
         self.metadata: dict[str, Any] = {}
+
+    def in_words_of(self, version: tuple[int, int]) -> StatusError:
+        """Itself, worded as a server of that version does."""
+        self.message = in_words_of(version, self.message)
+        for cause in (self.details or {}).get("causes") or ():
+            cause["message"] = in_words_of(version, cause.get("message", ""))
+        return self
 
     def body(self) -> dict[str, Any]:
         """The metav1.Status that goes over the wire."""
@@ -111,6 +120,7 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
 
 
 def too_long(path: str, limit: int) -> FieldError:
+    """A text with more bytes than it may have."""
     return FieldError("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")
 
 
@@ -147,8 +157,10 @@ def unknown_resource() -> StatusError:
     return StatusError(404, "NotFound", message, {})
 
 
-def already_exists(subject: Subject) -> StatusError:
+def already_exists(subject: Subject, *, deleting: bool = False) -> StatusError:
     message = f'{subject.resource} "{subject.name}" already exists'
+    if deleting:
+        message = f"object is being deleted: {message}"
     return StatusError(409, "AlreadyExists", message, subject.details())
 
 

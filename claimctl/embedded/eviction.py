@@ -8,12 +8,12 @@ from typing import Any
 from claimctl.embedded import errors
 from claimctl.embedded.deleting import Removal, delete
 from claimctl.embedded.errors import StatusError, Subject, bad_request
+from claimctl.embedded.label_text import selector_text
 from claimctl.embedded.metadata import timestamp
 from claimctl.embedded.namespaces import admit_namespace
 from claimctl.embedded.reading import stored
 from claimctl.embedded.requests import Actor, DeleteOptions, WriteOptions
 from claimctl.embedded.selectors import parse_labels
-from claimctl.embedded.subresources import selector_text
 from claimctl.embedded.writing import Write
 
 Object = dict[str, Any]
@@ -44,7 +44,7 @@ def evict(write: Write, eviction: Object) -> Object:
     if not _unprotected(pod):
         budget = _budget(write, pod)
         if budget is not None:
-            _charge(write, budget, pod, dry_run=options.dry_run)
+            _charge(write, budget, pod, dry_run=bool(options.dry_run))
     _check_preconditions(pod, options)
     if not options.dry_run:
         _mark_disrupted(write, pod)
@@ -78,7 +78,7 @@ def _delete_options(eviction: Object, *, dry_run: bool) -> DeleteOptions:
         resource_version=conditions.get("resourceVersion", ""),
         propagation=given.get("propagationPolicy", ""),
         grace_period_seconds=given.get("gracePeriodSeconds"),
-        dry_run=dry_run or bool(given.get("dryRun")),
+        dry_run=("All",) if dry_run else tuple(given.get("dryRun") or ()),
     )
 
 

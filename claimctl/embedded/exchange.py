@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from claimctl.embedded.errors import Subject, bad_request, forbidden_field, invalid, not_supported
+from claimctl.embedded.errors import (
+    FieldError,
+    Subject,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    not_supported,
+    required,
+    too_long,
+)
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.reading import Target, match_errors
 from claimctl.embedded.requests import (
@@ -102,12 +112,10 @@ def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
     """``options_kind`` (CreateOptions, ...) names the options in a refusal (422)."""
     query = exchange.query
     validation = query.get("fieldValidation", "")
-    found = []
+    dry_run = query.get("dryRun", "")
+    found = [*_patch_errors(exchange, options_kind), *_dry_run_errors([dry_run] if dry_run else [])]
     if validation not in _FIELD_VALIDATION:
         found.append(not_supported("fieldValidation", validation, _FIELD_VALIDATION))
-    dry_run = query.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        found.append(not_supported("dryRun", [dry_run], ("All",)))
     if found:
         raise invalid(Subject("meta.k8s.io", options_kind), found)
     return WriteOptions(
@@ -118,6 +126,36 @@ def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
         version=exchange.route.version,
         warnings=exchange.warnings,
     )
+
+
+_MANAGER_LIMIT = 128
+
+
+def _patch_errors(exchange: Exchange, options_kind: str) -> list[FieldError]:
+    """fieldManager, and force: an apply needs the one, other patches may not have the other."""
+    query = exchange.query
+    manager = query.get("fieldManager", "")
+    found: list[FieldError] = []
+    if options_kind == "PatchOptions":
+        applies = "apply-patch" in exchange.headers.get("content-type", "")
+        if applies and not manager:
+            found.append(required("fieldManager", "is required for apply patch"))
+        elif not applies and true(query.get("force")):
+            text = "may not be specified for non-apply patch"
+            found.append(forbidden_field("force", text))
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        found.append(too_long("fieldManager", _MANAGER_LIMIT))
+    if not manager.isprintable():
+        found.append(
+            invalid_value("fieldManager", manager, "should only contain printable characters")
+        )
+    return found
+
+
+def _dry_run_errors(values: Sequence[object]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [not_supported("dryRun", list(values), ("All",))]
 
 
 def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOptions:
@@ -131,14 +169,17 @@ def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOpti
     grace = body.get("gracePeriodSeconds")
     if grace is None:
         grace = exchange.integer("gracePeriodSeconds")
-    dry_run = body.get("dryRun") or query.get("dryRun")
+    asked = query.get("dryRun", "")
+    dry_run = body.get("dryRun") or ([asked] if asked else [])
+    if not isinstance(dry_run, list):
+        dry_run = [dry_run]
     return DeleteOptions(
         uid=str(conditions.get("uid") or ""),
         resource_version=str(conditions.get("resourceVersion") or ""),
         propagation=str(body.get("propagationPolicy") or query.get("propagationPolicy") or ""),
         grace_period_seconds=grace if isinstance(grace, int) else None,
         orphan_dependents=orphan if isinstance(orphan, bool) else None,
-        dry_run=bool(dry_run),
+        dry_run=tuple(str(each) for each in dry_run),
         version=exchange.route.version,
         warnings=exchange.warnings,
     )

@@ -56,7 +56,7 @@ class Handler:
         try:
             return await self._serve(actor, request)
         except StatusError as error:
-            return answers.refuse(error)
+            return answers.refuse(error.in_words_of(self.api.features.version))
 
     def transport(self, actor: Actor) -> TransportAs:
         return TransportAs(self, actor)
@@ -74,7 +74,8 @@ class Handler:
         try:
             return await self._with_faults(exchange)
         except StatusError as error:
-            return answers.refuse(error, exchange.warnings)
+            worded = error.in_words_of(self.api.features.version)
+            return answers.refuse(worded, exchange.warnings)
 
     def _document(self, actor: Actor, request: Request) -> Response:
         self.guard.check(Attributes(actor, request.method.lower(), path=request.path))

@@ -327,11 +327,24 @@ _POLICY = (
     ),
 )
 
+
+def _rbac(plural: str, kind: str, *, namespaced: bool) -> Kind:
+    return Kind(
+        "rbac.authorization.k8s.io",
+        ("v1",),
+        plural,
+        plural.removesuffix("s"),
+        kind,
+        namespaced=namespaced,
+        create_on_update=True,
+    )
+
+
 _RBAC = (
-    _cluster("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding"),
-    _cluster("rbac.authorization.k8s.io", "clusterroles", "ClusterRole"),
-    Kind("rbac.authorization.k8s.io", ("v1",), "rolebindings", "rolebinding", "RoleBinding"),
-    Kind("rbac.authorization.k8s.io", ("v1",), "roles", "role", "Role"),
+    _rbac("clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    _rbac("clusterroles", "ClusterRole", namespaced=False),
+    _rbac("rolebindings", "RoleBinding", namespaced=True),
+    _rbac("roles", "Role", namespaced=True),
 )
 
 _VOLUMES = (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from claimctl.embedded.comparing import Difference, difference
 from claimctl.embedded.fieldset import Fields, copied, covers, drop, insert, remove
+from claimctl.embedded.go_shape import empty
 from claimctl.embedded.hooks import FieldWrite
 from claimctl.embedded.kinds import Kind
+from claimctl.embedded.schema import Schema
 from claimctl.embedded.schemas import Schemas
 
 Object = dict[str, Any]
@@ -89,30 +91,20 @@ def _taken_of(write: FieldWrite) -> Object:
     return {key: value for key, value in write.new.items() if key != "status"}
 
 
-_DEAR = frozenset({"events", "leases", "nodes", "pods"})
-"""Kinds that are written so often that their entries would cost more than they tell.
-
-Of these only applies are recorded, so an apply meets no conflict with an update.
-"""
-
-
-def _tracked(kind: Kind) -> bool:
-    return kind.plural not in _DEAR
-
-
 class ManagedFields:
-    """Records every write but apply. ``tracked`` says for which kinds it is worth its price."""
+    """Records every write but apply.
 
-    def __init__(self, schemas: Schemas, tracked: Callable[[Kind], bool] = _tracked) -> None:
+    What a new object holds before anybody has written into it belongs to nobody.
+    """
+
+    def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._tracked = tracked
+        self._new: dict[tuple[str, str, str], Object] = {}
 
     def record(self, write: FieldWrite) -> list[Object] | None:
         """metadata.managedFields after the write; None leaves what ``new`` carries."""
-        if not self._tracked(write.kind):
-            return None
         schema = self._schemas.find(write.kind.group, write.version, write.kind.kind)
-        old = write.old or _NO_OBJECT
+        old = write.old or self._unwritten(write.kind, write.version, schema)
         before: list[Entry] = old["metadata"].get("managedFields") or []
         change = difference(schema, old, _taken_of(write))
         if not change:
@@ -120,6 +112,14 @@ class ManagedFields:
         version = write.kind.api_version(write.version)
         manager = Manager(write.manager, "Update", version, write.subresource)
         return in_order(_with_taken(before, change, manager, write.time))
+
+    def _unwritten(self, kind: Kind, version: str, schema: Schema | None) -> Object:
+        if kind.custom or schema is None:
+            return _NO_OBJECT
+        key = (kind.group, version, kind.kind)
+        if key not in self._new:
+            self._new[key] = {**empty(schema), **_NO_OBJECT}
+        return self._new[key]
 
 
 def _with_taken(

@@ -49,10 +49,10 @@ def generated_name(base: str, rng: Random) -> str:
 def keep_server_owned(new: Object, old: Object) -> None:
     """What an update may not change is taken from the stored object without a word.
 
-    Only the uid is not: another uid is refused (see ``validate_meta_update``).
+    Only what ``validate_meta_update`` refuses is not.
     """
     for key in _SERVER_OWNED:
-        if key == "uid" and new.get("uid"):
+        if key in _IMMUTABLE and new.get(key):
             continue
         if key in old:
             new[key] = old[key]
@@ -85,15 +85,15 @@ def validate_meta(metadata: Object, strategy: Strategy) -> list[FieldError]:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
         errors += [invalid_value("metadata.name", name, t) for t in strategy.name_check(name)]
-    return errors + _validate_rest(metadata)
+    return errors + _validate_rest(metadata, strategy)
 
 
-def _validate_rest(metadata: Object) -> list[FieldError]:
+def _validate_rest(metadata: Object, strategy: Strategy) -> list[FieldError]:
     return [
         *_labels(metadata.get("labels") or {}, "metadata.labels"),
         *_annotations(metadata.get("annotations") or {}),
         *_owners(metadata.get("ownerReferences") or []),
-        *_finalizers(metadata.get("finalizers") or []),
+        *_finalizers(metadata.get("finalizers") or [], strategy),
     ]
 
 
@@ -122,14 +122,21 @@ def _annotations(annotations: Object) -> list[FieldError]:
     return errors
 
 
+def _owner_version(version: str, path: str) -> list[FieldError]:
+    """A version that cannot be split has no version, and its group is checked for nothing else."""
+    if version.count("/") > 1 or not version.rpartition("/")[2]:
+        return [invalid_value(path, version, "version must not be empty")]
+    return []
+
+
 def _owners(owners: list[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
     controllers = []
     for owner in owners:
-        path = "metadata.ownerReferences"
-        for key in ("apiVersion", "kind", "name", "uid"):
+        path, text = "metadata.ownerReferences", "must not be empty"
+        errors += _owner_version(owner.get("apiVersion") or "", f"{path}.apiVersion")
+        for key in ("kind", "name", "uid"):
             if not owner.get(key):
-                text = "version must not be empty" if key == "apiVersion" else "must not be empty"
                 errors.append(invalid_value(f"{path}.{key}", owner.get(key) or "", text))
         if owner.get("controller"):
             controllers.append(owner)
@@ -143,13 +150,14 @@ def _owners(owners: list[Object]) -> list[FieldError]:
     return errors
 
 
-def _finalizers(finalizers: list[str]) -> list[FieldError]:
+def _finalizers(finalizers: list[str], strategy: Strategy) -> list[FieldError]:
     errors: list[FieldError] = []
     path = "metadata.finalizers"
     for index, name in enumerate(finalizers):
         wrong = names.qualified_name(name)
         errors += [invalid_value(f"{path}[{index}]", name, text) for text in wrong]
-        if not wrong and "/" not in name and name not in ("orphan", "foregroundDeletion"):
+        standard = name in ("orphan", "foregroundDeletion") or not strategy.standard_finalizers
+        if not wrong and "/" not in name and not standard:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid_value(f"{path}[{index}]", name, text))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
@@ -158,14 +166,32 @@ def _finalizers(finalizers: list[str]) -> list[FieldError]:
     return errors
 
 
-def validate_meta_update(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a change of metadata."""
+def validate_meta_update(new: Object, old: Object, strategy: Strategy) -> list[FieldError]:
+    """What is wrong with a change of metadata.
+
+    The server checks the change for all kinds alike and again in the strategy of the kind, and the
+    whole metadata once more, or twice where the strategy ``revalidates``. So causes repeat.
+    """
+    whole, change = _validate_rest(new, strategy), _validate_change(new, old)
+    return [*whole, *change, *(whole if strategy.revalidates else []), *change]
+
+
+_IMMUTABLE = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def _validate_change(new: Object, old: Object) -> list[FieldError]:
     errors: list[FieldError] = []
-    if new.get("uid") != old.get("uid"):
-        errors.append(invalid_value("metadata.uid", new.get("uid"), "field is immutable"))
     if old.get("deletionTimestamp"):
         errors += _new_finalizers(new, old)
-    return errors + _validate_rest(new)
+    for key in _IMMUTABLE:
+        if new.get(key) != old.get(key):
+            errors.append(invalid_value(f"metadata.{key}", new.get(key), "field is immutable"))
+    return [
+        *errors,
+        *_labels(new.get("labels") or {}, "metadata.labels"),
+        *_annotations(new.get("annotations") or {}),
+        *_owners(new.get("ownerReferences") or []),
+    ]
 
 
 def _new_finalizers(new: Object, old: Object) -> list[FieldError]:

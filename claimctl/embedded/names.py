@@ -72,14 +72,15 @@ def path_segment(value: str) -> list[str]:
 
 
 def label_value(value: str) -> list[str]:
-    return _checked(value, 63, _VALUE_RE, VALUE_TEXT)
+    wrong = ["must be no more than 63 bytes"] if len(value.encode()) > 63 else []
+    return wrong if _VALUE_RE.match(value) else [*wrong, VALUE_TEXT]
 
 
 def qualified_name(value: str) -> list[str]:
     """Label keys and the like: ``prefix/name`` or ``name``."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
-        detail = NAME_PART_TEXT.replace("must consist", "a qualified name must consist", 1)
+        detail = NAME_PART_TEXT.replace("must consist", "a valid label key must consist", 1)
         return [
             f"{detail} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         ]
@@ -91,7 +92,7 @@ def qualified_name(value: str) -> list[str]:
     if not name:
         wrong.append("name part must be non-empty")
     elif len(name) > 63:
-        wrong.append("name part must be no more than 63 characters")
+        wrong.append("name part must be no more than 63 bytes")
     if not _NAME_PART_RE.match(name):
         wrong.append(f"name part {NAME_PART_TEXT}")
     return wrong

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from claimctl.embedded.hooks import Attributes
+from claimctl.embedded.label_text import selector_text
 from claimctl.embedded.rbac_policy import BOOTSTRAP
 from claimctl.embedded.requests import MASTERS, Actor
 from claimctl.embedded.selectors import parse_labels
 from claimctl.embedded.store import Revision, Store
-from claimctl.embedded.subresources import selector_text
 
 Object = dict[str, Any]
 Rule = Mapping[str, Any]

@@ -98,6 +98,9 @@ def selector_of(api: Api, kind: Kind, labels: str, fields: str) -> Selector:
 
 
 def _unknown_field(kind: Kind, key: str, has_own: bool) -> str:
+    if kind.group == "resource.k8s.io" and has_own:
+        version = kind.api_version(kind.versions[0])
+        return f"field label not supported for {version}, Kind={kind.kind}: {key}"
     if kind.custom or has_own:
         return f"field label not supported: {key}"
     return f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -111,8 +114,13 @@ def parse_version(text: str) -> int:
     """
     if text.isascii() and text.isdigit():
         return int(text)
-    shown = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}"'
-    raise errors.bad_request(f"invalid resource version: {shown}: invalid syntax")
+    raise errors.bad_request(f"invalid resource version: {not_a_version(text)}")
+
+
+def not_a_version(text: str) -> str:
+    """What is wrong with a resourceVersion that is no number."""
+    why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    return f'resourceVersion: Invalid value: "{text}": {why}'
 
 
 def match_errors(options: ListOptions) -> list[FieldError]:
@@ -155,6 +163,13 @@ class _Page:
     items: Items
     start: str = ""
     limit: int = 0
+
+
+def check_readable(api: Api, version: str) -> None:
+    """What get says of its resourceVersion: 500 for one that is no number, else as a list does."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise StatusError(500, "", not_a_version(version))
+    check_reachable(api, version)
 
 
 def check_reachable(api: Api, version: str) -> None:

@@ -75,14 +75,14 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """``propagation`` is '', Background, Foreground or Orphan."""
+    """``propagation`` is '', Background, Foreground or Orphan; ``dry_run`` is empty, or ``All``."""
 
     uid: str = ""
     resource_version: str = ""
     propagation: str = ""
     grace_period_seconds: int | None = None
     orphan_dependents: bool | None = None
-    dry_run: bool = False
+    dry_run: tuple[str, ...] = ()
     version: str = ""
     internal: bool = False
     warnings: list[str] = field(default_factory=list)

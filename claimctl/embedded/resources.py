@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from claimctl.embedded import answers
@@ -240,6 +241,7 @@ def _patch(handler: Handler, exchange: Exchange) -> Answer:
             exchange.body, {"content-type": "application/yaml"}, target.kind.kind, []
         )
     else:
+        handler.api.get_at(replace(target, subresource=""), "")
         body = parse_patch(exchange.body, patch_type)
     patched = handler.api.patch(
         exchange.actor,

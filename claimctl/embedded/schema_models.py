@@ -120,7 +120,10 @@ class BuiltinSchemas:
     def _collection(
         self, place: str, shape: str, item: str, text: str, reserved_for: bool
     ) -> Schema:
-        items = self._item(place, item, reserved_for)
+        if shape == "Dict" and _is_quantities(place, item):
+            items = _quantity()
+        else:
+            items = self._item(place, item, reserved_for)
         if shape == "Dict":
             return Schema(
                 type="map",
@@ -143,8 +146,6 @@ class BuiltinSchemas:
     def _item(self, place: str, type_name: str, reserved_for: bool) -> Schema:
         if type_name in alpha.DEFINITIONS:
             return self._hand_made(alpha.DEFINITIONS[type_name], reserved_for)
-        if place.rsplit(".", 1)[-1] in tables.QUANTITY_MAPS and type_name == "str":
-            return _quantity()
         return self._field(place, type_name, "", reserved_for)
 
     def _reference(self, place: str, name: str, text: str, reserved_for: bool) -> Schema:
@@ -200,7 +201,9 @@ def _scalar(place: str, type_name: str, text: str) -> Schema:
     kind, form = _SCALARS[type_name]
     if place in tables.MICRO_TIMES:
         form = "micro-time"
-    if form in _INTEGERS and place.rsplit(".", 1)[-1] in tables.INT64:
+    if place in tables.QUANTITIES:
+        return Schema(format="quantity", description=text)
+    if form in _INTEGERS and {place, place.rsplit(".", 1)[-1]} & tables.INT64:
         form = "int64"
     return Schema(type=kind, format=form, description=text)
 
@@ -209,6 +212,10 @@ def _untyped(place: str, text: str) -> Schema:
     if place in tables.INT_OR_STRING:
         return Schema(format="int-or-string", description=text)
     return replace(ANY, description=text, atomic=True)
+
+
+def _is_quantities(place: str, item: str) -> bool:
+    return item == "str" and place.rsplit(".", 1)[-1] in tables.QUANTITY_MAPS
 
 
 def _quantity() -> Schema:

@@ -102,7 +102,38 @@ ATOMIC_OBJECTS = frozenset(
 
 ATOMIC_MAPS = frozenset({"V1PodSpec.nodeSelector", "V1ServiceSpec.selector"})
 
-QUANTITY_MAPS = frozenset({"limits", "requests", "capacity", "allocatable", "overhead"})
+QUANTITY_MAPS = frozenset(
+    {
+        "allocatable",
+        "allocatedResources",
+        "capacity",
+        "consumedCapacity",
+        "hard",
+        "limits",
+        "overhead",
+        "podFixed",
+        "requests",
+        "used",
+    }
+)
+_DEVICE_QUANTITIES = (
+    "CapacityRequestPolicy.default",
+    "CapacityRequestPolicyRange.max",
+    "CapacityRequestPolicyRange.min",
+    "CapacityRequestPolicyRange.step",
+    "Counter.value",
+    "DeviceCapacity.value",
+)
+QUANTITIES = frozenset(
+    {
+        "V1EmptyDirVolumeSource.sizeLimit",
+        "V1ResourceFieldSelector.divisor",
+        *(f"V1{name}" for name in _DEVICE_QUANTITIES),
+        *(f"V1beta1{name}" for name in _DEVICE_QUANTITIES),
+        *(f"V1beta2{name}" for name in _DEVICE_QUANTITIES),
+    }
+)
+"""Quantities on their own."""
 
 MICRO_TIMES = frozenset(
     {
@@ -132,20 +163,44 @@ INT_OR_STRING = frozenset(
 
 INT64 = frozenset(
     {
-        "generation",
-        "observedGeneration",
-        "deletionGracePeriodSeconds",
-        "gracePeriodSeconds",
-        "terminationGracePeriodSeconds",
         "activeDeadlineSeconds",
-        "tolerationSeconds",
-        "runAsUser",
-        "runAsGroup",
+        "capacity",
+        "deletionGracePeriodSeconds",
         "fsGroup",
-        "count",
-        "expirationSeconds",
+        "generation",
+        "gid",
+        "gracePeriodSeconds",
+        "int",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "observedGeneration",
+        "remainingItemCount",
+        "resourceSliceCount",
+        "revision",
+        "runAsGroup",
+        "runAsUser",
+        "sizeBytes",
+        "startingDeadlineSeconds",
+        "terminationGracePeriodSeconds",
+        "tolerationSeconds",
+        "uid",
+        *(f"V1{prefix}DeviceRequest.count" for prefix in ("Exact", "")),
+        *(
+            f"V1beta{n}{kind}.count"
+            for n in (1, 2)
+            for kind in ("DeviceRequest", "ExactDeviceRequest")
+        ),
+        "V1DeviceSubRequest.count",
+        "V1TokenRequestSpec.expirationSeconds",
+        "V1ServiceAccountTokenProjection.expirationSeconds",
+        "AuthenticationV1TokenRequestSpec.expirationSeconds",
     }
 )
+"""Fields of 64 bits, by their name where that is so in every model that has it."""
 
 META_MODELS = frozenset(
     {

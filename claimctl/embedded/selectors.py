@@ -137,7 +137,8 @@ def _values(tokens: _Tokens, key: str) -> tuple[str, ...]:
             values.append("")
     closing = tokens.take()
     if closing != ")":
-        raise SelectorError(f"{_UNABLE}found '{closing}', expected: ',' or ')'")
+        expected = "',' or ')'" if values else "',', ')' or identifier"
+        raise SelectorError(f"{_UNABLE}found '{closing}', expected: {expected}")
     return tuple(values) or ("",)
 
 

@@ -42,7 +42,7 @@ def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALL
         api,
         guard=_door(api, authorization),
         documents=Documents(api.kinds, schemas, lambda: api.features),
-        views=Tables(schemas, definitions.columns, api.clock.now),
+        views=Tables(schemas, definitions.columns, api.clock.now, lambda: api.features),
     )
 
 

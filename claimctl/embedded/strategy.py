@@ -38,17 +38,22 @@ class Context:
 class Strategy:
     """The habits of an ordinary kind; kinds with habits of their own override what differs.
 
-    ``name_check`` says what is wrong with a name. ``status_keeps_metadata`` says that a write
-    through /status leaves labels, annotations, finalizers and owners alone.
+    ``name_check`` says what is wrong with a name. ``standard_finalizers`` says that a finalizer
+    without a domain has to be one that Kubernetes knows.
+    ``status_keeps_metadata`` says that a write through /status leaves labels, annotations,
+    finalizers and owners alone.
+    ``revalidates`` says that an update has the whole object checked again, its metadata too.
     ``marks_before_removal`` says that an object is stored once more as being deleted before it
     goes, so that watchers see MODIFIED and then DELETED.
     """
 
+    standard_finalizers: bool = True
     name_check: Callable[[str], list[str]] = staticmethod(subdomain)
     status_keeps_metadata: bool = True
     initial_status: Mapping[str, Any] | None = None
     deletion_raises_generation: bool = True
     marks_before_removal: bool = False
+    revalidates: bool = True
 
     def default(self, obj: Object, features: Features) -> None:
         """Fill in what the server fills in; on create, and on every update."""

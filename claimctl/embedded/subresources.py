@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from claimctl.embedded import errors, writing
 from claimctl.embedded.errors import StatusError, Subject
+from claimctl.embedded.label_text import selector_text
 from claimctl.embedded.metadata import timestamp
 from claimctl.embedded.reading import Target, stored
 from claimctl.embedded.store import decode, encode
@@ -17,25 +18,6 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 _SCALE = Subject("autoscaling", "Scale")
-_SELECTORS = {"In": "in", "NotIn": "notin"}
-
-
-def selector_text(selector: Object) -> str:
-    """A metav1.LabelSelector in the syntax of a query."""
-    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for each in selector.get("matchExpressions") or []:
-        parts.append(_expression_text(each))
-    return ",".join(parts)
-
-
-def _expression_text(expression: Object) -> str:
-    operator, key = expression["operator"], expression["key"]
-    if operator == "Exists":
-        return str(key)
-    if operator == "DoesNotExist":
-        return f"!{key}"
-    values = ",".join(sorted(expression.get("values") or []))
-    return f"{key} {_SELECTORS[operator]} ({values})"
 
 
 def scale_of(obj: Object) -> Object:

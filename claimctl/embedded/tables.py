@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from claimctl.embedded.columns import AGE, NAME, Column, Row, custom_columns
-from claimctl.embedded.columns_kinds import COLUMNS, DEFAULT
+from claimctl.embedded.columns_kinds import COLUMNS, DEFAULT, SINCE
 from claimctl.embedded.discovery import not_acceptable
-from claimctl.embedded.errors import bad_request
+from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.gates import View
 from claimctl.embedded.kinds import Kind
+from claimctl.embedded.options import Features
 from claimctl.embedded.schema import Schema
 from claimctl.embedded.schemas import Schemas
 
@@ -27,11 +28,16 @@ class Tables:
     """Chooses the shape of an answer."""
 
     def __init__(
-        self, schemas: Schemas, custom: CustomColumns, now: Callable[[], datetime]
+        self,
+        schemas: Schemas,
+        custom: CustomColumns,
+        now: Callable[[], datetime],
+        features: Callable[[], Features],
     ) -> None:
         self._schemas = schemas
         self._custom = custom
         self._now = now
+        self._features = features
 
     def view(
         self, accept: str, kind: Kind, version: str, query: Mapping[str, str], *, many: bool
@@ -45,6 +51,11 @@ class Tables:
         form = _form(accept)
         if form == "":
             return None
+        watched = "watch" in query and many
+        if form == "PartialObjectMetadata" and many and not watched:
+            raise _one_not_many(kind)
+        if form == "PartialObjectMetadataList" and not many:
+            raise _many_not_one(kind)
         if form != "Table":
             return Partial()
         include = query.get("includeObject", "")
@@ -59,6 +70,9 @@ class Tables:
 
     def _chosen(self, kind: Kind, version: str) -> Sequence[Column]:
         if not kind.custom:
+            since, columns = SINCE.get((kind.group, kind.plural), (None, DEFAULT))
+            if since is not None and self._features().version >= since:
+                return columns
             return COLUMNS.get((kind.group, kind.plural), DEFAULT)
         own = self._custom.get((kind.group, version, kind.plural))
         return custom_columns(own) if own else [NAME, AGE]
@@ -77,6 +91,26 @@ def _form(accept: str) -> str:
         if known and fits and media == "application/json":
             return form
     raise not_acceptable()
+
+
+def _internal(kind: Kind, name: str) -> str:
+    """The Go type that stands behind a kind; behind custom ones there is none."""
+    package = (kind.group.partition(".")[0] or "core") if not kind.custom else "unstructured"
+    return f"*{package}.{'Unstructured' + name.removeprefix(kind.kind) if kind.custom else name}"
+
+
+def _one_not_many(kind: Kind) -> StatusError:
+    found = _internal(kind, f"{kind.kind}List")
+    text = f"you requested PartialObjectMetadata, but the requested object is a list ({found})"
+    return StatusError(406, "NotAcceptable", text)
+
+
+def _many_not_one(kind: Kind) -> StatusError:
+    found = _internal(kind, kind.kind)
+    text = (
+        f"you requested PartialObjectMetadataList, but the requested object is not a list ({found})"
+    )
+    return StatusError(406, "NotAcceptable", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject
-from claimctl.embedded.reading import Target, selector_of
+from claimctl.embedded.reading import Target, not_a_version, selector_of
 from claimctl.embedded.requests import WatchOptions
 from claimctl.embedded.selectors import Selector
 from claimctl.embedded.store import Compacted, Revision, decode, encode
@@ -66,8 +66,7 @@ def _watch_version(text: str) -> int:
         return 0
     if text.isascii() and text.isdigit():
         return int(text)
-    shown = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}"'
-    raise StatusError(500, "", f"{shown}: invalid syntax")
+    raise StatusError(500, "", not_a_version(text))
 
 
 class Watch:

@@ -74,8 +74,10 @@ def _insert(write: Write, obj: Object) -> Object:
 
 def _store_new(write: Write, obj: Object) -> Object:
     target = _named(write.target, obj["metadata"]["name"])
-    if write.api.store.get_bytes(target.address) is not None:
-        raise errors.already_exists(target.subject)
+    found = write.api.store.get(target.address)
+    if found is not None:
+        deleting = bool(found["metadata"].get("deletionTimestamp"))
+        raise errors.already_exists(target.subject, deleting=deleting)
     obj["metadata"] = _in_order(obj["metadata"])
     write.options.outcome.created = True
     if write.options.dry_run:
@@ -123,8 +125,8 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
     fields = FieldWrite(
         kind=write.target.kind,
         version=write.target.version or write.target.kind.version,
-        old=old,
-        new=new,
+        old=None if old is None else _as_asked(write, old),
+        new=_as_asked(write, new),
         manager=write.manager,
         subresource=write.target.subresource,
         time=moment,
@@ -132,6 +134,14 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
     recorded = write.api.hooks.managed_fields.record(fields)
     if recorded is not None:
         new["metadata"]["managedFields"] = recorded
+
+
+def _as_asked(write: Write, obj: Object) -> Object:
+    """The object in the version of the request, whose fields the managers own."""
+    target = write.target
+    if write.api.stored_as(target.kind, target.version):
+        return obj
+    return write.api.outward(target.kind, target.version, decode(encode(obj)))
 
 
 def update(write: Write, body: Object) -> Object:
@@ -145,6 +155,8 @@ def update(write: Write, body: Object) -> Object:
     _check_name(target, meta)
     _check_namespace(write, meta)
     old = write.api.store.get(target.address)
+    if old is not None or target.kind.create_on_update:
+        _check_number(meta)
     if old is None:
         return _create_on_update(write, obj)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
@@ -214,12 +226,19 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     write.strategy.prepare_update(new, before, write.context)
     metadata.tidy(meta)
     _record(write, before, new)
-    meta_errors = metadata.validate_meta_update(meta, old_meta)
+    meta_errors = metadata.validate_meta_update(meta, old_meta, write.strategy)
     own_errors = write.strategy.validate_update(new, before, write.context)
-    # The server checks metadata twice, in the strategy of the kind and for all kinds alike.
-    _refuse(write, old_meta["name"], [*meta_errors, *meta_errors, *own_errors])
+    _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
     new["metadata"] = _in_order(meta)
     return _store_change(write, old, new)
+
+
+def _check_number(meta: Object) -> None:
+    """A resourceVersion is a number to the storage, and it says so without manners (500)."""
+    version = meta.get("resourceVersion", "")
+    if version.isdigit() or not version:
+        return
+    raise errors.StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
 
 
 def _check_version(write: Write, old: Object, new: Object) -> None:

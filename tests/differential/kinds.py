@@ -26,6 +26,8 @@ _PATCHES = {
 def kind_of(step: Step, differences: tuple[Difference, ...]) -> str:
     """The kind of a step's differences, of which the first that says most counts."""
     chosen = _chosen(differences)
+    if chosen.field.endswith("].description"):
+        return "the description of a column"
     return f"{_what(step)}: {_told(chosen, differences)}"
 
 
@@ -67,7 +69,10 @@ def _told(chosen: Difference, differences: tuple[Difference, ...]) -> str:
         said = texts[0] if refused == chosen.recorded else texts[1]
         return f"status {chosen.recorded}, here {chosen.found}: {plain(said)}"
     if chosen.field.endswith("message"):
-        return f"message: {plain(chosen.recorded)} | {plain(chosen.found)}"
+        told = (plain(chosen.recorded), plain(chosen.found))
+        if told[0] == told[1]:
+            return f"message quotes another value: {told[0]}"
+        return f"message: {told[0]} | {told[1]}"
     return f"{field_of(chosen.field)} {_values(chosen)}"
 
 

@@ -13,6 +13,8 @@ _VERSION_IN_TEXT = re.compile(r"((?:ResourceVersion in object meta|current): )(\
 _HASH = re.compile(r"(?<=hash=)[0-9A-F]{64,}")
 _AGE = re.compile(r"(?:\d+[smhdy])+|<unknown>|<invalid>")
 _SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+_LAYOUT = "2006-01-02T15:04:05Z"
+"""How Go writes down the form of a time; it is part of messages."""
 _AGES = ("Age", "Last Seen", "First Seen", "Duration")
 
 
@@ -29,6 +31,8 @@ class Encoder:
     _names: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _generated: dict[str, str] = field(default_factory=dict)
+    _columns: list[Any] = field(default_factory=list)
+    """Of the last table; in a stream only the first event has them."""
 
     def request(self, value: Any) -> Any:
         """A request about to be sent, with the placeholders of what earlier answers held."""
@@ -117,7 +121,8 @@ class Encoder:
         if key != "rows" or not isinstance(inner, list):
             return self._encoded(inner, key)
         columns = [each.get("name") for each in table.get("columnDefinitions") or ()]
-        return [self._row(row, columns) for row in inner]
+        self._columns = columns or self._columns
+        return [self._row(row, self._columns) for row in inner]
 
     def _row(self, row: Mapping[str, Any], columns: list[Any]) -> Any:
         made = self._encoded(row, "")
@@ -142,7 +147,8 @@ class Encoder:
         return self._names.get(f"uid {found.group(0)}", found.group(0))
 
     def _time(self, found: re.Match[str]) -> str:
-        return found.group(0) if found.group(0) in self.chosen else "<time>"
+        literal = found.group(0) in self.chosen or found.group(0) == _LAYOUT
+        return found.group(0) if literal else "<time>"
 
     def _version(self, found: re.Match[str]) -> str:
         return found.group(1) + self._name("rv", found.group(2))

@@ -133,8 +133,13 @@ def _sent(request: Step) -> tuple[str, str, dict[str, str], bytes | None]:
     if body is None and "body" not in request:
         return request["method"], request["path"], headers, None
     headers.setdefault("content-type", "application/json")
-    data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    data = body.encode() if isinstance(body, str) else compact(body)
     return request["method"], request["path"], headers, data
+
+
+def compact(body: Any) -> bytes:
+    """JSON without spaces, as most clients send it: some fields are kept as they were sent."""
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def _watch_headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Known:
         """Keep what an answer showed of an object or a list."""
         if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
             return
-        if body.get("kind") in ("Status", "Scale", "Table"):
+        if body.get("kind") in ("Status", "Scale", "Table", "PartialObjectMetadata"):
             return
         plural = plural_of(path)
         name = body["metadata"].get("name")
@@ -61,7 +61,8 @@ class Known:
     def _derived(self, value: Mapping[str, Json]) -> Json:
         made = copy.deepcopy(self.objects.get(value["$from"]) or value.get("else") or {})
         if isinstance(made.get("metadata"), dict):
-            made["metadata"].pop("managedFields", None)
+            for key in ("managedFields", "creationTimestamp", "deletionTimestamp"):
+                made["metadata"].pop(key, None)
         for operation in value.get("ops", ()):
             _change(made, operation)
         return self.resolved(made)

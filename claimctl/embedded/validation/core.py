@@ -6,11 +6,26 @@ from base64 import b64encode
 from typing import Any
 
 from claimctl.embedded import errors, names
+from claimctl.embedded.defaults.workloads import default_conditions
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
 
 Object = dict[str, Any]
+
+
+_NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
 
 
 class SegmentNameStrategy(Strategy):
@@ -58,10 +73,24 @@ class NodeStrategy(Strategy):
 
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("spec", {})
-        obj.setdefault("status", {})
+        status = obj.setdefault("status", {})
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        default_conditions(status, ("lastHeartbeatTime", "lastTransitionTime"))
+        status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+        info = status.setdefault("nodeInfo", {})
+        for key in _NODE_INFO:
+            info.setdefault(key, "")
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         """Unlike other kinds, nodes may be created with their status."""
+
+    def admit(self, obj: Object, context: Context) -> None:
+        """A new node is not ready until the node lifecycle controller says so."""
+        taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        taints = obj["spec"].get("taints") or []
+        if not context.internal and taint not in taints:
+            obj["spec"]["taints"] = [*taints, taint]
 
     def selectable_names(self) -> tuple[str, ...]:
         return ("spec.unschedulable",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.embedded import errors
+from claimctl.embedded import errors, names
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.go_text import Struct, go_text
 from claimctl.embedded.options import Features
@@ -21,6 +21,12 @@ _SPEC: Struct = {
 
 
 class BudgetStrategy(Strategy):
+    """Nobody looks at the metadata of a budget."""
+
+    name_check = staticmethod(names.path_segment)
+    standard_finalizers = False
+    revalidates = False
+
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("spec", {})
         status = obj.setdefault("status", {})

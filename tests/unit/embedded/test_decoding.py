@@ -57,7 +57,8 @@ def test_unknown_fields_are_dropped_and_named() -> None:
     claim = {"metadata": {"name": "a"}, "spec": {"reservedFor": {}, "devices": {}}}
     named = decoder().clean(KINDS.named("resourceclaims"), "v1", claim)
     assert named == ['unknown field "spec.reservedFor"']
-    assert claim == {"metadata": {"name": "a"}, "spec": {"devices": {}}}
+    devices = {"requests": None}
+    assert claim == {"metadata": {"name": "a"}, "spec": {"devices": devices}, "status": {}}
 
 
 def test_of_a_custom_kind_metadata_comes_first_and_types_are_left_to_validation() -> None:

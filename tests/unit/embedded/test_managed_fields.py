@@ -83,12 +83,15 @@ def status(*uids: str) -> Object:
 
 
 def test_who_wrote_which_reference_is_kept_through_the_writes_of_others() -> None:
-    claim = Written("resourceclaims").update("creator", {"spec": {"devices": {}}})
+    devices = {"requests": [{"name": "one"}]}
+    claim = Written("resourceclaims").update(
+        "creator", {"spec": {"devices": devices}, "status": {}}
+    )
     claim.update("kube-scheduler", status("a"), "status")
     claim.update("claimctl", status("a", "b"), "status")
     claim.update("kcm", status("b"), "status")
     assert claim.managers == [
-        ("creator", "Update", {"f:spec": {"f:devices": {}}}),
+        ("creator", "Update", {"f:spec": {"f:devices": {"f:requests": {}}}}),
         ("kube-scheduler", "Update", {"f:status": {"f:reservedFor": {}}}),
         ("claimctl", "Update", {"f:status": {"f:reservedFor": owned("b")}}),
     ]

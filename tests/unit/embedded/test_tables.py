@@ -30,7 +30,7 @@ COLUMNS: list[dict[str, Any]] = [
 
 def view(accept: str, kind: Kind, **query: str) -> View:
     schemas = Schemas(lambda: Features())
-    tables = Tables(schemas, {("example.com", "v1", "widgets"): COLUMNS}, lambda: NOW)
+    tables = Tables(schemas, {("example.com", "v1", "widgets"): COLUMNS}, lambda: NOW, Features)
     found = tables.view(accept, kind, "v1", query, many=True)
     assert found is not None
     return found
@@ -116,7 +116,7 @@ def test_an_empty_partial_list_has_no_items() -> None:
 
 
 def test_forms_that_nobody_knows_are_406_unless_something_else_will_do() -> None:
-    tables = Tables(Schemas(lambda: Features()), {}, lambda: NOW)
+    tables = Tables(Schemas(lambda: Features()), {}, lambda: NOW, Features)
     nonsense = "application/json;as=Nonsense;v=v1;g=meta.k8s.io"
     pods = KINDS.named("pods")
     assert tables.view(f"{nonsense},application/json", pods, "v1", {}, many=True) is None

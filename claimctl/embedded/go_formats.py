@@ -1,0 +1,132 @@
+"""Values that Go reads with code of their own: times, quantities, bytes, numbers or strings."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import datetime
+from typing import Any
+
+_QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)\Z")
+_SUFFIX = re.compile(r"([eE][-+]?\d+|[numkMGTPE]|[KMGTPE]i)?\Z")
+_QUANTITY_TEXT = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+_SUFFIX_TEXT = "unable to parse quantity's suffix"
+_LAYOUTS = {
+    "date-time": ("2006-01-02T15:04:05Z07:00", r"(?:\.\d+)?"),
+    "micro-time": ("2006-01-02T15:04:05.000000Z07:00", r"\.\d{6}"),
+}
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+def format_problem(form: str, value: Any) -> str:
+    """What Go says about a value of that OpenAPI format, or an empty string."""
+    if form in _LAYOUTS:
+        return _time_problem(form, value)
+    if form == "byte":
+        return _bytes_problem(value)
+    if form == "quantity":
+        return _quantity_problem(value)
+    return _int_or_string_problem(value)
+
+
+def _json_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    names = {str: "string", int: "number", float: "number", list: "array", dict: "object"}
+    return names[type(value)]
+
+
+def _not_a_string(value: Any, go_type: str) -> str:
+    return f"json: cannot unmarshal {_json_name(value)} into Go value of type {go_type}"
+
+
+def _time_problem(form: str, value: Any) -> str:
+    if not isinstance(value, str):
+        return _not_a_string(value, "string")
+    layout, fraction = _LAYOUTS[form]
+    whole = rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d{fraction}(Z|[+-]\d\d:\d\d)"
+    if re.fullmatch(whole, value):
+        return "" if _exists(value) else f'parsing time "{value}": day out of range'
+    return f'parsing time "{value}" as "{layout}": {_unread(value, form)}'
+
+
+def _exists(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text[:19])
+    except ValueError:
+        return False
+    return True
+
+
+def _unread(text: str, form: str) -> str:
+    date = _DATE.match(text)
+    if date is None:
+        return _unread_date(text)
+    rest = text[date.end() :]
+    if form == "date-time":
+        return f'cannot parse "{rest}" as "Z07:00"'
+    digits = re.match(r"\.\d{6}(\d*)", rest)
+    if digits is None:
+        return f'cannot parse "{rest}" as ".000000"'
+    return f'cannot parse "{digits.group(1)}{rest[digits.end() :]}" as "Z07:00"'
+
+
+_PARTS = (("2006", 4), ("-", 1), ("01", 2), ("-", 1), ("02", 2), ("T", 1))
+_REST = (("15", 2), (":", 1), ("04", 2), (":", 1), ("05", 2))
+
+
+def _unread_date(text: str) -> str:
+    """The first part of the layout that the text does not follow."""
+    position = 0
+    for part, length in (*_PARTS, *_REST):
+        found = text[position : position + length]
+        good = found == part if part in "-T:" else len(found) == length and found.isdigit()
+        if not good:
+            return f'cannot parse "{text[position:]}" as "{part}"'
+        position += length
+    return f'cannot parse "{text[position:]}" as "Z07:00"'
+
+
+def _bytes_problem(value: Any) -> str:
+    if not isinstance(value, str):
+        return _not_a_string(value, "[]uint8")
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return f"illegal base64 data at input byte {_bad_byte(value)}"
+    return ""
+
+
+_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def _bad_byte(text: str) -> int:
+    """Where Go stops: at a foreign letter, or at the beginning of the last group of four."""
+    for index, letter in enumerate(text):
+        if letter not in _ALPHABET:
+            return index
+    return len(text) - len(text) % 4
+
+
+def _quantity_problem(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return _QUANTITY_TEXT
+    text = str(value)
+    found = _QUANTITY.match(text)
+    if found is None or not _NUMBER.match(found.group(1)):
+        return _QUANTITY_TEXT
+    return "" if _SUFFIX.match(found.group(2)) else _SUFFIX_TEXT
+
+
+def _int_or_string_problem(value: Any) -> str:
+    if isinstance(value, str):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return _not_a_string(value, "int32").replace("number", f"number {value}")
+    if not -(2**31) <= value < 2**31:
+        return f"json: cannot unmarshal number {value} into Go value of type int32"
+    return ""

@@ -1,0 +1,36 @@
+"""Words that older servers say in another way: texts here are those of the newest version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From ``since`` on servers say ``new``; before that, ``old``."""
+
+    since: tuple[int, int]
+    new: str
+    old: str
+
+
+_LONG = "must be no more than 63"
+_KEY = "must consist of alphanumeric characters, '-', '_' or '.', and must start"
+CHANGES = (
+    Change((1, 35), f"a valid label key {_KEY}", f"a qualified name {_KEY}"),
+    Change(
+        (1, 35),
+        "name part must be no more than 63 bytes",
+        "name part must be no more than 63 characters",
+    ),
+    Change((1, 35), "must be no more than 63 bytes", "must be no more than 63 characters"),
+    Change((1, 35), "pkg/runtime/scheme.go:111", "pkg/runtime/scheme.go:110"),
+)
+
+
+def in_words_of(version: tuple[int, int], text: str) -> str:
+    """A message as a server of that version words it."""
+    for change in CHANGES:
+        if version < change.since and change.new in text:
+            text = text.replace(change.new, change.old)
+    return text
