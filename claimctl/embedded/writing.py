@@ -118,8 +118,12 @@ def _refuse(write: Write, name: str, found: list[errors.FieldError]) -> None:
         raise errors.invalid(_named(write.target, name).typed_subject, found)
 
 
+_DEAR = frozenset({"events", "leases", "nodes", "pods"})
+"""Kinds that components write so often that their entries would cost more than they tell."""
+
+
 def _record(write: Write, old: Object | None, new: Object) -> None:
-    if write.verb == "apply":
+    if write.verb == "apply" or (write.options.internal and write.target.kind.plural in _DEAR):
         return
     moment = metadata.timestamp(write.api.clock.now())
     fields = FieldWrite(
