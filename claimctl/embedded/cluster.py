@@ -24,7 +24,7 @@ from claimctl.embedded.components.statefulsets import StatefulSetController
 from claimctl.embedded.local import ApiFor, FaultHook
 from claimctl.embedded.options import ClusterOptions, Features
 from claimctl.embedded.requests import MASTERS, Actor, DeleteOptions
-from claimctl.embedded.runtime import Component, Context
+from claimctl.embedded.runtime import Component, Context, Pauses
 from claimctl.embedded.server import handler_of
 from claimctl.embedded.store import Revision, Store
 from claimctl.embedded.views import Feed
@@ -131,6 +131,7 @@ class Cluster:
         """Let a paused component catch up."""
         self._paused.pop(name, None)
         if name not in self._tasks:
+            self._components[name].resumed()
             self._run(name)
 
     def _run(self, name: str) -> None:
@@ -174,6 +175,10 @@ class Cluster:
     def set_lag(self, seconds: float) -> None:
         """Let the scheduler see everything so much later from now on."""
         self.scheduler.views.lag = seconds
+
+    def slow_scheduler(self, pauses: Pauses | None) -> None:
+        """Let that much time pass, pod by pod, between what the scheduler sees and what it does."""
+        self._context.pauses = pauses
 
     def lose_node(self, node: str) -> None:
         """Cut a node off: its containers may run on, and nothing is heard of it."""

@@ -8,6 +8,7 @@ so that a run on a virtual clock is always the same one.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -27,6 +28,10 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 
 KCM = "kube-controller-manager"
+
+Pauses = Callable[[Object], tuple[float, float]]
+"""Of a pod: the seconds between the scheduler's decision and its first write to a claim (the rate
+limit of its client), and from its last write until it binds the pod (a volume that comes late)."""
 
 
 def timestamp(moment: datetime) -> str:
@@ -64,6 +69,8 @@ class Context:
     failures: list[Exception] = field(default_factory=list)
     fault: FaultHook | None = None
     """Asked before every request of a component."""
+    pauses: Pauses | None = None
+    """How slowly the scheduler binds each pod; at once without it."""
 
     @property
     def timings(self) -> Timings:
@@ -104,6 +111,9 @@ class Component(Generic[K]):
 
     def start(self) -> None:
         """Do what is done once, before the first key."""
+
+    def resumed(self) -> None:
+        """Come back after a pause, as a process does that was down: with nothing under way."""
 
     def sync(self, key: K) -> None:
         raise NotImplementedError

@@ -62,6 +62,9 @@ class Binder:
 
     def steps(self, plan: Plan) -> Iterator[float]:
         """Raises Refused or StatusError in place of a step that failed."""
+        before, after = self._context.pauses(plan.pod) if self._context.pauses else (0.0, 0.0)
+        if before:
+            yield before
         if plan.claims and self._context.features.version >= (1, 36):
             self._nominate(plan)
             yield 0.0
@@ -70,6 +73,8 @@ class Binder:
                 yield from self._allocate(plan, each, each.allocation)
             else:
                 yield from self._reserve(plan, each)
+        if after:
+            yield after
         self._api.bind(namespace(plan.pod), name(plan.pod), plan.node)
 
     def undo(self, plan: Plan) -> None:

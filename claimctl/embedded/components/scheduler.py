@@ -76,6 +76,16 @@ class Scheduler(Component[Task]):
         if pod is not None and self._to_schedule(pod):
             self._schedule(pod)
 
+    def resumed(self) -> None:
+        self._bindings.clear()
+        for commitments in (
+            self._commitments.allocating,
+            self._commitments.promised,
+            self._commitments.assumed,
+        ):
+            commitments.clear()
+        self.look_again()
+
     def look_again(self) -> None:
         """Plan whatever waits once more, as something else than the cluster has changed."""
         for pod in self.views["pods"].items():
