@@ -34,6 +34,27 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         float,
         typer.Option("--settle-seconds", help="Longer than a scheduler's cache can lag behind."),
     ] = 5.0,
+    binding_seconds: Annotated[
+        float,
+        typer.Option(
+            "--binding-seconds", help="Longer than a scheduler takes to bind a pod it works on."
+        ),
+    ] = 60.0,
+    slow_binding_seconds: Annotated[
+        float,
+        typer.Option(
+            "--slow-binding-seconds", help="The same for pods with volumes or other schedulers."
+        ),
+    ] = 600.0,
+    known_scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--known-scheduler",
+            metavar="NAME",
+            help="A schedulerName without Permit plugins; may be repeated. "
+            "Default: default-scheduler.",
+        ),
+    ] = None,
     dead_reference_seconds: Annotated[
         float,
         typer.Option("--dead-reference-seconds", help="How long KCM may take to clean a dead pod."),
@@ -86,6 +107,9 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             lease_name=lease_name,
             dialect=dialect,
             settle_seconds=settle_seconds,
+            binding_seconds=binding_seconds,
+            slow_binding_seconds=slow_binding_seconds,
+            known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
             dead_reference_seconds=dead_reference_seconds,
             allow_template_injection=allow_template_injection,
             workers=workers,

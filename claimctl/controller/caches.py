@@ -19,7 +19,7 @@ from claimctl.reservation.references import is_pod, is_pod_group
 from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.pods import Pod
+from claimctl.wire.pods import Pod, Volume
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -189,6 +189,8 @@ def slim_pod(pod: Pod) -> Pod | None:
             pod.spec,
             node_name=sys.intern(pod.spec.node_name),
             tolerations=() if pod.spec.node_name else pod.spec.tolerations,
+            scheduler_name="" if pod.spec.node_name else sys.intern(pod.spec.scheduler_name),
+            volumes=() if pod.spec.node_name else _slow_volumes(pod),
         ),
         status=replace(
             status,
@@ -196,6 +198,10 @@ def slim_pod(pod: Pod) -> Pod | None:
             conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
         ),
     )
+
+
+def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:
+    return tuple(volume for volume in pod.spec.volumes if volume.may_be_unbound)
 
 
 def reserved_key(reservation: ClaimReservation) -> ClaimKey:

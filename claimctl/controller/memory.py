@@ -37,6 +37,7 @@ from msgspec.structs import replace
 
 from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
+from claimctl.controller.openings import OpeningsSeen
 from claimctl.controller.recorded import RecordedTimes
 from claimctl.kube.versions import reaches
 from claimctl.reservation.snapshot import Memory
@@ -77,6 +78,7 @@ class Memories:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.recorded = RecordedTimes(clock)
+        self.openings = OpeningsSeen(clock)
         self._sights: dict[ClaimKey, _Sight] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
         self._statuses: dict[ClaimKey, dict[str, _Told]] = {}
@@ -167,6 +169,7 @@ class Memories:
         return Memory(
             version_age=now - sight.version_since,
             deleting_age=_age(now, sight.deleting_since) or 0.0,
+            openings=self.openings.of(claim),
             blind_age=self._blind_age(sight, claim, now),
             ghost_age=dict(ghosts.ages),
             told_ghosts=ghosts.told,

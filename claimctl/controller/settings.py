@@ -26,6 +26,12 @@ class Settings(BaseModel):
     dialect: Literal["auto", "native", "podgroup", "hold"] = "auto"
     settle_seconds: float = Field(default=5.0, ge=0, le=3600)
     """Longer than the scheduler's cache can lag behind the API server."""
+    binding_seconds: float = Field(default=60.0, ge=0, le=3600)
+    """Longer than a scheduler takes from reading a claim until it binds a pod on what it read."""
+    slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
+    """The same for pods with a PersistentVolumeClaim and pods of other schedulers."""
+    known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
+    """``schedulerName`` of the schedulers that are given ``binding_seconds`` only."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
     """How long the cluster's own controller may take to remove a dead pod's reference."""
     allow_template_injection: bool = False
@@ -57,6 +63,9 @@ class Settings(BaseModel):
         return Rules(
             dialect=dialect,
             settle_seconds=self.settle_seconds,
+            binding_seconds=self.binding_seconds,
+            slow_binding_seconds=self.slow_binding_seconds,
+            known_schedulers=self.known_schedulers,
             kcm_cleans_mixed_lists=kcm_cleans_mixed_lists,
             dead_reference_seconds=self.dead_reference_seconds,
         )

@@ -126,6 +126,7 @@ class Triggers:
 
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
+        self._witnesses.memories.openings.observe(change)
         if change.new is not None:
             self._witnesses.memories.see(change.new, just_allocated=_just_allocated(change))
         elif change.old is not None:

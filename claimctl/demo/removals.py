@@ -73,7 +73,7 @@ class Removals:
 
     def _may_go(self, claim: Key, reference: Reference, world: World) -> bool:
         if _is_pod(reference) or reference.api_group == TOMBSTONE_GROUP:
-            return _dead(claim[0], reference, world)
+            return _dead(claim[0], reference, world) or _in_vain(claim, reference, world)
         if reference.uid in self._own[claim] or _named(claim, reference, world):
             return True
         if reference.uid in self._gone:
@@ -109,6 +109,20 @@ def _dead(namespace: str, reference: Reference, world: World) -> bool:
     if pod is None or pod.metadata.uid != reference.uid:
         return True
     return is_done(pod)
+
+
+def _in_vain(key: Key, reference: Reference, world: World) -> bool:
+    """Whether the pod has no use of its entry: it found no node for a claim that is given up for
+    that, or the claim is being deleted. Who is bound all the same is judged when it is."""
+    pod, claim = world.pods.get(key[0], {}).get(reference.name), world.claims.get(key)
+    if pod is None or runs(pod):
+        return False
+    if claim is not None and claim.metadata.deleting:
+        return not pod.spec.node_name
+    releases = (one.status.release for one in world.reservations_of(key))
+    given_up = any(each is not None and each.reason == "Reallocated" for each in releases)
+    told = {(each.type, each.reason) for each in pod.status.conditions}
+    return given_up and ("PodScheduled", "Unschedulable") in told
 
 
 def is_done(pod: Pod) -> bool:

@@ -30,6 +30,8 @@ T = TypeVar("T")
 CONTROLLER = "system:serviceaccount:claimctl-system:claimctl-controller"
 CONTROLLER_NAMESPACE = "claimctl-system"
 SETTLE_SECONDS = 0.3
+BINDING_SECONDS = 1.0
+"""Long for the embedded scheduler, which binds a pod at once; a real one may need a minute."""
 _ESTABLISHED_SECONDS, _LOOK_SECONDS = 30.0, 0.1
 _TOGETHER_SECONDS = 0.02
 """Changes within this time are looked at together."""
@@ -146,7 +148,13 @@ async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
         admin, url = await _door(stack, cluster.transport())
         stage = EmbeddedStage(cluster, DocumentClient(admin), Client(admin, clock), url)
         theirs, _ = await _door(stack, cluster.transport(CONTROLLER))
-        await set_up(stack, stage, theirs, settle_seconds=SETTLE_SECONDS)
+        await set_up(
+            stack,
+            stage,
+            theirs,
+            settle_seconds=SETTLE_SECONDS,
+            binding_seconds=BINDING_SECONDS,
+        )
         yield stage
         stage.look()
 

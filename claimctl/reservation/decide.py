@@ -47,7 +47,14 @@ from claimctl.wire.reservations import FINALIZER
 
 CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
-_PASSES = frozenset({Reason.HISTORY_UNKNOWN, Reason.FORCE_DELETED_PODS, Reason.UNREADABLE})
+_PASSES = frozenset(
+    {
+        Reason.HISTORY_UNKNOWN,
+        Reason.FORCE_DELETED_PODS,
+        Reason.PODS_MAY_BE_BOUND,
+        Reason.UNREADABLE,
+    }
+)
 """What stands against a release for a time that each controller measures by itself, or for this
 version of claimctl alone."""
 

@@ -27,7 +27,7 @@ from claimctl.reservation.sights import (
     Patience,
     Sight,
 )
-from claimctl.reservation.snapshot import Evidence, Memory, Rules, Snapshot
+from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import against_release
 from claimctl.reservation.verdict import describe, users
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -163,14 +163,24 @@ def _names(references: Iterable[Reference], most: int = 3) -> str:
 
 
 def _users(sight: Sight) -> tuple[Blocker, ...]:
-    """The pods that use the claim or may at any moment, through any place that can name it."""
+    """The pods that use the claim or may at any moment, through any place that can name it.
+
+    Of pods that are not listed and that a scheduler may still bind ``_next`` asks to wait.
+    """
+    pods = Consumers.of(sight.live.pods)
+    done = pods.finished.keys() | pods.dropped.keys()
     known = {pod.metadata.uid for pod in sight.live.pods}
-    strangers = [
+    listed = [
         each
         for each in sight.claim.status.reserved_for
-        if is_pod(each) and each.uid in sight.live.uids and each.uid not in known
+        if is_pod(each) and each.uid in sight.live.uids and each.uid not in done
     ]
-    found = tuple(users(_snapshot(sight), _reason(sight.claim), Consumers.of(sight.live.pods)))
+    strangers = [each for each in listed if each.uid not in known]
+    using = users(_snapshot(sight), _reason(sight.claim), pods)
+    found = tuple(each for each in using if each.reason is not Reason.PODS_MAY_BE_BOUND)
+    if waiting := [each for each in listed if each.uid in pods.pending] if not found else []:
+        text = f"listed, and not bound yet: {_names(waiting)}"
+        found = (Blocker(Reason.CONSUMERS_LEFT, text),)
     if strangers:
         text = f"listed and there, though they do not name the claim: {_names(strangers)}"
         found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
@@ -205,6 +215,8 @@ def _next(found: Leftover, sight: Sight, entries: _Entries, patience: Patience) 
         return replace(found, wait=settling)
     own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling))
     step = next_step(_snapshot(sight, patience), _reason(sight.claim), own)
+    if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
+        return replace(found, wait=step.blockers[0])
     if step.blockers:
         return replace(found, against=step.blockers)
     left = patience.grace_seconds - patience.quiet_age
@@ -230,7 +242,7 @@ def _snapshot(sight: Sight, patience: Patience | None = None) -> Snapshot:
         pods=live.pods,
         rules=Rules(dialect=Group.name, settle_seconds=known.settle_seconds),
         evidence=Evidence(live=live),
-        memory=Memory(version_age=age, deleting_age=age),
+        memory=Memory(version_age=age, deleting_age=age, openings=Openings(watched_age=age)),
     )
 
 

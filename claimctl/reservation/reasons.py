@@ -70,6 +70,7 @@ class Reason(StrEnum):
     HISTORY_UNKNOWN = "HistoryUnknown"
     OTHER_HOLDERS = "OtherHolders"
     UNKNOWN_REFERENCES = "UnknownReferences"
+    PODS_MAY_BE_BOUND = "PodsMayBeBound"
     SETTLING = "Settling"
     RELEASING = "Releasing"
     FINISHED_PODS_LEFT = "FinishedPodsLeft"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from claimctl.reservation.binding import entries_to_take_out
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import (
     Blocker,
@@ -53,10 +54,13 @@ class Step:
 
 
 def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
-    """Whether the scheduler has to write to the claim before it starts a pod on it."""
-    return not _keeps_pods_out(snapshot) and not any(
-        reference.uid in own or is_pod_group(reference) for reference in snapshot.references
-    )
+    """Whether the scheduler has to write to the claim before it starts a pod on it.
+
+    Where pods can share a claim through their PodGroup, a fence leaves the workload's reference."""
+    if any_group_listed(snapshot) or _keeps_pods_out(snapshot):
+        return False
+    holds_stay = DIALECTS[snapshot.rules.dialect].groups and not snapshot.shared
+    return holds_stay or not any(reference.uid in own for reference in snapshot.references)
 
 
 def begins_with_fence(snapshot: Snapshot) -> bool:
@@ -75,6 +79,8 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     assert snapshot.claim is not None
     if snapshot.claim.metadata.deleting:
         return _settle(snapshot, reason, own, snapshot.memory.deleting_age)
+    if entries_to_take_out(snapshot, reason, snapshot.consumers()):
+        return _fence(snapshot, reason, own)
     if not fenced(snapshot, own):
         if begins_with_fence(snapshot):
             return _fence(snapshot, reason, own)
@@ -93,17 +99,22 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
         return Step(needs=(ListLivePods(claim.metadata.resource_version),))
     if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
-    if undead := _undead(snapshot, live, own):
+    waiting = entries_to_take_out(snapshot, reason, Consumers.of(live.pods))
+    if undead := _undead(snapshot, live, own, waiting):
         return Step(blockers=undead)
-    left = _left_at_fence(snapshot, live)
+    left = _left_at_fence(snapshot, live, own)
     if (against := _against_fence(snapshot, left)) is not None:
         return Step(blockers=(against,), after=against.after)
     return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
 
 
-def _left_at_fence(snapshot: Snapshot, live: LiveList) -> tuple[Reference, ...]:
-    """Tombstones, and nothing else; not even they where the scheduler lists no pod beside them.
+def _left_at_fence(
+    snapshot: Snapshot, live: LiveList, own: frozenset[str]
+) -> tuple[Reference, ...]:
+    """Tombstones and holds; nothing at all where the scheduler lists no pod beside them.
 
+    A hold keeps the scheduler (PostFilter) from deallocating for a pod that finds no node, and KCM
+    from deallocating when the claim is deleted, while another pod is still being bound.
     A dead pod's entry goes with the holders: KCM would take it out as the last one and deallocate
     by itself, without waiting for schedulers. A tombstone it leaves alone. A finished pod without
     one would have KCM list the pod's group, or the pod, again; where the allocation serves any
@@ -115,7 +126,9 @@ def _left_at_fence(snapshot: Snapshot, live: LiveList) -> tuple[Reference, ...]:
     if not snapshot.shared:
         for pod in to_bury(snapshot, Consumers.of(live.pods)):
             left.setdefault(pod.metadata.uid, tombstone(pod.metadata))
-    return tuple(left.values())
+    holds = [each for each in snapshot.references if each.uid in own and not is_pod_group(each)]
+    stay = holds if not snapshot.shared and len(left) + len(holds) <= LIMIT else []
+    return (*stay, *left.values())
 
 
 def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker | None:
@@ -145,15 +158,22 @@ def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled
         return Step(needs=(ListLivePods(version, settled),))
     if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
-    if undead := _undead(snapshot, live, own):
+    waiting = frozenset(Consumers.of(live.pods).pending if claim.metadata.deleting else ())
+    if undead := _undead(snapshot, live, own, waiting):
         return Step(blockers=undead)
     return Step(write=WriteList(version, (), deallocate=True, reason=reason))
 
 
-def _undead(snapshot: Snapshot, live: LiveList, own: frozenset[str]) -> tuple[Blocker, ...]:
-    """Entries that may not go: pods that exist and do not show to be done, and the unknown."""
+def _undead(
+    snapshot: Snapshot, live: LiveList, own: frozenset[str], waiting: frozenset[str]
+) -> tuple[Blocker, ...]:
+    """Entries that may not go: pods that exist and do not show to be done, and the unknown.
+
+    Args:
+        waiting: UIDs of the pending pods whose entries may go.
+    """
     pods = Consumers.of(live.pods)
-    done = pods.finished.keys() | pods.dropped.keys()
+    done = pods.finished.keys() | pods.dropped.keys() | waiting
     names = [
         describe(reference)
         for reference in snapshot.references

@@ -24,6 +24,12 @@ class Rules:
     dialect: str = "hold"
     settle_seconds: float = 5.0
     """Longer than the scheduler's cache can lag behind the API server."""
+    binding_seconds: float = 60.0
+    """Longer than a scheduler takes from reading a claim until it binds a pod on what it read."""
+    slow_binding_seconds: float = 600.0
+    """The same for pods that may wait for a volume, or whose scheduler is not a known one."""
+    known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
+    """``schedulerName`` of the schedulers that have no plugin that keeps pods waiting (Permit)."""
     kcm_cleans_mixed_lists: bool = True
     """Whether KCM cleans pods beside references it does not know (from Kubernetes 1.36)."""
     dead_reference_seconds: float = 10.0
@@ -63,6 +69,24 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Openings:
+    """For how long a claim has been closed to its pods, in seconds: a scheduler binds a pod
+    without a write to the claim when it has seen the claim open to it (see ``binding``).
+
+    Every age is since this process first saw a version without the entry; inf when it has seen
+    all versions of the claim and none had one."""
+
+    watched_age: float = inf
+    """Since this process has seen every version of the claim; inf where it saw the first one."""
+    group_age: float = inf
+    """Of a PodGroup's entry."""
+    holder_age: float = inf
+    """Of any entry that is no pod's."""
+    entry_age: Mapping[str, float] = field(default_factory=dict)
+    """Per UID, of the pod's own entry; only of those that were listed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What only this process knows, measured on its own monotonic clock, in seconds."""
 
@@ -70,6 +94,7 @@ class Memory:
     """Since this process first saw the claim at its present resourceVersion."""
     deleting_age: float = 0.0
     """Since it first saw the claim's deletionTimestamp."""
+    openings: Openings = Openings()
     blind_age: float | None = None
     """Since it first saw the claim, if that was allocated then already (else None): pods may
     have vanished before, and nobody noted whether they were done."""

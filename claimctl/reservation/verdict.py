@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from claimctl.reservation.binding import binding_left, users_among
 from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
@@ -14,16 +15,6 @@ from claimctl.reservation.unreadable import against_release
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
-
-_PENDING_PODS_DO_NOT_MATTER = frozenset(
-    {
-        Reason.REALLOCATED,
-        Reason.HOLD_YIELDED,
-        Reason.WITHDRAWN,
-        Reason.CLAIM_DELETED,
-        Reason.WORKLOAD_RECREATED,
-    }
-)
 
 
 def blockers(
@@ -41,19 +32,14 @@ def blockers(
 
 
 def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
-    """The pods that use the claim, or may at any moment.
-
-    A pending pod that is listed may be bound at any moment: the scheduler lists first.
-    """
-    listed = {reference.uid for reference in snapshot.references if is_pod(reference)}
-    pending = [
-        pod
-        for uid, pod in consumers.pending.items()
-        if uid in listed or reason not in _PENDING_PODS_DO_NOT_MATTER
-    ]
-    using = [*consumers.bound.values(), *pending]
+    """The pods that use the claim, or may at any moment."""
+    using, binding = users_among(snapshot, reason, consumers)
     if using:
         yield Blocker(Reason.CONSUMERS_LEFT, f"{len(using)} pods use the claim: {_names(using)}")
+    if binding:
+        text = f"a scheduler may still bind {len(binding)} pods to the claim as it was before"
+        left = max(binding_left(snapshot, pod) for pod in binding)
+        yield Blocker(Reason.PODS_MAY_BE_BOUND, f"{text}: {_names(binding)}", left)
 
 
 def live_users(snapshot: Snapshot, reason: Reason, live: LiveList) -> Iterator[Blocker]:

@@ -17,11 +17,28 @@ class PodSchedulingGroup(Wire, frozen=True, kw_only=True):
     pod_group_name: str | None = None
 
 
+class PersistentVolumeClaimSource(Wire, frozen=True, kw_only=True):
+    """Names a PersistentVolumeClaim, or makes one; which one does not matter here."""
+
+
+class Volume(Wire, frozen=True, kw_only=True):
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: PersistentVolumeClaimSource | None = None
+
+    @property
+    def may_be_unbound(self) -> bool:
+        """Whether the scheduler may have to wait for the volume before it binds the pod."""
+        return self.persistent_volume_claim is not None or self.ephemeral is not None
+
+
 class PodSpec(Wire, frozen=True, kw_only=True):
     node_name: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] = ()
+    scheduler_name: str = ""
+    volumes: tuple[Volume, ...] = ()
 
 
 class ContainerRunning(Wire, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ class Claimctl:
         if not process.synced:
             yield _step("lists the pods", list_pods(process, world), world)
         else:
-            for what, seen in deliveries(world, process):
+            for what, seen in deliveries(world, process, self._dialect):
                 yield _step(what, seen, world)
             if process.write is not None:
                 yield from self._send(world, process, process.write)
@@ -103,7 +103,7 @@ class Claimctl:
         if late and (write.kind not in self._bounds.forced or world.claim.there == There.GONE):
             return
         if write == LETS_GO and self._bounds.live_claims:
-            live = see_claim(process, world.claim) if process.age else process
+            live = see_claim(process, world.claim, self._dialect) if process.age else process
             if self._verdict(world, live).write != write:
                 return
         if write.kind in CLAIM_WRITES:
@@ -159,6 +159,7 @@ class Claimctl:
     def _waits(self, world: World, process: Process, alone: bool) -> Iterator[Own]:
         """Waits that may end now; the world has to be as their length says."""
         yield from self._settles(world, process)
+        yield from self._binds(world, process)
         if self._may_part(process, alone):
             what = "waits out the settle time since the reservation's deletion"
             yield what, process._replace(withdrawn_settled=1), world
@@ -187,13 +188,27 @@ class Claimctl:
         if self._bounds.prompt_kcm and lacks_group(world, self._dialect):
             return
         if process.claim.there == There.DELETING:
-            if not process.deleting_settled and (beyond or max(world.cleared) < 0):
+            if not process.deleting_settled:
                 at = world if beyond else drop_views(world, -1)
                 aged = process._replace(deleting_settled=1)
                 yield "waits out the settle time since the deletion", aged, at
-        elif not process.settled and (beyond or max(world.cleared) <= process.age):
+        elif not process.settled:
             at = world if beyond else drop_views(world, process.age)
             yield "waits out the settle time", process._replace(settled=1), at
+
+    def _binds(self, world: World, process: Process) -> Iterator[Own]:
+        """By then the scheduler has bound whom it bound on anything older than what this process
+        has seen. Those that are still open to it have yet to be fenced."""
+        claim, age = process.claim, process.age
+        beyond = self._bounds.beyond
+        open_still = [self._dialect.frees(claim, pod) for pod in range(len(world.pods))]
+        over = tuple(
+            was if free or was == 2 or not (beyond or world.cleared[pod] <= age) else 0
+            for pod, (was, free) in enumerate(zip(process.opened, open_still, strict=True))
+        )
+        if over != process.opened:
+            at = world if beyond else drop_views(world, age)
+            yield "waits out the binding time", process._replace(opened=over), at
 
     # writing
 
@@ -213,9 +228,9 @@ class Claimctl:
         if broken.startswith("422"):
             yield _step(f"is refused (422): {what}", done, world, broken=broken)
             return
-        yield _step(f"writes: {what}", _noted(after, done, write), after, broken=broken)
+        yield _step(f"writes: {what}", self._noted(after, done, write), after, broken=broken)
         if world.left.lost:
-            deaf = overtaken(done, after, self._bounds)
+            deaf = overtaken(done, after, self._dialect, self._bounds)
             unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1, unlucky=1))
             what = f"writes and hears no answer: {what}"
             yield _step(what, deaf, unheard, fair=False, broken=broken)
@@ -229,6 +244,14 @@ class Claimctl:
         ours = 1 if world.claim.allocated and not claim.allocated else world.ours
         after = world._replace(ours=ours)
         return write_claim(after, claim, self._dialect, self._bounds), broken
+
+    def _noted(self, world: World, process: Process, write: Write) -> Process:
+        """Nothing is decided again before the caches show what was written."""
+        if write.kind in CLAIM_WRITES:
+            cleared = write.kind == "list" and bool(write.values[1])
+            seen = see_claim(process, world.claim, self._dialect)
+            return seen._replace(deallocated=int(cleared))
+        return see_reservation(process, world.reservation)
 
 
 def _step(
@@ -286,11 +309,3 @@ def _told(reservation: Reservation, write: Write) -> Reservation:
     return reservation._replace(
         known=known, recorded=recorded, idle=idle, step=step, named=named, ghosts=write.columns
     )
-
-
-def _noted(world: World, process: Process, write: Write) -> Process:
-    """Nothing is decided again before the caches show what was written."""
-    if write.kind in CLAIM_WRITES:
-        cleared = write.kind == "list" and bool(write.values[1])
-        return see_claim(process, world.claim)._replace(deallocated=int(cleared))
-    return see_reservation(process, world.reservation)

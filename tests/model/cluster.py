@@ -57,13 +57,17 @@ class Cluster:
     def _scheduler(self, world: World) -> Iterator[Step]:
         for pod, there in enumerate(world.pods):
             if world.cleared[pod] >= 0:
+                if world.left.actions and "restart scheduler" in self._bounds.kinds:
+                    yield self._forget(world, pod)
                 yield self._bind(world, pod) if there == Pod.PENDING else self._undo(world, pod)
             elif there == Pod.PENDING and (world.group_seen >= 0 or not self._dialect.groups):
                 yield from self._plan(world, pod)
-        if self._dialect.groups and Pod.PENDING in world.pods:
+        if Pod.PENDING in world.pods:
             yield from self._post_filter(world)
 
     def _plan(self, world: World, pod: int) -> Iterator[Step]:
+        if world.away and world.claim.allocated:
+            return
         age = world.free[pod]
         if age >= 0:
             seen = drop_views(world, age)
@@ -83,18 +87,33 @@ class Cluster:
         what = "reserves" if claim.allocated else "allocates"
         ours = world.ours if claim.allocated else 0
         claim = self._dialect.reserve(claim, pod, world.group_seen)._replace(allocated=1)
-        world = self._write(world._replace(ours=ours), claim)
+        world = self._write(world._replace(ours=ours, away=0), claim)
         world = world._replace(cleared=put(world.cleared, pod, 0))
         return Step("scheduler", f"{what} the claim for p{pod}", world)
 
     def _post_filter(self, world: World) -> Iterator[Step]:
         """A group none of whose pods is scheduled does not hold by itself."""
+        if world.away and world.claim.usable and self._bounds.post_filter:
+            yield from self._give_up(world)
+        if not self._dialect.groups:
+            return
         claim = world.claim
         alone = claim.groups and not claim.holders and not any(claim.entries)
         scheduled = any(there in (Pod.BOUND, Pod.DONE) for there in world.pods)
         if alone and claim.usable and not scheduled and world.group_seen >= 0:
             stripped = self._write(world, claim._replace(groups=0))
             yield Step("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
+
+    def _give_up(self, world: World) -> Iterator[Step]:
+        """For a pod that finds no node a claim is deallocated that lists nobody else."""
+        claim = world.claim
+        for pod, there in enumerate(world.pods):
+            left = claim._replace(entries=put(claim.entries, pod, Entry.NONE))
+            own = claim.entries[pod] == Entry.POD
+            if there == Pod.PENDING and world.cleared[pod] < 0 and left.empty:
+                freed = self._write(world._replace(ours=0), left._replace(allocated=0))
+                freed = drop_views(freed, 0)
+                yield Step("scheduler", "(PostFilter) deallocates", freed, fair=own)
 
     def _reserve_as_of_old(self, world: World, pod: int) -> Step:
         world = self._write(world, list_pod(world.claim, pod))
@@ -107,6 +126,11 @@ class Cluster:
             pods=put(world.pods, pod, Pod.BOUND), cleared=put(world.cleared, pod, -1)
         )
         return Step("scheduler", f"binds p{pod}", world, broken=broken)
+
+    def _forget(self, world: World, pod: int) -> Step:
+        left = world.left._replace(actions=world.left.actions - 1)
+        world = world._replace(cleared=put(world.cleared, pod, -1), left=left)
+        return Step("scheduler", f"is started anew and forgets p{pod}", world, fair=False)
 
     def _undo(self, world: World, pod: int) -> Step:
         """The pod is gone: its entry is taken out by UID, whatever the version."""
@@ -224,7 +248,7 @@ class Cluster:
             if there in (Pod.BOUND, Pod.PENDING):
                 to = Pod.GHOST if there == Pod.BOUND else Pod.QUIET
                 yield "force", f"force-deletes p{pod}", _with_pod(world, pod, to)
-        shared = world.claim.groups if self._dialect.groups else not world.claim.empty
+        shared = not world.claim.empty
         fenced = world.claim.allocated and not shared and self._bounds.fence_left_alone
         if world.claim.there == There.YES and not fenced:
             deleted = world.claim._replace(there=There.DELETING)
@@ -233,6 +257,8 @@ class Cluster:
             deleting = world.reservation._replace(there=There.DELETING)
             withdrawn = write_reservation(world, deleting)
             yield "withdraw", "deletes the reservation", withdrawn
+        if world.claim.allocated and not world.away:
+            yield "cordon", "closes the node to pods", world._replace(away=1)
         if world.group.there == There.YES:
             deleting_group = world.group._replace(there=There.DELETING)
             yield "delete group", "deletes the group", write_group(world, deleting_group)

@@ -111,12 +111,14 @@ def _key(process: Process) -> tuple[object, ...]:
         process.ghosts,
         process.told,
         process.overdue,
+        process.opened,
         process.settled,
         process.deleting_settled,
         process.blind,
         process.deallocated,
         process.withdrawn_settled,
         process.group,
+        process.away,
     )
 
 
@@ -145,12 +147,12 @@ class _Scene:
             namespace=builders.NAMESPACE,
             name=builders.CLAIM,
             claim=objects.claim_of(process.claim, dialect),
-            pods=objects.pods_of(process.pods, dialect),
+            pods=objects.pods_of(process.pods, dialect, process.away),
             groups=objects.groups_of(process.group),
             ghosts=objects.ghosts_of(process),
-            nodes={"node-0": builders.node()},
+            nodes={"node-0": builders.node(cordoned=bool(process.away))},
             rules=dialect.rules,
-            memory=objects.memory_of(process),
+            memory=objects.memory_of(process, dialect),
         )
 
     def snapshot(self) -> Snapshot:
@@ -174,7 +176,7 @@ class _Scene:
                 gone, present = old.gone_pods | (asked - there), old.present_pods | (asked & there)
                 self._evidence = replace(old, gone_pods=gone, present_pods=present)
             else:
-                listed = objects.pods_of(pods, self._dialect)
+                listed = objects.pods_of(pods, self._dialect, self._process.away)
                 live = LiveList(need.claim_version, listed, frozenset(there), self._settled())
                 self._evidence = replace(self._evidence, live=live)
 

@@ -10,13 +10,14 @@ from claimctl.reservation.consumers import Consumers
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import is_pod, pod_reference
-from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.leaks import LEAKS
 from tests.model.mutation import Mutation
 from tests.model.server import Bounds
+from tests.model.windows import WINDOWS
 
 
 def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> release.Step:
@@ -36,7 +37,7 @@ def _in_two_writes(
     return step
 
 
-def _dead_pods(snapshot: Snapshot, live: LiveList) -> tuple[Reference, ...]:
+def _dead_pods(snapshot: Snapshot, *_: object) -> tuple[Reference, ...]:
     return tuple(filter(is_pod, snapshot.references))
 
 
@@ -85,7 +86,12 @@ ENDING = replace(SMALL, cache_lag=1, finish=False, kinds=frozenset({"end"}))
 LATE = replace(SMALL, lag=1, cache_lag=1, finish=False)
 
 NAMED = (
-    Mutation("skip the settle wait", Native(), SMALL, ((release, "_settle", _unsettled),)),
+    Mutation(
+        "skip the settle wait",
+        Native(),
+        replace(SMALL, pods=2, cache_lag=0),
+        ((release, "_settle", _unsettled),),
+    ),
     Mutation("skip the settle wait", Grouped(), LATE, ((release, "_settle", _unsettled),)),
     Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
     Mutation(
@@ -145,7 +151,6 @@ FURTHER = (
         SMALL,
         (
             (verdict, "users", _only_bound),
-            (release, "users", _only_bound),
             (release, "_undead", _none),
         ),
     ),
@@ -186,4 +191,4 @@ FURTHER = (
     ),
 )
 
-MUTATIONS = (*NAMED, *FURTHER, *LEAKS)
+MUTATIONS = (*NAMED, *FURTHER, *LEAKS, *WINDOWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
@@ -14,7 +14,7 @@ from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, Wr
 from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.references import is_pod, is_pod_group, is_tombstone
-from claimctl.reservation.snapshot import Memory
+from claimctl.reservation.snapshot import Memory, Openings
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
@@ -47,6 +47,8 @@ from tests.support import builders
 
 LONG = 1_000_000.0
 """Seconds after which every wait is over."""
+SETTLED = 10.0
+"""Seconds after which the settle time is over, and the binding time is not."""
 _LONG_AGO = builders.NOW - timedelta(days=2)
 _STEPS = ("", ReleaseStep.INTENT, ReleaseStep.FENCED)
 _INCARNATIONS = (builders.deployment_ref(uid="uid-0"), builders.deployment_ref(uid="uid-1"))
@@ -62,10 +64,17 @@ _NUMBERS = {f"uid-{name_of(pod)}": pod for pod in range(16)}
 
 
 @lru_cache(None)
-def pods_of(levels: tuple[int, ...], dialect: Dialect) -> tuple[wire_pods.Pod, ...]:
-    """The pods that are there, by what a cache or a LIST shows."""
+def pods_of(levels: tuple[int, ...], dialect: Dialect, away: int) -> tuple[wire_pods.Pod, ...]:
+    """The pods that are there, by what a cache or a LIST shows.
+
+    Args:
+        away: whether no node takes them: then those that wait have waited for long.
+    """
+    since = _LONG_AGO if away else None
     group = group_name(dialect)
-    return tuple(_pod(pod, level, group) for pod, level in enumerate(levels) if level in EXISTS)
+    return tuple(
+        _pod(pod, level, group, since) for pod, level in enumerate(levels) if level in EXISTS
+    )
 
 
 def group_name(dialect: Dialect) -> str:
@@ -73,9 +82,9 @@ def group_name(dialect: Dialect) -> str:
     return "train" if dialect.groups else ""
 
 
-def _pod(pod: int, level: int, group: str) -> wire_pods.Pod:
+def _pod(pod: int, level: int, group: str, since: datetime | None) -> wire_pods.Pod:
     if level == Pod.PENDING:
-        return builders.pending(name_of(pod), group=group)
+        return builders.pending(name_of(pod), group=group, unschedulable_at=since)
     made = builders.running if level == Pod.BOUND else builders.finished
     return made(name_of(pod), group=group)
 
@@ -158,6 +167,7 @@ def _status(reservation: Reservation, dialect: Dialect) -> ClaimReservationStatu
         dialect=dialect.rules.dialect,
         claim_uid="uid-slice" if reservation.known else "",
         reserved_for=_INCARNATIONS[recorded - 1] if recorded else None,
+        allocation_time=_LONG_AGO,
         idle_since=(None, builders.NOW, _LONG_AGO)[reservation.idle],
         force_deleted_pods=tuple(
             _ghost(pod, Ghost.YOUNG) for pod, ghost in enumerate(reservation.ghosts) if ghost
@@ -192,11 +202,13 @@ def ghosts_of(process: Process) -> tuple[ForceDeletedPod, ...]:
     )
 
 
-def memory_of(process: Process) -> Memory:
+def memory_of(process: Process, dialect: Dialect) -> Memory:
     ghosts = enumerate(process.ghosts)
+    bound_by_now = LONG if not any(process.opened) else SETTLED
     return Memory(
         version_age=LONG if process.settled else 0.0,
-        deleting_age=LONG if process.deleting_settled else 0.0,
+        deleting_age=bound_by_now if process.deleting_settled else 0.0,
+        openings=_openings(process, dialect),
         blind_age=0.0 if process.blind else None,
         deallocated=bool(process.deallocated),
         ghost_age={
@@ -210,6 +222,15 @@ def memory_of(process: Process) -> Memory:
             for pod, overdue in enumerate(process.overdue)
         },
     )
+
+
+def _openings(process: Process, dialect: Dialect) -> Openings:
+    """What opens the claim to all pods of a group, or of a workload, shows for all of them."""
+    everybody = LONG if not any(process.opened) else 0.0
+    entries = {f"uid-{name_of(pod)}": 0.0 for pod, seen in enumerate(process.opened) if seen}
+    if dialect.groups:
+        return Openings(group_age=everybody)
+    return Openings(holder_age=everybody) if dialect.shared else Openings(entry_age=entries)
 
 
 def workload_of(workload: Workload, dialect: Dialect) -> WorkloadState:

@@ -56,17 +56,30 @@ def _entries(world: World, after: Claim, dialect: Dialect) -> str:
     """Promise 2: what of pods was taken out was dead, or stands in another form."""
     present = 0 if world.group.there == There.GONE else 1 << world.group.incarnation
     taken = world.claim.groups & ~after.groups
-    if taken & present and after.holders:
+    if taken & present and after.holders and not _let_go(world):
         return "promise 2: the group taken out beside a hold, and it is there"
     folds = dialect.shared and after.holders
     for pod, (old, new) in enumerate(zip(world.claim.entries, after.entries, strict=True)):
         there = world.pods[pod]
         if old == Entry.POD and new == Entry.NONE and there in (Pod.PENDING, Pod.BOUND):
-            if not folds:
+            if not folds and not _waited_in_vain(world, there):
                 return f"promise 2: the entry of p{pod} removed, which is {Pod(there).name.lower()}"
         elif new == Entry.TOMBSTONE and old != new and there in (Pod.PENDING, Pod.BOUND):
             return f"promise 2: a tombstone for p{pod}, which is {Pod(there).name.lower()}"
     return ""
+
+
+def _waited_in_vain(world: World, there: int) -> bool:
+    """Whether a scheduler binds the pod only if it has begun to already; where it has just done so
+    KCM lists the pod again, as long as the claim is allocated."""
+    deleted = world.claim.there == There.DELETING and there == Pod.PENDING
+    return bool(world.away) or deleted
+
+
+def _let_go(world: World) -> bool:
+    """Whether anything asks for a release, or one is on record."""
+    held = world.reservation.there == world.claim.there == There.YES
+    return not held or world.workload.life != Life.ACTIVE or bool(world.reservation.step)
 
 
 def left_behind(before: World, after: World, dialect: Dialect) -> str:
@@ -102,7 +115,9 @@ def wrong_at_rest(world: World, dialect: Dialect) -> str:
 def _stuck(world: World, dialect: Dialect) -> str:
     """No pod waits for the claim, and those that are bound may start."""
     for pod, there in enumerate(world.pods):
-        wanted = world.claim.there == There.YES and not _ungrouped(world, dialect)
+        in_use = world.away and Pod.BOUND in world.pods
+        usable = world.claim.there == There.YES and not in_use
+        wanted = usable and not _ungrouped(world, dialect)
         if there == Pod.PENDING and wanted:
             return f"p{pod} waits for ever"
         if there == Pod.BOUND and not dialect.may_start(world.claim, pod):

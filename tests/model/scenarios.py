@@ -41,6 +41,25 @@ AGAIN = Bounds(
 TWO_GROUPED = replace(TWO_PODS, lag=1, kinds=frozenset({"end"}))
 GROUPED_TWICE = replace(TWO_CLAIMCTLS, held=True, kinds=frozenset({"end", "withdraw", "force"}))
 MIXED = Bounds(pods=2, crashes=0, held=True, mixed_schedulers=True, finish=False, cache_lag=1)
+CORDONED = Bounds(
+    pods=1,
+    crashes=1,
+    actions=3,
+    lag=1,
+    cache_lag=1,
+    finish=False,
+    kinds=frozenset({"cordon", "force", "restart scheduler"}),
+)
+CORDONED_TWICE = replace(CORDONED, pods=2, crashes=0, actions=1, kinds=frozenset({"cordon"}))
+CORDONED_GROUP = replace(
+    CORDONED,
+    pods=3,
+    crashes=0,
+    actions=2,
+    cache_lag=0,
+    held=True,
+    kinds=frozenset({"cordon", "force"}),
+)
 
 SCENARIOS = (
     Scenario("a pod, a crash, a lost answer", NATIVE, ONE_POD),
@@ -48,15 +67,22 @@ SCENARIOS = (
     Scenario("two pods", NATIVE, TWO_PODS),
     Scenario("two claimctls and a crash", NATIVE, replace(TWO_CLAIMCTLS, crashes=1, lag=2)),
     Scenario("schedulers with and without the feature", NATIVE, MIXED),
+    Scenario("a workload made again", NATIVE, AGAIN),
+    Scenario("devices out of reach", NATIVE, CORDONED),
     Scenario("a pod, a crash, a lost answer", HOLD, ONE_POD),
     Scenario("two pods", HOLD, TWO_PODS_HOLD),
     Scenario("two claimctls", HOLD, TWO_CLAIMCTLS),
+    Scenario("devices out of reach", HOLD, CORDONED),
+    Scenario("two pods, devices out of reach", HOLD, CORDONED_TWICE),
     Scenario("a pod, a crash, a lost answer", OLD_HOLD, ONE_POD),
+    Scenario("devices out of reach", OLD_HOLD, CORDONED),
     Scenario("two pods", OLD_HOLD, TWO_PODS_HOLD),
     Scenario("a pod, a crash", GROUPED, ONE_GROUPED),
     Scenario("a workload made again", GROUPED, AGAIN),
     Scenario("two pods", GROUPED, TWO_GROUPED),
     Scenario("two claimctls", GROUPED, GROUPED_TWICE),
+    Scenario("devices out of reach", GROUPED, CORDONED),
+    Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
 )
 
 LARGER = (
@@ -94,7 +120,9 @@ LARGER = (
     ),
 )
 
-WINDOW = Scenario("a scheduler slower than the settle time", NATIVE, replace(TWO_PODS, beyond=True))
+WINDOW = Scenario(
+    "a scheduler slower than the binding time", NATIVE, replace(TWO_PODS, beyond=True)
+)
 """What happens there is known, counted and not followed."""
 
 GAPS = (
@@ -117,6 +145,11 @@ GAPS = (
         "a claim deleted while it is fenced",
         NATIVE,
         Bounds(pods=1, crashes=0, actions=2, fence_left_alone=False),
+    ),
+    Scenario(
+        "a scheduler that deallocates a fenced claim, for a pod that finds no node (PostFilter)",
+        NATIVE,
+        replace(CORDONED_TWICE, cache_lag=0),
     ),
     Scenario(
         "a scheduler that sees a later pod before the end of its group",

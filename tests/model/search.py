@@ -40,7 +40,7 @@ class Found:
     """Quiet states in which runs may end."""
     violations: list[Violation] = field(default_factory=list)
     window: dict[str, int] = field(default_factory=dict)
-    """What happens where the scheduler's cache lags behind by more than the settle time."""
+    """What happens where the scheduler is slower than the settle time and the binding time."""
     complete: bool = True
 
 
@@ -108,7 +108,7 @@ class Search:
         self._offsets.append(len(self._edges))
 
     def _is_known(self, broken: str) -> bool:
-        """Beyond the settle time pods may be bound too late: counted, and not followed."""
+        """Beyond those times pods may be bound too late: counted, and not followed."""
         if not self.model.bounds.beyond:
             return False
         what = re.sub(r"\bp\d+\b", "a pod", broken)

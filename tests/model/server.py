@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.model.dialects import Dialect
 from tests.model.state import Claim, Group, News, Process, Reservation, There, World, Write
-from tests.model.views import see_claim
+from tests.model.views import opens, see_claim
 
 CLAIM_WRITES = ("list", "claim-finalizer")
 GIVEN_UP = Write("given up", (), ())
@@ -42,6 +42,8 @@ class Bounds:
     that it is gone before they see a later pod."""
     group_lists_last: bool = True
     """Whether no pod of a group comes between its last LIST and the write that lets it go."""
+    post_filter: bool = True
+    """Whether the scheduler deallocates a claim that lists nobody, for a pod that finds no node."""
     prompt_kcm: bool = False
     """Whether KCM puts the group back before a settle time is over."""
     held: bool = False
@@ -49,7 +51,8 @@ class Bounds:
     mixed_schedulers: bool = False
     """native: whether a scheduler without the feature leads now and then."""
     beyond: bool = False
-    """Whether the scheduler's cache may lag behind by more than the settle time."""
+    """Whether the scheduler's cache may lag behind by more than the settle time, and pods be bound
+    later than the binding time after what the scheduler saw."""
     kinds: frozenset[str] = frozenset(
         {"scale", "end", "delete", "recreate", "force", "delete claim", "withdraw"}
     )
@@ -116,10 +119,11 @@ def idled(world: World) -> World:
     )
 
 
-def overtaken(process: Process, world: World, bounds: Bounds) -> Process:
+def overtaken(process: Process, world: World, dialect: Dialect, bounds: Bounds) -> Process:
     """The process after somebody else's writes: a write on its way will be refused now."""
     if world.news & News.CLAIM:
-        process = _behind(process, world.claim, bounds)
+        process = _behind(process, world.claim, dialect, bounds)
+        process = process._replace(away=process.away and world.away)
     if world.news & News.RESERVATION:
         process = process._replace(fresh=0)
     if world.news & News.IDLED and process.reservation.idle == 1:
@@ -127,11 +131,14 @@ def overtaken(process: Process, world: World, bounds: Bounds) -> Process:
     return process
 
 
-def _behind(process: Process, claim: Claim, bounds: Bounds) -> Process:
+def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) -> Process:
     """Of what is refused for its version it makes no difference whether it was ever sent."""
     write = process.write
     if write is not None and write.kind not in bounds.forced:
         process = process._replace(write=GIVEN_UP if bounds.gives_up else None)
     if process.age >= bounds.cache_lag:
-        return see_claim(process, claim)
-    return process._replace(age=process.age + 1)
+        return see_claim(process, claim, dialect)
+    opened = tuple(
+        2 if opens(claim, pod, dialect) else was for pod, was in enumerate(process.opened)
+    )
+    return process._replace(age=process.age + 1, opened=opened)

@@ -235,7 +235,9 @@ class Space:
         return self._effects[key]
 
     def behind(self, process: int, after: World) -> int:
-        return self._process(overtaken(self.processes[process], after, self._model.bounds))
+        model = self._model
+        seen = overtaken(self.processes[process], after, model.dialect, model.bounds)
+        return self._process(seen)
 
 
 class _Effect(dict[int, int]):

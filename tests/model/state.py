@@ -161,8 +161,14 @@ class Process(NamedTuple):
     quiet: int
     """Whether the settle time has passed since this process last saw the group's name in use."""
     write: Write | None
+    opened: tuple[int, ...] = ()
+    """Per pod: whether the process has seen the claim open to it (the pod is bound without a write
+    by a scheduler that saw the same) and the binding time is not over; 2: the watch has yet to
+    bring the version. It brings every one, although ``claim`` may jump to the latest."""
     deallocated: int = 0
     """Whether the claim's cached version is the one by which this process deallocated it."""
+    away: int = 0
+    """Whether the caches show that the claim's devices cannot be reached."""
     withdrawn_settled: int = 0
     """Whether the settle time has passed since the reservation's deletion was first seen."""
 
@@ -207,6 +213,8 @@ class World(NamedTuple):
     ours: int
     """Whether it was claimctl who deallocated last."""
     left: Left
+    away: int = 0
+    """Whether no node takes a pod with the claim's devices any more."""
     news: int = 0
     """Written by the step that led here; no part of what is remembered."""
 
@@ -241,6 +249,7 @@ def held(world: World, *, groups: bool = False) -> World:
 def watching(world: World) -> Process:
     """A process that has watched the world from its beginning."""
     none = (0,) * len(world.pods)
+    opened = tuple(int(age >= 0) for age in world.free)
     claim, reservation, workload = world.claim, world.reservation, world.workload
     return Process(
         claim,
@@ -259,6 +268,7 @@ def watching(world: World) -> Process:
         world.group,
         0,
         None,
+        opened,
     )
 
 
@@ -282,6 +292,7 @@ def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
         ghosts=_moved(process.ghosts, order),
         told=_moved(process.told, order),
         overdue=_moved(process.overdue, order),
+        opened=_moved(process.opened, order),
         write=write and write._replace(columns=_moved(write.columns, order)),
     )
 

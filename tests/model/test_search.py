@@ -10,6 +10,9 @@ from tests.model.components import components
 from tests.model.mutation import Mutation
 from tests.model.mutations import MUTATIONS
 from tests.model.scenarios import (
+    AGAIN,
+    CORDONED,
+    CORDONED_GROUP,
     GAPS,
     GROUPED,
     HOLD,
@@ -41,6 +44,12 @@ QUICK = (
     ),
     Scenario("two claimctls", HOLD, replace(TWO_CLAIMCTLS, kinds=frozenset({"withdraw"}))),
     Scenario("two pods of a held claim", HOLD, replace(TWO_PODS, held=True, lag=1)),
+    Scenario("a workload made again", NATIVE, AGAIN),
+    *(
+        Scenario("devices out of reach", dialect, CORDONED)
+        for dialect in (NATIVE, HOLD, OLD_HOLD, GROUPED)
+    ),
+    Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
 )
 
 
@@ -68,7 +77,7 @@ def test_what_is_taken_for_granted_is_needed(gap: Scenario) -> None:
     assert violation.what
 
 
-def test_a_scheduler_slower_than_the_settle_time_is_the_known_window_and_nothing_else() -> None:
+def test_a_scheduler_slower_than_the_binding_time_is_the_known_window_and_nothing_else() -> None:
     found = Search(Model(WINDOW.dialect, WINDOW.bounds)).run()
     assert found.violations == []
     assert set(found.window) == {

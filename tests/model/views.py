@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.model.dialects import Dialect
 from tests.model.state import (
     EXISTS,
     REMOVED,
@@ -21,7 +22,7 @@ from tests.model.state import (
 KNOWN = (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN)
 
 
-def see_claim(process: Process, claim: Claim) -> Process:
+def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
     """A new version arrives in the cache; ages are measured from now on."""
     forgets = claim.there == There.GONE
     none = (0,) * len(process.pods)
@@ -36,23 +37,40 @@ def see_claim(process: Process, claim: Claim) -> Process:
         ghosts=none if forgets else process.ghosts,
         told=none if forgets else process.told,
         overdue=none if forgets else process.overdue,
+        opened=none if forgets else _opened(process, claim, dialect),
     )
     return with_unseen(seen)
+
+
+def _opened(process: Process, claim: Claim, dialect: Dialect) -> tuple[int, ...]:
+    """Schedulers begin nothing new on a claim that is being deleted, whoever is listed."""
+    anew = claim.there != There.DELETING or process.claim.there != There.DELETING
+    return tuple(
+        int(bool(was or (anew and opens(claim, pod, dialect))))
+        for pod, was in enumerate(process.opened)
+    )
+
+
+def opens(claim: Claim, pod: int, dialect: Dialect) -> bool:
+    """Whether a claim is open to a pod, or was when its deletion began."""
+    return dialect.frees(claim, pod) or claim.entries[pod] == Entry.POD
 
 
 def _levels(pods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(min(pod, REMOVED) for pod in pods)
 
 
-def deliveries(world: World, process: Process) -> Iterator[tuple[str, Process]]:
+def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tuple[str, Process]]:
     if process.age > 0:
-        yield "is shown the claim", see_claim(process, world.claim)
+        yield "is shown the claim", see_claim(process, world.claim, dialect)
     if not sees_pods(world, process):
         yield "is shown the pods", _watch_pods(process, world)
     if not process.fresh:
         yield "is shown the reservation", see_reservation(process, world.reservation)
     if process.workload != world.workload:
         yield "is shown the workload", process._replace(workload=world.workload)
+    if process.away != world.away:
+        yield "is shown the nodes", process._replace(away=world.away)
     if process.group != world.group:
         yield "is shown the group", see_group(process, world.group)
 
@@ -152,6 +170,8 @@ def restarted(world: World, *, two_step: bool) -> Process:
         group=world.group,
         quiet=0,
         write=None,
+        opened=(1,) * len(world.pods),
+        away=world.away,
     )
     return process if two_step else list_pods(process, world)
 

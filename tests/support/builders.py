@@ -25,11 +25,13 @@ from claimctl.wire.pods import (
     ContainerRunning,
     ContainerState,
     ContainerStatus,
+    PersistentVolumeClaimSource,
     Pod,
     PodResourceClaim,
     PodSchedulingGroup,
     PodSpec,
     PodStatus,
+    Volume,
 )
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -97,6 +99,13 @@ def running(name: str, node: str = "node-0", *, deleting: bool = False, group: s
 
 def pending(name: str, *, unschedulable_at: datetime | None = None, group: str = "") -> Pod:
     return pod(name, unschedulable_at=unschedulable_at, group=group)
+
+
+def slow(made: Pod, *, scheduler: str = "", volume: bool = False) -> Pod:
+    """The pod with another scheduler, or with a PersistentVolumeClaim."""
+    source = PersistentVolumeClaimSource()
+    volumes = (Volume(name="data", persistent_volume_claim=source),) if volume else ()
+    return replace(made, spec=replace(made.spec, scheduler_name=scheduler, volumes=volumes))
 
 
 def finished(name: str, node: str = "node-0", *, group: str = "") -> Pod:

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from claimctl.controller.openings import OpeningsSeen
+from claimctl.kube.informer import Change
 from claimctl.reservation.consumers import is_done
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import (
@@ -28,14 +30,38 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.snapshot import Evidence, Held, LiveList, Memory, Rules, Snapshot
+from claimctl.reservation.snapshot import (
+    Evidence,
+    Held,
+    LiveList,
+    Memory,
+    Openings,
+    Rules,
+    Snapshot,
+)
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, ForceDeletedPod
+from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.seams import Clock
 from tests.support.builders import CLAIM, NAMESPACE, NOW
+
+
+class _StageClock(Clock):
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def monotonic(self) -> float:
+        return self._stage.time
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self._stage.time)
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
 
 
 @dataclass
@@ -60,6 +86,8 @@ class Stage:
     writes: list[Write] = field(default_factory=list)
     _confirmed: dict[str, WorkloadState] = field(default_factory=dict)
     _version_seen: tuple[str, float] = ("", 0.0)
+    _claim_seen: ResourceClaim | None = None
+    _openings: OpeningsSeen | None = None
     _deleting_seen: float | None = None
     _dead_seen: dict[str, float] = field(default_factory=dict)
     _status_written: dict[str, float] = field(default_factory=dict)
@@ -109,6 +137,7 @@ class Stage:
                 if known is None or is_done(known):
                     self._dead_seen.setdefault(reference.uid, self.time)
         return Memory(
+            openings=self._opened(),
             version_age=self.time - self._version_seen[1],
             deleting_age=0.0 if self._deleting_seen is None else self.time - self._deleting_seen,
             blind_age=None if self.watched_since_before_allocation else self.time,
@@ -117,6 +146,20 @@ class Stage:
             status_age={name: self.time - at for name, at in self._status_written.items()},
             repeated_writes=self.repeated_writes,
         )
+
+    def _opened(self) -> Openings:
+        """As a process that has seen every version, or that has just started."""
+        if self._openings is None:
+            self._openings = OpeningsSeen(_StageClock(self))
+        old, claim = self._claim_seen, self.claim
+        if claim is None:
+            return Openings()
+        if old is None or old.metadata.resource_version != claim.metadata.resource_version:
+            relist = old is None and not self.watched_since_before_allocation
+            change = Change(RESOURCECLAIMS, NAMESPACE, CLAIM, old, claim, relist)
+            self._openings.observe(change)
+            self._claim_seen = claim
+        return self._openings.of(claim)
 
     def decide(self) -> Decision:
         """Decide with all evidence that the decision asks for."""

@@ -66,6 +66,7 @@ async def _calm(arena: Arena) -> None:
     cluster.handler.fault = None
     cluster.fault_components(None)
     cluster.set_lag(0.0)
+    cluster.slow_scheduler(None)
     for name in cluster.components:
         cluster.resume(name)
     _mend_nodes(cluster)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 
+from claimctl.embedded.runtime import Pauses
 from tests.support.virtual import run
-from tests.torture.arena import Arena, Verdict, closed, history, judge, opened
+from tests.torture.arena import BINDING, Arena, Verdict, closed, history, judge, opened
 from tests.torture.epilogue import conclude
 from tests.torture.line import Plan
 from tests.torture.people import People
@@ -18,7 +19,12 @@ from tests.torture.weather import Weather
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
 SETTLE = 5.0
 SLOW_SHARE = 0.05
-"""Schedules with a scheduler that is slower than the settle time: counted apart."""
+"""Schedules with a scheduler that is slower than the settle time and the binding time: counted
+apart."""
+CYCLES_SHARE = 0.4
+"""Schedules in which pods are bound long after the scheduler has looked at their claim."""
+CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
+"""Seconds; on a cache that is as late as it may be the longest comes just in time."""
 
 
 @dataclass
@@ -41,6 +47,7 @@ class Schedule:
     deeds: int
     rate: float
     elect: bool
+    cycles: bool
 
     @classmethod
     def of(cls, seed: int) -> Schedule:
@@ -53,7 +60,18 @@ class Schedule:
             deeds=rng.choice([4, 8, 12, 20]),
             rate=rng.choice([0.0, 0.0, 0.02, 0.1, 0.3]),
             elect=rng.random() < 0.15,
+            cycles=rng.random() < CYCLES_SHARE,
         )
+
+    def pauses(self) -> Pauses:
+        """What a scheduling cycle waits for, before or after it writes to a claim."""
+        rng, longest = Random(self.seed), CYCLES[-1] if not self.slow else 2 * BINDING
+
+        def drawn(_: object) -> tuple[float, float]:
+            seconds = rng.choice((*CYCLES, longest))
+            return rng.choice([(seconds, 0.0), (0.0, seconds)])
+
+        return drawn
 
 
 def explore(seed: int, *, told: bool = False) -> Explored:
@@ -74,6 +92,8 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
     weather = Weather(rng, schedule.rate)
     people = People(arena, rng, schedule.dialect)
     first = arena.cluster.store.revision
+    if schedule.cycles:
+        arena.cluster.slow_scheduler(schedule.pauses())
     try:
         people.begin()
         fates = Fates(arena, schedule, weather)

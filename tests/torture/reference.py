@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from claimctl.controller.settings import Settings
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
+from claimctl.embedded.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.support.virtual import run
@@ -20,6 +21,8 @@ PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "j
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
 LAG = 4.4
 """Seconds; just less than the settle time."""
+SLOWLY = 18.0
+"""Seconds; less than the binding time, and more than all else that a release waits for."""
 LIMIT = 20_000.0
 """Virtual seconds after which a run is given up."""
 
@@ -122,6 +125,54 @@ async def trap(arena: Arena, reference: Reference) -> None:
         arena.unmet.append("pods that could run elsewhere do not")
 
 
+async def part_slowly(arena: Arena, reference: Reference) -> None:
+    """The reservation goes while pods are being bound, which takes longer than the settle time."""
+    await _begin_slowly(arena, reference)
+    arena.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    await _end_slowly(arena)
+
+
+async def delete_slowly(arena: Arena, reference: Reference) -> None:
+    """The claim is deleted meanwhile."""
+    await _begin_slowly(arena, reference)
+    arena.cluster.admin.delete("resourceclaims", NAMESPACE, "slice")
+    await _end_slowly(arena)
+
+
+async def recreate_slowly(arena: Arena, reference: Reference) -> None:
+    """The workload is made anew under its name, and its new pods are bound slowly."""
+    arena.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    plural, pods = PLURALS[reference.kind], 2
+    arena.cluster.admin.delete(plural, NAMESPACE, "train", DeleteOptions(propagation="Background"))
+    arena.cluster.admin.create(plural, workload(reference.dialect, reference.kind, pods))
+    await _end_slowly(arena)
+
+
+async def trap_slowly(arena: Arena, reference: Reference) -> None:
+    """The nodes take no more pods: some find none, while others are being bound already."""
+    await _begin_slowly(arena, reference)
+    for node in arena.cluster.admin.list("nodes"):
+        arena.cluster.cordon(node["metadata"]["name"])
+    _want(arena, reference.kind, 3)
+    await _end_slowly(arena)
+    for node in arena.cluster.admin.list("nodes"):
+        arena.cluster.cordon(node["metadata"]["name"], unschedulable=False)
+
+
+async def _begin_slowly(arena: Arena, reference: Reference) -> None:
+    """Pods come to a claim that is held, and the scheduler takes its time over each."""
+    _want(arena, reference.kind, 0)
+    await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
+    arena.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    _want(arena, reference.kind, 2)
+    await arena.sleep(0.1)
+
+
+async def _end_slowly(arena: Arena) -> None:
+    await arena.sleep(SLOWLY + 5.0)
+    arena.cluster.slow_scheduler(None)
+
+
 async def complete(arena: Arena, reference: Reference) -> None:
     """A Job comes to its end and stays, with its pods."""
     if not await arena.until(lambda: not arena.unreleased(), 60, step=0.25):
@@ -207,6 +258,10 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "meddled downgrade": (begin, meddle, end),
     "withdrawal": (begin, withdraw, end),
     "trap": (begin, trap, end),
+    "slow withdrawal": (begin, part_slowly, end),
+    "slow deletion": (begin, delete_slowly, end),
+    "slow recreation": (begin, recreate_slowly, end),
+    "slow trap": (begin, trap_slowly, end),
     "lost node": (begin, lose, end),
     "gap": (begin, miss, end),
     "released gap": (begin, idle, miss, end),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.memory import REPEAT_SECONDS, Memories
-from claimctl.reservation.snapshot import Memory
+from claimctl.reservation.snapshot import Memory, Openings
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus
@@ -98,7 +98,7 @@ def test_a_claim_under_another_uid_is_another_claim() -> None:
     other = claim(version="9", allocated=False)
     other = replace(other, metadata=replace(other.metadata, uid="uid-other"))
     memories.see(other)
-    assert ages(memories, other) == Memory()
+    assert ages(memories, other) == Memory(openings=Openings(watched_age=0.0))
 
 
 def test_a_claim_is_deallocated_by_this_process_at_the_version_it_wrote_and_no_other() -> None:
@@ -205,7 +205,7 @@ def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories.see(claim(allocated=False))
     memories.see(claim())
     memories.forget(KEY)
-    assert ages(memories, claim()) == Memory(blind_age=0.0)
+    assert ages(memories, claim()) == Memory(blind_age=0.0, openings=Openings(watched_age=0.0))
     assert memories.allocated_age(KEY) == 0.0
 
 

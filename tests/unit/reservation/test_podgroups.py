@@ -62,7 +62,7 @@ def test_the_hold_is_added_beside_the_group_and_no_pod_is_listed() -> None:
 def test_an_idle_workload_is_released_by_fence_and_settle() -> None:
     on = stage(claim(GROUP, WORKLOAD), IDLE)
     assert on.settle(seconds=59) == []
-    assert lists(on.settle(seconds=1.5)) == [((), False)]
+    assert lists(on.settle(seconds=1.5)) == [((WORKLOAD,), False)]
     assert on.settle(seconds=4) == []
     writes = on.settle(seconds=2)
     assert [type(w) for w in writes[-1:]] == [RemoveClaimFinalizer]
@@ -81,13 +81,13 @@ def test_a_group_that_is_listed_again_begins_the_release_anew() -> None:
     on = stage(claim(WORKLOAD), GONE)
     on.settle(seconds=3)
     on.claim = claim(WORKLOAD, GROUP, version="11")
-    assert lists(on.settle(seconds=1)) == [((), False)]
+    assert lists(on.settle(seconds=1)) == [((WORKLOAD,), False)]
     assert lists(on.settle(seconds=6)) == [((), True)]
 
 
 def test_a_consumer_that_came_after_the_fence_gets_the_hold_back_beside_its_group() -> None:
     on = stage(claim(GROUP, WORKLOAD), IDLE)
-    assert lists(on.settle(seconds=61)) == [((), False)]
+    assert lists(on.settle(seconds=61)) == [((WORKLOAD,), False)]
     on.reservations["train-slice"] = (on.reservations["train-slice"][0], ACTIVE)
     on.put(running("a", group="train"))
     on.claim = claim(GROUP, version="20")
@@ -97,7 +97,15 @@ def test_a_consumer_that_came_after_the_fence_gets_the_hold_back_beside_its_grou
 def test_finished_pods_get_tombstones_at_the_fence_and_not_before() -> None:
     on = stage(claim(GROUP, WORKLOAD), ENDED)
     on.put(finished("a", group="train"), finished("b", group="train"))
-    assert lists(on.settle(seconds=1)) == [((tomb("a"), tomb("b")), False)]
+    assert lists(on.settle(seconds=1)) == [((WORKLOAD, tomb("a"), tomb("b")), False)]
+    assert lists(on.settle(seconds=6)) == [((), True)]
+
+
+def test_a_hold_gives_up_its_place_at_the_fence_to_a_tombstone() -> None:
+    on = stage(claim(GROUP, WORKLOAD), ENDED)
+    on.put(*(finished(f"p{i}", group="train") for i in range(256)))
+    ((left, deallocates),) = lists(on.settle(seconds=1))
+    assert (len(left), WORKLOAD in left, deallocates) == (256, False, False)
     assert lists(on.settle(seconds=6)) == [((), True)]
 
 
@@ -140,7 +148,7 @@ def test_a_group_of_somebody_else_is_left_reported_and_blocks(
 
 def test_a_group_that_others_made_belongs_to_the_workload_whose_template_names_it() -> None:
     on = stage(claim(GROUP, WORKLOAD), IDLE, recorded=False)
-    assert lists(on.settle(seconds=70)) == [((), False), ((), True)]
+    assert lists(on.settle(seconds=70)) == [((WORKLOAD,), False), ((), True)]
 
 
 def test_pods_of_a_template_without_group_are_held_as_in_hold_and_told_what_to_add() -> None:
@@ -183,7 +191,7 @@ def test_a_withdrawn_hold_waits_for_the_pods_of_the_group() -> None:
     assert on.settle(seconds=600) == []
     on.remove("a")
     writes = on.settle(seconds=7)
-    assert lists(writes) == [((), False), ((), True)]
+    assert lists(writes) == [((WORKLOAD,), False), ((), True)]
     assert isinstance(writes[-1], SetFinalizer)
     assert on.reservations == {}
 
@@ -199,7 +207,9 @@ def test_devices_that_pods_cannot_reach_are_given_up_with_the_group() -> None:
     on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
     on.put(pending("a", unschedulable_at=after(0), group="train"))
     assert on.settle(seconds=59) == []
-    assert lists(on.settle(seconds=8)) == [((), False), ((), True)]
+    assert lists(on.settle(seconds=8)) == [((WORKLOAD,), False)]
+    assert condition(on, "Released") == ("False", "PodsMayBeBound")
+    assert lists(on.settle(seconds=60)) == [((), True)]
     assert condition(on, "Released") == ("True", "Reallocated")
 
 

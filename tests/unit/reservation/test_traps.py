@@ -87,7 +87,7 @@ def test_pods_that_cannot_reach_the_devices_of_an_ended_workload_get_others() ->
         on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
         on.put(pending("a", unschedulable_at=after(0)))
         assert on.settle(seconds=59) == []
-        assert lists(on.settle(seconds=8))[-1] == ((), True)
+        assert lists(on.settle(seconds=68))[-1] == ((), True)
 
 
 def test_a_fight_is_not_given_up_for_good() -> None:

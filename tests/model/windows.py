@@ -1,0 +1,74 @@
+"""Releases that do not wait for pods which a scheduler may still bind; one reason at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from claimctl.reservation import binding, release, verdict
+from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from tests.model.dialects import Dialect, Grouped, Hold, Native
+from tests.model.mutation import Mutation
+from tests.model.scenarios import AGAIN, CORDONED, CORDONED_GROUP
+from tests.model.server import Bounds
+
+LATE = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1, finish=False)
+RESTARTED = replace(CORDONED, crashes=0)
+_users_among = binding.users_among
+_left_at_fence = release._left_at_fence
+
+
+def _uncounted(ignored: Reason) -> Callable[..., tuple[list[Pod], list[Pod]]]:
+    def users(
+        snapshot: Snapshot, reason: Reason, consumers: Consumers
+    ) -> tuple[list[Pod], list[Pod]]:
+        using, may_be_bound = _users_among(snapshot, reason, consumers)
+        return using, [] if reason is ignored else may_be_bound
+
+    return users
+
+
+def _ignoring(reason: Reason, dialect: Dialect, bounds: Bounds) -> Mutation:
+    """The rule as it was: pending pods do not count."""
+    patch = (verdict, "users_among", _uncounted(reason))
+    return Mutation(f"ignore pods that may be bound: {reason}", dialect, bounds, (patch,))
+
+
+def _no_holds(*of: object) -> tuple[Reference, ...]:
+    """A fence that takes the hold out with the group."""
+    kept = _left_at_fence(*of)  # type: ignore[arg-type]  # whatever the fence is given
+    return tuple(each for each in kept if each.resource == "finishedpods")
+
+
+WINDOWS = (
+    *(
+        _ignoring(Reason.WITHDRAWN, dialect, replace(LATE, kinds=frozenset({"withdraw"})))
+        for dialect in (Native(), Grouped())
+    ),
+    *(
+        _ignoring(Reason.CLAIM_DELETED, dialect, replace(LATE, kinds=frozenset({"delete claim"})))
+        for dialect in (Native(), Grouped(), Hold())
+    ),
+    _ignoring(Reason.WORKLOAD_RECREATED, Native(), AGAIN),
+    *(_ignoring(Reason.REALLOCATED, dialect, RESTARTED) for dialect in (Native(), Hold())),
+    _ignoring(Reason.REALLOCATED, Grouped(), CORDONED),
+    Mutation(
+        "take the hold out at a fence",
+        Grouped(),
+        CORDONED_GROUP,
+        ((release, "_left_at_fence", _no_holds),),
+    ),
+    Mutation(
+        "leave the entry of a pod that finds no node",
+        Hold(),
+        replace(RESTARTED, actions=2, kinds=RESTARTED.kinds - {"force"}),
+        (
+            (release, "entries_to_take_out", lambda *_: frozenset()),
+            (binding, "_waits_in_vain", lambda *_: False),
+        ),
+    ),
+)
