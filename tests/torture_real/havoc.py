@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from claimctl.controlplane.process import Server
-from claimctl.controlplane.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
+from claimctl.controlplane.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CannotStart
 from claimctl.kube.documents import DocumentClient, Refused, Version
 from claimctl.kube.errors import KubeError
 from tests.torture_real.controllers import Controllers
@@ -125,8 +125,10 @@ class Havoc:
     def _pause(self, name: str, seconds: tuple[float, ...]) -> Deed:
         async def deed() -> None:
             self._server(name).pause()
-            await asyncio.sleep(self.rng.choice(seconds))
-            self._server(name).resume()
+            try:
+                await asyncio.sleep(self.rng.choice(seconds))
+            finally:
+                self._server(name).resume()
 
         return deed
 
@@ -137,10 +139,14 @@ class Havoc:
             await self._until_ready()
 
     async def _until_ready(self) -> None:
-        async with asyncio.timeout(_READY_SECONDS):
-            while not await asyncio.to_thread(self.stage.plane.ready):
-                self._server(API_SERVER).check()
-                await asyncio.sleep(0.1)
+        end = asyncio.get_running_loop().time() + _READY_SECONDS
+        while not await asyncio.to_thread(self.stage.plane.ready):
+            server = self._server(API_SERVER)
+            server.check()
+            if asyncio.get_running_loop().time() > end:
+                words = server.last_words()
+                raise CannotStart(f"{API_SERVER} is not ready after {_READY_SECONDS:g} s: {words}")
+            await asyncio.sleep(0.1)
 
     def _server(self, name: str) -> Server:
         return self.stage.plane.servers[name]
@@ -174,9 +180,11 @@ class Havoc:
         servers = [self.controllers.running[name] for name in self._some()]
         for server in servers:
             server.pause()
-        await asyncio.sleep(self.rng.choice((*ASLEEP, 20.0)))
-        for server in servers:
-            server.resume()
+        try:
+            await asyncio.sleep(self.rng.choice((*ASLEEP, 20.0)))
+        finally:
+            for server in servers:
+                server.resume()
         self.controllers.outage = asyncio.get_running_loop().time()
 
     # -- an administrator

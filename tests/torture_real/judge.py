@@ -48,8 +48,14 @@ class Verdict:
         return not (self.violations or self.leaks or self.stuck)
 
 
-def judge(verdict: Verdict, history: list[Revision], findings: Iterable[Finding]) -> None:
-    """Read the history from its beginning and write down what must not be in it."""
+def judge(
+    verdict: Verdict, history: list[Revision], findings: Iterable[Finding], *, whole: bool
+) -> None:
+    """Read the history from its beginning and write down what must not be in it.
+
+    Args:
+        whole: whether the schedule has come to its end; a release may be under way otherwise.
+    """
     witness, world = Witness({USER}), World()
     world.listen(witness.notice)
     world.read(history)
@@ -74,7 +80,8 @@ def judge(verdict: Verdict, history: list[Revision], findings: Iterable[Finding]
             verdict.say("violations", [text])
         else:
             verdict.others.append(f"{text}; deallocated by {by}")
-    verdict.say("leaks", [f"finalizer of claim {name}" for _, name in witness.unfinished])
+    if whole:
+        verdict.say("leaks", [f"finalizer of claim {name}" for _, name in witness.unfinished])
 
 
 def _status(revision: Revision, *, before: bool) -> Object:

@@ -11,7 +11,6 @@ from claimctl.controlplane.features import features_of
 from claimctl.controlplane.kubelet import Kubelets, Pace
 from claimctl.controlplane.nodes import Fleet, leave
 from claimctl.kube.documents import DocumentClient, Version
-from claimctl.wire.seams import Transport
 from tests.torture_real.bodies import Bodies
 from tests.torture_real.epilogue import Epilogue
 from tests.torture_real.judge import Line, Verdict, judge, told
@@ -28,9 +27,10 @@ NODES, DEVICES = 2, 3
 class Schedule:
     """The life of a namespace with nodes of its own."""
 
-    def __init__(self, stage: Stage, transport: Transport, seed: int) -> None:
+    def __init__(self, stage: Stage, seed: int) -> None:
         self.seed = seed
         self._stage = stage
+        transport = stage.transport
         self._rng = Random(seed)
         name = f"torture-{seed}"
         self.verdict = Verdict(f"SEED={seed}")
@@ -50,6 +50,7 @@ class Schedule:
         self._people = People(stage, bodies, self._kubelets, client, self._rng)
         self._task: asyncio.Task[None] | None = None
         self._began = 0
+        self._concluded = False
 
     @property
     def deeds(self) -> int:
@@ -76,6 +77,7 @@ class Schedule:
     async def conclude(self) -> None:
         """The end, once faults have stopped."""
         await Epilogue(self._people, self.verdict, groups(self._stage)).conclude()
+        self._concluded = True
 
     def judge(self, disturbances: Iterable[Line]) -> None:
         """What the witness says of the history so far."""
@@ -85,7 +87,7 @@ class Schedule:
             for each in self._stage.history.revisions
             if each.number > self._began and self._concerns(each.namespace, each.name)
         ]
-        judge(self.verdict, history, self._kubelets.findings)
+        judge(self.verdict, history, self._kubelets.findings, whole=self._concluded)
         self.verdict.log += [f"the history of {name}:"]
         self.verdict.log += told(history, self._people.log, disturbances)
 

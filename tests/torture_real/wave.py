@@ -1,0 +1,102 @@
+"""Some schedules side by side: a beginning, faults, and a common end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+
+from claimctl.kube.documents import DocumentClient
+from tests.torture_real.controllers import Controllers
+from tests.torture_real.havoc import Havoc
+from tests.torture_real.report import Tally
+from tests.torture_real.schedule import Schedule
+from tests.torture_real.stage import Stage
+
+PLAY = (60.0, 90.0, 120.0)
+"""Seconds for which people act and faults strike."""
+SHORTEST = 20.0
+"""The same for a wave that begins when the budget is nearly used up."""
+BEGIN, CONCLUDE = 120.0, 600.0
+"""Seconds after which a beginning, and an end, are given up."""
+END = 30.0
+"""Seconds for taking nodes away."""
+
+
+@dataclass
+class Wave:
+    """The schedules of some seeds, one after the other from ``seed`` on."""
+
+    stage: Stage
+    controllers: Controllers
+    seed: int
+    size: int
+
+    def __post_init__(self) -> None:
+        seeds = range(self.seed, self.seed + self.size)
+        self.rng = Random(f"wave {self.seed}")
+        self.schedules = [Schedule(self.stage, each) for each in seeds]
+        client = DocumentClient(self.stage.transport, "administrator")
+        self.havoc = Havoc(self.stage, self.controllers, self.rng, client)
+        self.names = self.rng.choice([["one"], ["one", "two"]])
+        """Of the controllers."""
+
+    async def play(self, left: float, tally: Tally) -> None:
+        """From the first process to the last verdict.
+
+        Args:
+            left: what is left of the budget, in seconds.
+        """
+        seconds = min(self.rng.choice(PLAY), max(left, SHORTEST))
+        supervisor = asyncio.create_task(self.havoc.supervise())
+        try:
+            for name in self.names:
+                self.controllers.start(name)
+            await self._together(BEGIN, (each.begin() for each in self.schedules), "begin")
+            await self._disturb(seconds)
+            await self._together(CONCLUDE, (each.conclude() for each in self.schedules), "end")
+            await self.stage.history.caught_up()
+        finally:
+            # what was cut short is judged, too, as far as it got
+            for schedule in self.schedules:
+                schedule.judge(self.havoc.log)
+                tally.add(schedule)
+            tally.count(self.havoc.counts, pair=len(self.names) == 2)
+            await self._leave(supervisor)
+        self.stage.history.revisions.clear()
+
+    async def _together(self, limit: float, work: Iterable[Awaitable[None]], what: str) -> None:
+        try:
+            async with asyncio.timeout(limit):
+                await asyncio.gather(*work)
+        except TimeoutError:
+            for schedule in self.schedules:
+                schedule.verdict.say("stuck", [f"the wave did not {what} within {limit:g} s"])
+
+    async def _disturb(self, seconds: float) -> None:
+        """People act and faults strike for some time; then all is mended."""
+        tasks = [asyncio.create_task(each.play()) for each in self.schedules]
+        tasks.append(asyncio.create_task(self.havoc.run()))
+        try:
+            done, _ = await asyncio.wait(
+                tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION
+            )
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.havoc.calm()
+
+    async def _leave(self, supervisor: asyncio.Task[None]) -> None:
+        supervisor.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END):
+                await asyncio.gather(supervisor, return_exceptions=True)
+                await asyncio.gather(*(each.end() for each in self.schedules))
+                await asyncio.to_thread(self.controllers.stop_all)
+        if not supervisor.cancelled():
+            supervisor.result()
