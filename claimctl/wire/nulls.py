@@ -22,7 +22,7 @@ def without_nulls(data: bytes, type_: Any) -> bytes:
     """The JSON without those nulls for which ``type_`` has no place.
 
     All bytes that are kept stay as they are. What is not as ``type_`` says is left for the
-    decoder to refuse. Fields that ``type_`` does not know are dropped.
+    decoder to refuse. Fields that ``type_`` does not know may be dropped.
 
     Raises:
         msgspec.DecodeError: not JSON.
@@ -44,6 +44,8 @@ def _fields(struct: Any) -> Mapping[str, inspect.Type]:
 
 
 def _pruned(data: bytes, shape: inspect.Type) -> bytes:
+    if _NULL not in data:
+        return data
     shape = _present(shape)
     if isinstance(shape, inspect.StructType) and data.startswith(b"{"):
         return _object(_members(data, _fields(shape.cls)))
