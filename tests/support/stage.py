@@ -6,9 +6,11 @@ so that a test reads as: this is there, that happens, these writes follow.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_state
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -39,14 +41,16 @@ from claimctl.reservation.snapshot import (
     Rules,
     Snapshot,
 )
+from claimctl.reservation.unreadable import may_concern
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, ForceDeletedPod
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.resources import PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 
 
@@ -78,6 +82,10 @@ class Stage:
     """By name, where they are not as the caches show them."""
     rules: Rules = field(default_factory=Rules)
     groups: dict[str, PodGroup] = field(default_factory=dict)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    """In the caches; that of them which are pods also in a live LIST."""
+    live_unreadable: list[Unreadable] = field(default_factory=list)
+    """In a live LIST alone."""
     frozen: bool = False
     template_missing: bool = False
     watched_since_before_allocation: bool = True
@@ -107,12 +115,21 @@ class Stage:
             ghosts=tuple(ghost for ghost, _ in self.ghosts.values()),
             nodes=self.nodes,
             groups=tuple(self.groups.values()),
+            unreadable=tuple(self._doubts(self.unreadable)),
             frozen=self.frozen,
             template_missing=self.template_missing,
             rules=self.rules,
             evidence=evidence or Evidence(),
             memory=self._memory(),
         )
+
+    def _doubts(
+        self, found: list[Unreadable], of: Resource[Any] | None = None
+    ) -> Iterator[Unreadable]:
+        for each in found:
+            concerned = may_concern(each, NAMESPACE, CLAIM, self.claim)
+            if concerned and of in (None, each.resource):
+                yield each
 
     def _idle_age(self, made: ClaimReservation) -> float | None:
         """As a process that was there: its own clock from when it saw the time written."""
@@ -187,6 +204,7 @@ class Stage:
                 tuple(everything.values()),
                 frozenset(everything),
                 need.settled,
+                tuple(self._doubts([*self.unreadable, *self.live_unreadable], PODS)),
             )
             return Evidence(evidence.gone_pods, evidence.present_pods, live=live)
         assert isinstance(need, ConfirmPods)
