@@ -171,8 +171,9 @@ class Investigator:
 
 
 def _may_name(pod: Unreadable, claim: str) -> bool:
+    """One without a UID that can be read may be any pod that the claim lists."""
     names = claims_named(pod)
-    return names is None or claim in names
+    return names is None or claim in names or not pod.uid
 
 
 def _settled(snapshot: Snapshot) -> bool:

@@ -109,6 +109,7 @@ class _Crowd:
                 each
                 for each in self.unreadable
                 if may_concern(each, meta.namespace, meta.name, claim)
+                or (not each.uid and each.may_be_in(meta.namespace))
             ),
         )
 

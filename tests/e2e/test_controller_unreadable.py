@@ -135,6 +135,8 @@ def test_a_pod_that_cannot_be_read_blocks_the_claims_that_it_names(options: Clus
         await stage.until_released("piece")
         await stage.until_condition("Released", "False", UNREADABLE, name="train-slice")
         await still(stage, "slice")
+        (told,) = [one for one in await stage.reservations() if one.metadata.name == "train-slice"]
+        assert told.status.force_deleted_pods == ()
         transport.mend("pods", "bad")
         await touch(stage, PODS, "bad")
         await stage.until_condition("Released", "False", "Held", name="train-slice")

@@ -1,0 +1,392 @@
+"""What a controller makes of objects that cannot be read, in live reads and in its caches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from claimctl.cli.diagnosis import Observed, findings, uids
+from claimctl.cli.explain import document, lines
+from claimctl.cli.explaining import explain
+from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
+from claimctl.controller.freeing import Freeing, Outcome
+from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.controller.survey import survey
+from claimctl.embedded.options import Dialect
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import UnreadableObject
+from claimctl.kube.informer import Informer
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
+from claimctl.reservation.sights import Patience
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.unreadable import Unreadable
+from tests.support.builders import CLAIM, NAMESPACE, NOW, deployment_ref, finished
+from tests.support.spoiling import Spoiling
+from tests.support.virtual import run
+from tests.unit.cli.test_explaining import deployment, held, reserved
+from tests.unit.controller.servers import Server, pod_body, server
+from tests.unit.controller.test_evidence import reference, replace_uid, snapshot
+from tests.unit.controller.test_podgroups import (
+    deleted_group,
+    filled,
+    finalizers_left,
+    look_at_group,
+    member,
+)
+from tests.unit.downgrade import server as downgrade
+from tests.unit.downgrade.test_prepare import carried_out
+
+Scenario = Callable[[Server, Investigator, Spoiling], Awaitable[None]]
+
+
+def on_server(scenario: Scenario) -> None:
+    async def main() -> None:
+        made = server()
+        spoilt = Spoiling(made.transport)
+        made.client = Client(spoilt, LoopClock(NOW), rng=Random(0))
+        pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
+        follows = asyncio.create_task(pods.run())
+        await scenario(made, Investigator(made.client, pods), spoilt)
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+    run(main())
+
+
+@pytest.mark.parametrize("many", [0, MANY_PODS], ids=["by GET", "by LIST"])
+def test_a_listed_pod_that_cannot_be_read_is_not_gone(many: int) -> None:
+    async def scenario(made: Server, investigator: Investigator, spoilt: Spoiling) -> None:
+        uid = made.create("pods", pod_body("bad"))["metadata"]["uid"]
+        spoilt.spoil("pods", "bad")
+        others = [reference(f"p{number}", f"u{number}") for number in range(many)]
+        asked = (reference("bad", uid), reference("bad", "of-before"), *others)
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        evidence = investigator.evidence(asked, findings)
+        assert evidence.present_pods == {uid}
+        assert evidence.gone_pods == {"of-before", *(each.uid for each in others)}
+
+    on_server(scenario)
+
+
+@pytest.mark.parametrize("many", [0, MANY_PODS], ids=["by GET", "by LIST"])
+def test_nobody_is_gone_whose_uid_one_that_cannot_be_read_may_have(many: int) -> None:
+    async def scenario(made: Server, investigator: Investigator, spoilt: Spoiling) -> None:
+        made.create("pods", pod_body("bad"))
+        spoilt.spoil("pods", "bad", "metadata", "uid")
+        others = [reference(f"p{number}", f"u{number}") for number in range(many)]
+        asked = (reference("bad", "any"), *others)
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        assert "any" in investigator.evidence(asked, findings).present_pods
+        assert not many or not investigator.evidence(asked, findings).gone_pods
+
+    on_server(scenario)
+
+
+def test_a_workload_that_cannot_be_read_is_neither_absent_nor_known() -> None:
+    async def scenario(made: Server, investigator: Investigator, spoilt: Spoiling) -> None:
+        labels = {"app": "train"}
+        pod = {"containers": [{"name": "main", "image": "x"}]}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        spec = {"selector": {"matchLabels": labels}, "template": template}
+        meta = {"name": "train", "namespace": NAMESPACE}
+        uid = made.create("deployments", {"metadata": meta, "spec": spec})["metadata"]["uid"]
+        spoilt.spoil("deployments", "train")
+        need = ConfirmWorkload(replace_uid(deployment_ref(), ""))
+        findings = await investigator.answer(snapshot(), [need], Findings())
+        found = findings.workloads[WorkloadKey("apps", "Deployment", NAMESPACE, "train")]
+        assert isinstance(found, Unreadable)
+        assert (found.uid, found.identified) == (uid, True)
+
+    on_server(scenario)
+
+
+@pytest.mark.parametrize(
+    ("claim", "path", "told"),
+    [
+        (CLAIM, (), True),
+        ("other", (), False),
+        ("other", ("spec", "resourceClaims"), True),
+        ("other", ("metadata",), True),
+    ],
+)
+def test_a_live_list_tells_of_pods_that_may_name_the_claim(
+    claim: str, path: tuple[str, ...], told: bool
+) -> None:
+    async def scenario(made: Server, investigator: Investigator, spoilt: Spoiling) -> None:
+        good = made.create("pods", pod_body("good"))["metadata"]["uid"]
+        bad = made.create("pods", pod_body("bad", claim=claim))["metadata"]["uid"]
+        spoilt.spoil("pods", "bad", *path)
+        need = ListLivePods("10")
+        found = (await investigator.answer(snapshot(), [need], Findings())).live
+        assert found is not None
+        assert [pod.metadata.name for pod in found.pods] == ["good"]
+        assert bool(found.unreadable) == told
+        assert found.uids == ({good} if path == ("metadata",) else {good, bad})
+
+    on_server(scenario)
+
+
+@pytest.mark.parametrize("bad", ["podgroups", "pods", "claimreservations", "resourceclaims"])
+def test_a_group_is_not_let_go_while_something_about_it_cannot_be_read(bad: str) -> None:
+    async def main() -> None:
+        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+        spoilt = Spoiling(made.transport)
+        made.client = Client(spoilt, LoopClock(NOW))
+        deleted_group(made)
+        made.create("pods", member("train"))
+        made.admin.delete("pods", NAMESPACE, "train")
+        if bad == "pods":
+            made.create("pods", member("bad"))
+        if bad == "resourceclaims":
+            meta = {"name": CLAIM, "namespace": NAMESPACE}
+            made.create("resourceclaims", {"metadata": meta, "spec": {"devices": {}}})
+        if bad == "claimreservations":
+            ref = {"apiGroup": "apps", "kind": "Deployment", "name": "train"}
+            body = {
+                "apiVersion": "claimctl.io/v1alpha1",
+                "kind": "ClaimReservation",
+                "metadata": {"name": "bad", "namespace": NAMESPACE},
+                "spec": {"resourceClaimName": CLAIM, "workloadRef": ref},
+            }
+            made.create("claimreservations", body)
+        name = {"podgroups": "train", "resourceclaims": CLAIM}.get(bad, "bad")
+        spoilt.spoil(bad, name)
+        await look_at_group(made, await filled(made))
+        assert finalizers_left(made) != [[]]
+
+    run(main())
+
+
+def test_a_pod_that_only_the_live_list_shows_unreadable_keeps_its_group() -> None:
+    async def main() -> None:
+        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+        spoilt = Spoiling(made.transport)
+        made.client = Client(spoilt, LoopClock(NOW))
+        deleted_group(made)
+        caches = await filled(made)
+        made.create("pods", member("bad"))
+        spoilt.spoil("pods", "bad")
+        with pytest.raises(UnreadableObject):
+            await look_at_group(made, caches)
+        assert finalizers_left(made) != [[]]
+
+    run(main())
+
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+def pod(name: str) -> Unreadable:
+    return Unreadable(PODS, "?", NAMESPACE, name, f"uid-{name}", "7", b'{"spec":{"nodeName":"n"}}')
+
+
+def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_before() -> None:
+    async def main() -> None:
+        clock = LoopClock(NOW)
+        ledger = GhostLedger(clock, lambda node: f"boot of {node}")
+        done: Pod = finished("done")
+        ledger.observe(done, None)
+        ledger.observe_list(KEY, [reference("early", "uid-early")], set())
+        await asyncio.sleep(100)
+        for each in ("done", "early"):
+            ledger.vanished_unread(pod(each), [KEY])
+        await asyncio.sleep(5)
+        found = ledger.of(KEY)
+        assert dict(found.ages) == {"uid-early": 5.0}
+
+    run(main())
+
+
+async def spoilt_server(plural: str, name: str, *path: str) -> downgrade.Server:
+    """An idle claim and a pod beside it, one of the two, or something else, unreadable."""
+    made = downgrade.Server.started()
+    spoilt = Spoiling(made.handler)
+    made.client = Client(spoilt, made.clock, rng=Random(0))
+    spoilt.spoil(plural, name, *path)
+    return made
+
+
+VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
+
+
+def leaked(made: downgrade.Server) -> None:
+    """Allocated, and reserved for nobody."""
+    made.claim("slice", VM, shared=False)
+    made.write_list()
+
+
+@pytest.mark.parametrize(
+    ("plural", "path", "freed"),
+    [
+        ("pods", (), True),
+        ("pods", ("spec", "resourceClaims"), False),
+        ("pods", ("metadata",), False),
+        ("claimreservations", ("spec", "workloadRef"), True),
+        ("claimreservations", ("spec", "resourceClaimName"), False),
+    ],
+)
+def test_orphans_are_left_that_an_unreadable_object_may_concern(
+    plural: str, path: tuple[str, ...], freed: bool
+) -> None:
+    """The object names another claim, where that can be read."""
+
+    async def main() -> None:
+        made = await spoilt_server(plural, "bad", *path)
+        leaked(made)
+        if plural == "pods":
+            made.pod("bad", claim="other")
+        else:
+            ref = {"apiGroup": "apps", "kind": "Deployment", "name": "x"}
+            body = {
+                "apiVersion": "claimctl.io/v1alpha1",
+                "kind": "ClaimReservation",
+                "metadata": {"name": "bad", "namespace": downgrade.NAMESPACE},
+                "spec": {"resourceClaimName": "other", "workloadRef": ref},
+            }
+            made.admin.create("claimreservations", body)
+        told: list[str] = []
+        freeing = Freeing(made.client, made.clock, "", Patience(), told.append)
+        outcomes = [each.outcome for each in await freeing.run()]
+        assert outcomes == ([Outcome.FREED] if freed else [])
+
+    run(main())
+
+
+def test_a_leftover_that_cannot_be_read_any_more_is_not_freed() -> None:
+    async def main() -> None:
+        made = downgrade.Server.started()
+        spoilt = Spoiling(made.handler)
+        made.client = Client(spoilt, made.clock, rng=Random(0))
+        leaked(made)
+        spoil = asyncio.get_running_loop().call_later(
+            20, lambda: spoilt.spoil("resourceclaims", "slice")
+        )
+        freeing = Freeing(made.client, made.clock, "", Patience(), lambda _: None)
+        (found,) = await freeing.run()
+        assert found.outcome is Outcome.FAILED
+        assert "slice cannot be read" in found.note
+        spoil.cancel()
+
+    run(main())
+
+
+@pytest.mark.parametrize("plural", ["pods", "resourceclaims", "claimreservations"])
+def test_doctor_names_what_cannot_be_read_and_judges_the_rest(plural: str) -> None:
+    async def main() -> None:
+        made = await spoilt_server(plural, "bad")
+        leaked(made)
+        made.claim("bad")
+        made.pod("bad")
+        ref = {"apiGroup": "apps", "kind": "Deployment", "name": "x"}
+        body = {
+            "apiVersion": "claimctl.io/v1alpha1",
+            "kind": "ClaimReservation",
+            "metadata": {"name": "bad", "namespace": downgrade.NAMESPACE},
+            "spec": {"resourceClaimName": "bad", "workloadRef": ref},
+        }
+        made.admin.create("claimreservations", body)
+        seen = await survey(made.client, made.clock)
+        found = findings(
+            Observed(
+                "hold", tuple(sight.claim for sight in seen.sights), unreadable=seen.unreadable
+            )
+        )
+        (bad,) = [each for each in found if each.check == "unreadable-objects"]
+        assert (bad.namespace, bad.object) == (downgrade.NAMESPACE, "bad")
+        assert "cannot be read: Expected `int`" in bad.message
+        assert "slice" in {sight.claim.metadata.name for sight in seen.sights}
+
+    run(main())
+
+
+def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> None:
+    async def main() -> None:
+        made = await spoilt_server("pods", "bad", "metadata", "uid")
+        made.claim("slice", {"resource": "pods", "name": "bad", "uid": "x"}, shared=False)
+        made.pod("bad")
+        claims = (await made.client.list(RESOURCECLAIMS)).items
+        for partial in (True, False):
+            listed = await made.client.list(PODS, partial=True)
+            known = uids(listed) if partial else frozenset({"other"})
+            found = findings(Observed("hold", claims, uids={"pods": known}))
+            assert [each.check for each in found] == ([] if partial else ["dangling-references"])
+
+    run(main())
+
+
+def test_explain_shows_what_blocks_the_release() -> None:
+    async def main() -> None:
+        made = await spoilt_server("pods", "bad")
+        owner = deployment(made, replicas=0)
+        made.claim("slice", owner)
+        made.pod("bad")
+        reserved(made, held(made, owner))
+        told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
+        assert not told.releasable
+        problem = "Expected `int`, got `str` - at `$.metadata.generation`"
+        text = lines(told)
+        assert text[text.index("Cannot be read:") + 1] == f"  Pod ml/bad: {problem}"
+        assert f"  UnreadableObject: Pod ml/bad cannot be read: {problem}" in text
+        assert any("Correct or delete the object" in line for line in text)
+        shown = document(told, made.clock.now())
+        assert shown["unreadable"][0]["message"] == problem
+        assert shown["leftAlone"] is False
+
+    run(main())
+
+
+def test_explain_says_that_a_claim_is_left_alone() -> None:
+    async def main() -> None:
+        made = await spoilt_server("claimreservations", "train")
+        owner = deployment(made)
+        made.claim("slice", owner)
+        reserved(made, held(made, owner))
+        told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
+        assert told.left_alone
+        assert any("leaves the claim alone" in line for line in lines(told))
+        assert document(told, made.clock.now())["leftAlone"] is True
+
+    run(main())
+
+
+@pytest.mark.parametrize("when", ["before", "while it is expanded"])
+def test_a_downgrade_goes_on_past_a_claim_that_cannot_be_read_and_is_blocked(when: str) -> None:
+    async def main() -> None:
+        made = downgrade.Server.started()
+        spoilt = Spoiling(made.handler)
+        made.client = Client(spoilt, made.clock, rng=Random(0))
+        for name in ("good", "slice"):
+            made.claim(name)
+            made.pod(f"pod-{name}", claim=name)
+        if when == "before":
+            spoilt.spoil("resourceclaims", "slice")
+        else:
+            made.upon("patch", "resourceclaims", lambda _: spoilt.spoil("resourceclaims", "slice"))
+        status = await carried_out(made)
+        states = {each.name: (each.state, each.reason) for each in status.claims}
+        assert states == {"good": ("Expanded", ""), "slice": ("Failed", "UnreadableObject")}
+        assert status.phase == "Blocked"
+        assert made.listed("good") == ["pods/pod-good"]
+
+    run(main())
+
+
+def test_a_downgrade_leaves_claims_that_an_unreadable_pod_may_use() -> None:
+    async def main() -> None:
+        made = await spoilt_server("pods", "bad")
+        for name in ("good", "slice"):
+            made.claim(name)
+            made.pod(f"pod-{name}", claim=name)
+        made.pod("bad", claim="slice")
+        status = await carried_out(made)
+        states = {each.name: (each.state, each.reason) for each in status.claims}
+        assert states == {"good": ("Expanded", ""), "slice": ("Refused", "UnreadablePod")}
+        assert made.listed("slice") == ["deployments/train"]
+
+    run(main())
