@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from claimctl.controlplane.kubelet import Finding
-from claimctl.demo.witness import STARTED_WITHOUT_ALLOCATION, Witness
+from claimctl.demo.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl.demo.world import World
 from claimctl.embedded.store import Object, Revision
 from tests.torture_real.controllers import USER
@@ -43,6 +43,13 @@ class Verdict:
             getattr(self, kind).append(text)
             print(f"{self.name}: {kind}: {text[:400]}", file=sys.stderr, flush=True)
 
+    def weigh(self, text: str, takers: list[str]) -> None:
+        """A violation where claimctl is among those who took the allocation away."""
+        if USER in takers:
+            self.say("violations", [text])
+        else:
+            self.others.append(f"{text}; deallocated by {', '.join(takers) or 'nobody'}")
+
     @property
     def good(self) -> bool:
         return not (self.violations or self.leaks or self.stuck)
@@ -57,31 +64,49 @@ def judge(
         whole: whether the schedule has come to its end; a release may be under way otherwise.
     """
     witness, world = Witness({USER}), World()
+    takers: list[tuple[int, str, str]] = []
     world.listen(witness.notice)
+    world.listen(lambda revision, _: takers.extend(_taker(revision)))
     world.read(history)
-    verdict.revisions = len(history)
     ours = [each for each in history if each.actor == USER]
-    verdict.writes = len(ours)
+    verdict.revisions, verdict.writes = len(history), len(ours)
     verdict.holds = sum(_listed(each) > _listed(each, before=True) for each in ours)
-    verdict.releases = sum(_allocated(each, before=True) > _allocated(each) for each in ours)
+    verdict.releases = sum(user == USER for _, _, user in takers)
     for violation in witness.violations:
-        key = (violation.namespace, violation.claim)
-        theirs = witness.deallocations.get(key) not in witness.users
-        text = f"{violation.rule}: {violation.message}"
-        if violation.rule == STARTED_WITHOUT_ALLOCATION and theirs:
-            verdict.others.append(f"{text}; deallocated by {witness.deallocations.get(key)}")
-        else:
-            verdict.say("violations", [text])
+        before = [user for at, claim, user in takers if _is(violation, at, claim)][-1:]
+        theirs = violation.rule == STARTED_WITHOUT_ALLOCATION
+        verdict.weigh(f"{violation.rule}: {violation.message}", before if theirs else [USER])
     for finding in findings:
-        namespace, _, claim = finding.claim.partition("/")
-        by = witness.deallocations.get((namespace, claim))
         text = f"{finding.rule}: pod {finding.pod}, claim {finding.claim}: {finding.message}"
-        if by in witness.users:
-            verdict.say("violations", [text])
-        else:
-            verdict.others.append(f"{text}; deallocated by {by}")
+        verdict.weigh(text, _suspects(finding, history, takers))
     if whole:
         verdict.say("leaks", [f"finalizer of claim {name}" for _, name in witness.unfinished])
+
+
+def _is(violation: Violation, at: int, claim: str) -> bool:
+    return at <= violation.revision and claim == f"{violation.namespace}/{violation.claim}"
+
+
+def _taker(revision: Revision) -> Iterator[tuple[int, str, str]]:
+    """When a claim lost its allocation, which one, and by whom."""
+    gone = revision.type == "DELETED" or not _allocated(revision)
+    if _allocated(revision, before=True) and gone:
+        yield revision.number, f"{revision.namespace}/{revision.name}", revision.actor
+
+
+def _suspects(
+    finding: Finding, history: list[Revision], takers: list[tuple[int, str, str]]
+) -> list[str]:
+    """Who deallocated the claim during the pod's life, and who did so last before that."""
+    space, _, name = finding.pod.partition("/")
+    pod = ("pods", space, name)
+    life = [each for each in history if (each.plural, each.namespace, each.name) == pod]
+    first = life[0].number if life else 0
+    ended = bool(life) and life[-1].type == "DELETED"
+    last = life[-1].number if ended else history[-1].number
+    of_this = [(at, user) for at, claim, user in takers if claim == finding.claim]
+    before = [user for at, user in of_this if at < first]
+    return [*before[-1:], *(user for at, user in of_this if first <= at <= last)]
 
 
 def _status(revision: Revision, *, before: bool) -> Object:
