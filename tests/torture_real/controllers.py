@@ -57,6 +57,8 @@ class Controllers:
     files: Files
     logs: Path
     bug: str = ""
+    elect: bool = True
+    """Whether they share a Lease; two that do not are both at work."""
     running: dict[str, Server] = field(default_factory=dict)
     crashes: list[str] = field(default_factory=list)
     """Ends that no outage of the API server explains."""
@@ -91,6 +93,7 @@ class Controllers:
             f"--kubeconfig={self._kubeconfig}",
             f"--identity={name}-{self._born}",
             f"--bind-address=127.0.0.1:{free_port()}",
+            "--leader-elect" if self.elect else "--no-leader-elect",
             "--log-format=json",
         )
 

@@ -50,7 +50,7 @@ class Havoc:
 
     def _strike(self) -> None:
         faults: list[tuple[str, Deed]] = [
-            *[("claimctl killed", self._kill_claimctl)] * 5,
+            *[("claimctl killed", self._kill_claimctl)] * 4,
             ("claimctl stopped", self._stop_claimctl),
             *[("claimctl paused", self._pause_claimctl)] * 2,
             *[(f"{API_SERVER} killed", self._kill(API_SERVER))] * 2,

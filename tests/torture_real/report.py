@@ -25,6 +25,8 @@ class Tally:
     releases: int = 0
     pairs: int = 0
     """Waves with two controllers."""
+    elections: int = 0
+    """Waves whose controllers have a Lease."""
     faults: Counter[str] = field(default_factory=Counter)
     ended: int = 0
     interrupted: bool = False
@@ -45,17 +47,18 @@ class Tally:
         if self.tell:
             print("\n".join([verdict.name, *verdict.log]), flush=True)
 
-    def count(self, faults: Counter[str], *, pair: bool) -> None:
+    def count(self, faults: Counter[str], *, pair: bool, elect: bool) -> None:
         """One more wave."""
         self.waves += 1
         self.pairs += pair
+        self.elections += elect
         self.faults += faults
 
 
 def report(options: Options, tally: Tally) -> None:
     print(f"torture-real        {options.label}, SEED={options.seed}")
     print(f"schedules           {tally.schedules} in {tally.waves} waves, {tally.deeds} deeds")
-    print(f"two controllers     {tally.pairs} waves")
+    print(f"two controllers     {tally.pairs} waves; with a Lease: {tally.elections}")
     print(f"versions judged     {tally.revisions}, {tally.writes} of them by claimctl")
     print(f"by claimctl         {tally.holds} holds, {tally.releases} releases")
     print(f"faults              {tally.faults.total()}")

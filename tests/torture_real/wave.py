@@ -21,6 +21,8 @@ SHORTEST = 20.0
 """The same for a wave that begins when the budget is nearly used up."""
 BEGIN, CONCLUDE = 120.0, 600.0
 """Seconds after which a beginning, and an end, are given up."""
+ELECT = 0.5
+"""The share of waves with a Lease; whoever is killed keeps it for another 15 seconds."""
 END = 30.0
 """Seconds for taking nodes away."""
 
@@ -42,6 +44,7 @@ class Wave:
         self.havoc = Havoc(self.stage, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
         """Of the controllers."""
+        self.elect = self.rng.random() < ELECT
 
     async def play(self, left: float, tally: Tally) -> None:
         """From the first process to the last verdict.
@@ -52,6 +55,7 @@ class Wave:
         seconds = min(self.rng.choice(PLAY), max(left, SHORTEST))
         supervisor = asyncio.create_task(self.havoc.supervise())
         try:
+            self.controllers.elect = self.elect
             for name in self.names:
                 self.controllers.start(name)
             await self._together(BEGIN, (each.begin() for each in self.schedules), "begin")
@@ -63,7 +67,7 @@ class Wave:
             for schedule in self.schedules:
                 schedule.judge(self.havoc.log)
                 tally.add(schedule)
-            tally.count(self.havoc.counts, pair=len(self.names) == 2)
+            tally.count(self.havoc.counts, pair=len(self.names) == 2, elect=self.elect)
             await self._leave(supervisor)
         self.stage.history.revisions.clear()
 
