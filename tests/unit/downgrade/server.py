@@ -67,7 +67,7 @@ class Server:
         spec = {"devices": {}, "reservedFor": next(iter(references), TRAIN)}
         meta = {"name": name, "namespace": namespace}
         self.admin.create("resourceclaims", {"metadata": meta, "spec": spec})
-        allocation: dict[str, Any] = {"devices": {"results": []}}
+        allocation: dict[str, Any] = {"devices": {}}
         if shared:
             allocation["reservedForAnyPod"] = True
         status = {"allocation": allocation, "reservedFor": list(references or (TRAIN,))}
