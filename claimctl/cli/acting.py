@@ -19,6 +19,7 @@ from claimctl.reservation.case import Case
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.references import is_pod
 from claimctl.reservation.standing import Stand, Standing
+from claimctl.reservation.unreadable import about_claim
 from claimctl.reservation.verdict import blockers
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import Condition
@@ -132,8 +133,12 @@ def _renewed(lease: Lease) -> datetime:
 
 
 def troubles(found: Election, case: Case) -> tuple[Trouble, ...]:
-    """Everything that shows at this moment that nobody acts, or to no effect."""
-    return (*_unelected(found), *(each for stand in case.stands for each in _of(case, stand)))
+    """Everything that shows at this moment that nobody acts, or to no effect.
+
+    A claim that is left alone because something cannot be read shows nothing of that kind.
+    """
+    stands = () if about_claim(case.snapshot.unreadable) else case.stands
+    return (*_unelected(found), *(each for stand in stands for each in _of(case, stand)))
 
 
 def _unelected(found: Election) -> Iterator[Trouble]:
@@ -173,7 +178,7 @@ def _behind(case: Case, stand: Standing) -> Found:
         seen = status.observed_generation or "none"
         text = f"has a status of generation {seen}, and a spec of {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif status.consumers != case.consumers.count:
+    elif status.consumers != case.consumers.count and not case.snapshot.unreadable:
         text = f"tells of {status.consumers} consumers, and there are {case.consumers.count}"
         yield Sign.STATUS_BEHIND, text
 

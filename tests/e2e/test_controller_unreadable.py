@@ -309,3 +309,18 @@ def test_slices_that_cannot_be_read_change_nothing_for_who_runs() -> None:
         await stage.until_released("slice")
 
     play(scenario, HOLD_136)
+
+
+def test_no_claim_is_made_of_a_template_that_cannot_be_read() -> None:
+    async def scenario(stage: Stage) -> None:
+        await template(stage)
+        transport = await controlled(stage)
+        transport.spoil(RESOURCECLAIMTEMPLATES.plural, "template")
+        await stage.create(DEPLOYMENTS, manifests.deployment())
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_condition("Reserved", "False", "TemplateInvalid")
+        transport.mend(RESOURCECLAIMTEMPLATES.plural, "template")
+        await stage.until_condition("Reserved", "True", "Reserved", within=90)
+
+    play(scenario, HOLD_136)

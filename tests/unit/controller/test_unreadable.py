@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from claimctl.cli import acting
 from claimctl.cli.diagnosis import Observed, findings, uids
 from claimctl.cli.explain import document, lines
 from claimctl.cli.explaining import explain
@@ -42,6 +43,7 @@ from tests.unit.controller.test_podgroups import (
 from tests.unit.downgrade import server as downgrade
 from tests.unit.downgrade.test_prepare import carried_out
 
+ACTING = acting.Election(acting.State.ACTING, "")
 Scenario = Callable[[Server, Investigator, Spoiling], Awaitable[None]]
 
 
@@ -329,6 +331,9 @@ def test_explain_shows_what_blocks_the_release() -> None:
         reserved(made, held(made, owner))
         told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
         assert not told.releasable
+        assert [one.sign for one in acting.troubles(ACTING, told.case)] == [
+            acting.Sign.STATUS_BEHIND  # the generation, and not the consumers
+        ]
         problem = "Expected `int`, got `str` - at `$.metadata.generation`"
         text = lines(told)
         assert text[text.index("Cannot be read:") + 1] == f"  Pod ml/bad: {problem}"
@@ -349,6 +354,7 @@ def test_explain_says_that_a_claim_is_left_alone() -> None:
         reserved(made, held(made, owner))
         told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
         assert told.left_alone
+        assert [one.sign for one in acting.troubles(ACTING, told.case)] == []
         assert any("leaves the claim alone" in line for line in lines(told))
         assert document(told, made.clock.now())["leftAlone"] is True
 
