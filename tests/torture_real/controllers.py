@@ -20,6 +20,8 @@ from tests.e2e.rights import ACCOUNT, bodies
 CRDS = Path(__file__).parents[2] / "crds"
 SPACE, ACCOUNT_NAME = "claimctl-system", "claimctl-controller"
 USER = f"system:serviceaccount:{SPACE}:{ACCOUNT_NAME}"
+BINDING_SECONDS = 30
+"""More than a paused API server and a paused scheduler together hold a binding up."""
 _DAY = b'{"spec": {"expirationSeconds": 86400}}'
 _AFTER_OUTAGE = 90.0
 """Seconds within which an outage of the API server explains that a controller has ended."""
@@ -94,6 +96,7 @@ class Controllers:
             f"--identity={name}-{self._born}",
             f"--bind-address=127.0.0.1:{free_port()}",
             "--leader-elect" if self.elect else "--no-leader-elect",
+            f"--binding-seconds={BINDING_SECONDS}",
             "--log-format=json",
         )
 

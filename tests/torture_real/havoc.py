@@ -20,9 +20,9 @@ PAUSES = (2.0, 4.0, 7.0)
 AWAY = (0.0, 1.0, 3.0, 8.0, 14.0)
 """Seconds for which a server is down; a controller gives its Lease up after 10."""
 ASLEEP = (0.5, 2.0, 6.0, 12.0)
-SCHEDULER_ASLEEP = (0.5, 2.0, 3.5)
-"""Seconds for which the scheduler is paused: less than the settle time. What a slower one is
-stranded by is the window that docs/safety.md tells of."""
+SCHEDULER_ASLEEP = (0.5, 2.0, 6.0, 9.0)
+"""Seconds for which the scheduler is paused: longer than the settle time, shorter than
+``--binding-seconds``. What a slower one strands is the window that docs/safety.md tells of."""
 PLAN: Version = ("claimctl.io/v1alpha1", "DowngradePlan")
 _READY_SECONDS = 60.0
 Deed = Callable[[], Awaitable[None]]
