@@ -63,7 +63,7 @@ class Epilogue:
                 break
             await self._make_way()
         else:
-            self.verdict.say("stuck", self._missing())
+            self.verdict.say("stuck", [*self._missing(), *self._waiting()])
         await self._still()
         await self._clear()
         if not await _until(lambda: not self._unreleased(), RELEASE_SECONDS):
@@ -129,6 +129,20 @@ class Epilogue:
             if going and not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
                 found.append(f"jobs/{job['metadata']['name']}: not ended")
         return found
+
+    def _waiting(self) -> list[str]:
+        """Pods that do not run, in the words of whoever said last why not."""
+        return [
+            f"pod {pod['metadata']['name']} on {pod['spec'].get('nodeName', '-')} waits: "
+            + "; ".join(
+                f"{each.get('reason', each['type'])}: {each.get('message', '')}"
+                for each in pod["status"].get("conditions") or ()
+                if each["status"] == "False"
+            )
+            + self.people.kubelets.refused.get(f"{self.space}/{pod['metadata']['name']}", "")
+            for pod in self._objects("pods")
+            if pod["status"].get("phase") == "Pending"
+        ]
 
     async def _make_way(self) -> None:
         """What people would do: make a claim or a PodGroup that is missing, and end pods in the
