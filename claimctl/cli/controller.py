@@ -43,7 +43,8 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     slow_binding_seconds: Annotated[
         float,
         typer.Option(
-            "--slow-binding-seconds", help="The same for pods with volumes or other schedulers."
+            "--slow-binding-seconds",
+            help="The same for pods with volumes, gangs, other schedulers.",
         ),
     ] = 600.0,
     known_scheduler: Annotated[

@@ -29,7 +29,7 @@ class Settings(BaseModel):
     binding_seconds: float = Field(default=60.0, ge=0, le=3600)
     """Longer than a scheduler takes from reading a claim until it binds a pod on what it read."""
     slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
-    """The same for pods with a PersistentVolumeClaim and pods of other schedulers."""
+    """The same for pods with a PersistentVolumeClaim or of a gang, and pods of other schedulers."""
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
     """``schedulerName`` of the schedulers that are given ``binding_seconds`` only."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)

@@ -15,12 +15,15 @@ shows such a pod, but that it is not set proves nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from claimctl.reservation.consumers import Consumers, unschedulable_since
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Rules, Snapshot
 from claimctl.reservation.workloads import group_of
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 
 PENDING_PODS_GIVE_WAY = frozenset(
@@ -35,11 +38,31 @@ PENDING_PODS_GIVE_WAY = frozenset(
 """Reasons for which a claim is released although pods wait for it; for any other they count."""
 
 
-def binding_seconds(pod: Pod, rules: Rules) -> float:
-    """How long after the claim was closed to the pod a scheduler may still bind it."""
+def binding_seconds(pod: Pod, rules: Rules, groups: Iterable[PodGroup] = ()) -> float:
+    """How long after the claim was closed to the pod a scheduler may still bind it.
+
+    Args:
+        groups: the PodGroups that are known; one that the pod names and that is not among them
+            may be a gang.
+    """
     known = pod.spec.scheduler_name in ("", *rules.known_schedulers)
     waits = any(volume.may_be_unbound for volume in pod.spec.volumes)
-    return rules.binding_seconds if known and not waits else rules.slow_binding_seconds
+    slow = waits or not known or _may_be_of_gang(pod, groups)
+    return rules.slow_binding_seconds if slow else rules.binding_seconds
+
+
+def _may_be_of_gang(pod: Pod, groups: Iterable[PodGroup]) -> bool:
+    """Whether any scheduler may keep the pod waiting for its peers: kube-scheduler has a Permit
+    plugin for gangs, which waits for up to five minutes (GangScheduling, Kubernetes 1.35)."""
+    if pod.spec.workload_ref is not None:
+        return True
+    name = group_of(pod.spec)
+    if not name:
+        return False
+    policies = [each.spec.scheduling_policy for each in groups if each.metadata.name == name]
+    return not policies or any(
+        policy is not None and policy.gang is not None for policy in policies
+    )
 
 
 def binding_left(snapshot: Snapshot, pod: Pod) -> float:
@@ -50,7 +73,7 @@ def binding_left(snapshot: Snapshot, pod: Pod) -> float:
     age = _closed_age(snapshot, pod)
     if snapshot.claim is not None and snapshot.claim.metadata.deleting:
         age = max(age, snapshot.memory.deleting_age)
-    return max(binding_seconds(pod, snapshot.rules) - age, 0.0)
+    return max(binding_seconds(pod, snapshot.rules, snapshot.groups) - age, 0.0)
 
 
 def _closed_age(snapshot: Snapshot, pod: Pod) -> float:

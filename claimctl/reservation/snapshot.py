@@ -27,7 +27,8 @@ class Rules:
     binding_seconds: float = 60.0
     """Longer than a scheduler takes from reading a claim until it binds a pod on what it read."""
     slow_binding_seconds: float = 600.0
-    """The same for pods that may wait for a volume, or whose scheduler is not a known one."""
+    """The same for pods that may wait for a volume or for their gang, or whose scheduler is not a
+    known one."""
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
     """``schedulerName`` of the schedulers that have no plugin that keeps pods waiting (Permit)."""
     kcm_cleans_mixed_lists: bool = True

@@ -14,7 +14,16 @@ class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
     resource_claim_template_name: str | None = None
 
 
+class GangPolicy(Wire, frozen=True, kw_only=True):
+    """Present when pods of the group are bound only together; how many does not matter here."""
+
+
+class SchedulingPolicy(Wire, frozen=True, kw_only=True):
+    gang: GangPolicy | None = None
+
+
 class PodGroupSpec(Wire, frozen=True, kw_only=True):
+    scheduling_policy: SchedulingPolicy | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
 

@@ -32,10 +32,15 @@ class Volume(Wire, frozen=True, kw_only=True):
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
+class PodWorkloadReference(Wire, frozen=True, kw_only=True):
+    """How a pod of Kubernetes 1.35 names its group; it shares no claims there."""
+
+
 class PodSpec(Wire, frozen=True, kw_only=True):
     node_name: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: PodWorkloadReference | None = None
     tolerations: tuple[Toleration, ...] = ()
     scheduler_name: str = ""
     volumes: tuple[Volume, ...] = ()

@@ -20,7 +20,13 @@ from claimctl.wire.claims import (
 )
 from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta, OwnerReference
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus, NodeSystemInfo
-from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim, PodGroupSpec
+from claimctl.wire.podgroups import (
+    GangPolicy,
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupSpec,
+    SchedulingPolicy,
+)
 from claimctl.wire.pods import (
     ContainerRunning,
     ContainerState,
@@ -136,6 +142,7 @@ def pod_group(
     made_by_claimctl: bool = False,
     finalizers: tuple[str, ...] = (),
     deleting: bool = False,
+    gang: bool = False,
 ) -> PodGroup:
     """A PodGroup that shares the claims, by default ``CLAIM``."""
     return PodGroup(
@@ -150,10 +157,11 @@ def pod_group(
             deletion_timestamp=NOW if deleting else None,
         ),
         spec=PodGroupSpec(
+            scheduling_policy=SchedulingPolicy(gang=GangPolicy() if gang else None),
             resource_claims=tuple(
                 PodGroupResourceClaim(name="c", resource_claim_name=claim)
                 for claim in claims or (CLAIM,)
-            )
+            ),
         ),
     )
 

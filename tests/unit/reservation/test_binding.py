@@ -7,6 +7,7 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from claimctl.reservation.binding import PENDING_PODS_GIVE_WAY, binding_left, binding_seconds
 from claimctl.reservation.reasons import Reason
@@ -14,7 +15,7 @@ from claimctl.reservation.snapshot import Memory, Openings, Rules, Snapshot
 from claimctl.reservation.verdict import users
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference
-from claimctl.wire.pods import Pod
+from claimctl.wire.pods import Pod, PodSpec, PodWorkloadReference
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -56,8 +57,7 @@ def stage(
         rules=rules,
         nodes={"node-0": node()},
     )
-    if grouped:
-        on.groups = {"train": pod_group()}
+    on.groups = {"train": pod_group()}
     return on
 
 
@@ -200,6 +200,22 @@ def test_pods_with_volumes_and_of_other_schedulers_take_longer() -> None:
         assert [binding_seconds(each, rules) for each in pods] == [expected] * len(pods)
 
 
+def test_pods_that_may_wait_for_their_gang_take_longer() -> None:
+    pod, basic, gang = pending("a", group="train"), pod_group(), pod_group(gang=True)
+    assert binding_seconds(pod, PODGROUP, (pod_group("other", gang=True), basic)) == 60
+    for groups in ((gang,), (pod_group("other"),), ()):
+        assert binding_seconds(pod, PODGROUP, groups) == 600
+    of_a_workload = replace(pod, spec=PodSpec(workload_ref=PodWorkloadReference()))
+    assert binding_seconds(of_a_workload, HOLD) == 600
+
+
+def test_a_gang_holds_a_release_up_for_as_long_as_its_pods_may_wait_for_each_other() -> None:
+    on = stage(PODGROUP, WORKLOAD, GROUP, deleting=True)
+    on.groups = {"train": pod_group(gang=True)}
+    on.put(pending("a", group="train"))
+    waits(on, 600)
+
+
 def test_a_slow_pod_holds_a_release_up_for_longer() -> None:
     on = stage(PODGROUP, WORKLOAD, GROUP, deleting=True)
     on.put(slow(pending("a", group="train"), volume=True), pending("b", group="train"))
@@ -215,6 +231,7 @@ def snapshot(
         name=CLAIM,
         claim=claim(*listed, deleting=deleting_age >= 0),
         pods=(pending("a", group="train"),),
+        groups=(pod_group(),),
         rules=rules,
         memory=Memory(openings=seen, deleting_age=max(deleting_age, 0)),
     )
