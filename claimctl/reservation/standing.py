@@ -14,6 +14,7 @@ from claimctl.reservation.reallocation import crowded, stuck_since
 from claimctl.reservation.reasons import Reason, Retention
 from claimctl.reservation.references import (
     WORKLOAD_RESOURCES,
+    is_pod,
     is_tombstone,
     same_name,
     workload_reference,
@@ -231,7 +232,17 @@ def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Sta
     if left > 0 and not _begun(snapshot, present.held, Reason.REALLOCATED):
         text = f"its devices cannot be reached; given up when that has lasted {timeout} s"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
+    if _only_waiting_pods_listed(snapshot, consumers):
+        text = "its devices cannot be reached; held until the entries of waiting pods are out"
+        return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
     return _gives_up(present, Reason.REALLOCATED)
+
+
+def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
+    """Whether the hold has to come first: KCM leaves the entries of pods that are there, and a
+    list that names nobody lets the scheduler (PostFilter) deallocate under a pod being bound."""
+    listed = snapshot.references
+    return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
 
 
 def _gives_up(present: Standing, reason: Reason) -> Standing:

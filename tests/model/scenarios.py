@@ -51,6 +51,13 @@ CORDONED = Bounds(
     kinds=frozenset({"cordon", "force", "restart scheduler"}),
 )
 CORDONED_TWICE = replace(CORDONED, pods=2, crashes=0, actions=1, kinds=frozenset({"cordon"}))
+LEFT_LISTED = replace(
+    CORDONED,
+    pods=2,
+    crashes=0,
+    cache_lag=0,
+    kinds=frozenset({"cordon", "restart scheduler"}),
+)
 CORDONED_GROUP = replace(
     CORDONED,
     pods=3,
@@ -74,8 +81,10 @@ SCENARIOS = (
     Scenario("two claimctls", HOLD, TWO_CLAIMCTLS),
     Scenario("devices out of reach", HOLD, CORDONED),
     Scenario("two pods, devices out of reach", HOLD, CORDONED_TWICE),
+    Scenario("two pods that schedulers left listed", HOLD, LEFT_LISTED),
     Scenario("a pod, a crash, a lost answer", OLD_HOLD, ONE_POD),
     Scenario("devices out of reach", OLD_HOLD, CORDONED),
+    Scenario("two pods that schedulers left listed", OLD_HOLD, LEFT_LISTED),
     Scenario("two pods", OLD_HOLD, TWO_PODS_HOLD),
     Scenario("a pod, a crash", GROUPED, ONE_GROUPED),
     Scenario("a workload made again", GROUPED, AGAIN),

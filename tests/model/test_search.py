@@ -16,6 +16,7 @@ from tests.model.scenarios import (
     GAPS,
     GROUPED,
     HOLD,
+    LEFT_LISTED,
     NATIVE,
     OLD_HOLD,
     ONE_GROUPED,
@@ -49,6 +50,7 @@ QUICK = (
         Scenario("devices out of reach", dialect, CORDONED)
         for dialect in (NATIVE, HOLD, OLD_HOLD, GROUPED)
     ),
+    Scenario("two pods that schedulers left listed", HOLD, LEFT_LISTED),
     Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
 )
 

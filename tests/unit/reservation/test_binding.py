@@ -103,6 +103,20 @@ def test_an_entry_that_is_left_of_a_scheduler_goes_first_and_its_pod_is_waited_f
     waits(on, 59)
 
 
+@pytest.mark.parametrize("rules", [HOLD, PODGROUP])
+def test_entries_that_a_scheduler_left_before_anybody_held_the_claim_end_the_same_way(
+    rules: Rules,
+) -> None:
+    """Both pods wait for the claim, and it would take the last entry to have it deallocated."""
+    made = reservation(reallocate_timeout_seconds=0)
+    on = stage(rules, pod_ref("a"), pod_ref("b"))
+    on.reservations = {made.metadata.name: (made, ACTIVE)}
+    on = trapped(on, stuck("a"), stuck("b"))
+    held = (pod_ref("a"), pod_ref("b"), WORKLOAD)
+    assert lists(on.writes) == [(held, False), ((WORKLOAD,), False)]
+    assert lists(on.settle(seconds=1)) == [((), True)]
+
+
 def test_the_entry_of_a_pod_that_may_be_on_its_way_stays() -> None:
     on = trapped(stage(HOLD, pod_ref("a"), WORKLOAD), pending("a"), stuck("b"))
     assert lists(on.settle(seconds=3600)) == []
