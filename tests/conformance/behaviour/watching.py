@@ -45,7 +45,7 @@ def shortened(kind: str, obj: dict[str, Any]) -> Fields:
     conditions = {each["type"]: _condition(each) for each in status.get("conditions") or ()}
     if conditions:
         fields["conditions"] = conditions
-    return {**fields, **_OWN[kind](meta, spec, status)}
+    return {**fields, **OWN[kind](meta, spec, status)}
 
 
 def _owner(reference: Fields) -> str:
@@ -107,7 +107,7 @@ def _group(_meta: Fields, _spec: Fields, _status: Fields) -> Fields:
     return {}
 
 
-_OWN = {
+OWN = {
     "Pod": _pod,
     "ResourceClaim": _claim,
     "Deployment": _scaled,

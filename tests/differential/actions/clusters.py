@@ -1,0 +1,352 @@
+"""The two clusters that stories are played on, behind one face."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from claimctl.controlplane.following import Follower
+from claimctl.controlplane.nodes import Fleet, join, leave, report
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import ClusterOptions, Dialect, Timings
+from claimctl.embedded.store import Revision
+from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.kube.errors import KubeError
+from claimctl.wire.seams import Transport
+from tests.differential.actions.level import shortened
+
+Object = dict[str, Any]
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+NODE_GRACE = 10.0
+"""Seconds without a word from a kubelet until its node counts as lost, on both clusters."""
+_BEAT_SECONDS = 3.0
+_LOOP_TURNS = 2
+"""So often a state may come back before it is taken for a loop that goes on for ever."""
+
+WATCHED: tuple[Version, ...] = (
+    ("v1", "Pod"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "ControllerRevision"),
+    ("batch/v1", "Job"),
+    ("policy/v1", "PodDisruptionBudget"),
+)
+PLURALS = {
+    "pods": "Pod",
+    "deployments": "Deployment",
+    "replicasets": "ReplicaSet",
+    "statefulsets": "StatefulSet",
+    "controllerrevisions": "ControllerRevision",
+    "jobs": "Job",
+    "poddisruptionbudgets": "PodDisruptionBudget",
+    "resourceclaims": "ResourceClaim",
+    "podgroups": "PodGroup",
+    "namespaces": "Namespace",
+    "nodes": "Node",
+    "events": "Event",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One watch event; ``at`` is when it was seen."""
+
+    at: float
+    version: int
+    type: str
+    kind: str
+    name: str
+    object: Object
+
+
+@dataclass
+class Log:
+    """All that happened in one namespace, and to the nodes of one story."""
+
+    now: Callable[[], float]
+    seen: list[Seen] = field(default_factory=list)
+    current: dict[tuple[str, str], Object] = field(default_factory=dict)
+    messages: dict[str, Object] = field(default_factory=dict)
+    """Kubernetes Events by name."""
+    last: float = 0.0
+    """When something happened that was no turn of a loop."""
+    born: dict[str, int] = field(default_factory=dict)
+    """The version at which each uid was seen first: its age among others."""
+    _turns: Counter[str] = field(default_factory=Counter)
+
+    def begin(self) -> int:
+        """A step begins: what comes back from now on is news again. The events so far."""
+        self._turns.clear()
+        self.last = self.now()
+        return len(self.seen)
+
+    def take(self, change: str, kind: str, obj: Object) -> None:
+        plain = obj["metadata"]["name"]
+        if kind == "Event":
+            self.messages[plain] = obj
+            return
+        version = int(obj["metadata"]["resourceVersion"])
+        self.born.setdefault(obj["metadata"]["uid"], version)
+        self.seen.append(Seen(self.now(), version, change, kind, plain, obj))
+        if change == "DELETED":
+            self.current.pop((kind, plain), None)
+        else:
+            self.current[kind, plain] = obj
+        state = f"{change} {kind} {plain} {json.dumps(shortened(kind, obj), sort_keys=True)}"
+        self._turns[state] += 1
+        if kind != "Node" and self._turns[state] <= _LOOP_TURNS:
+            self.last = self.now()
+
+    def all(self, kind: str) -> list[Object]:
+        return [each for (found, _), each in self.current.items() if found == kind]
+
+
+class Stage(Protocol):
+    """A cluster for one story. ``quiet`` is how long nothing must happen until it is at rest."""
+
+    transport: Transport
+    fleet: Fleet
+    log: Log
+    quiet: float
+
+    def wall(self) -> datetime: ...
+    def lose(self, node: str) -> None: ...
+    async def restore(self, node: str) -> None: ...
+
+
+# The real one
+
+
+@dataclass
+class RealCluster:
+    """A real control plane that many stories share, and what is seen of it."""
+
+    transport: Transport
+    version: tuple[int, int]
+    pod_groups: bool
+    logs: dict[str, Log] = field(default_factory=dict)
+    beating: dict[str, Fleet] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    client: DocumentClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = DocumentClient(self.transport, "differential")
+
+    async def start(self) -> None:
+        """Watch, and let the nodes' kubelets report."""
+        fleet = Fleet(self.version)
+        kinds = [*WATCHED, ("v1", "Node"), ("v1", "Namespace"), ("v1", "Event"), fleet.claims]
+        if self.pod_groups:
+            kinds.append(("scheduling.k8s.io/v1alpha2", "PodGroup"))
+        for kind in kinds:
+            follower = Follower(self.transport, self.client, kind, self._taking(kind[1]))
+            self._tasks.append(asyncio.create_task(follower.run(), name=f"follow {kind[1]}"))
+        self._tasks.append(asyncio.create_task(self._beat(), name="heartbeats"))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _taking(self, kind: str) -> Callable[[str, Object], None]:
+        def take(change: str, obj: Object) -> None:
+            key = obj["metadata"].get("namespace") or ""
+            if kind == "Namespace":
+                key = obj["metadata"]["name"]
+            elif kind == "Node":
+                key = obj["metadata"]["name"].partition("-")[0]
+            log = self.logs.get(key)
+            if log is not None:
+                log.take(change, kind, obj)
+
+        return take
+
+    async def _beat(self) -> None:
+        """Renew the Leases of all nodes that are not lost."""
+        while True:
+            names = [each for fleet in self.beating.values() for each in fleet.names]
+            for chunk in range(0, len(names), 16):
+                part = [each for each in names[chunk : chunk + 16] if each not in self.lost]
+                await asyncio.gather(*(self._renew(each) for each in part))
+            await asyncio.sleep(_BEAT_SECONDS)
+
+    async def _renew(self, node: str) -> None:
+        lease: Version = ("coordination.k8s.io/v1", "Lease")
+        renewed = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": renewed}
+        with suppress(KubeError, OSError, NotServed):
+            try:
+                await self.client.patch(lease, "kube-node-lease", node, {"spec": spec})
+            except Refused:
+                meta = {"name": node, "namespace": "kube-node-lease"}
+                body = {"apiVersion": lease[0], "kind": lease[1], "metadata": meta, "spec": spec}
+                with suppress(Refused):
+                    await self.client.create(body)
+
+    async def open(self, namespace: str, nodes: int, devices: int, quiet: float) -> RealStage:
+        """A namespace and nodes for one story."""
+        fleet = _fleet(self.version, namespace, nodes, devices)
+        log = Log(asyncio.get_running_loop().time)
+        self.logs[namespace] = log
+        self.beating[namespace] = fleet
+        await asyncio.gather(*(self._renew(each) for each in fleet.names))
+        await join(self.client, fleet)
+        await make_namespace(self.client, namespace)
+        return RealStage(self, namespace, self.transport, fleet, log, quiet)
+
+    async def close(self, stage: RealStage) -> None:
+        """Everything of a story goes; nobody waits for it."""
+        log = self.logs.pop(stage.namespace)
+        base = f"/api/v1/namespaces/{stage.namespace}"
+        with suppress(KubeError, OSError, Refused):
+            finalized = [pod for pod in log.all("Pod") if pod["metadata"].get("finalizers")]
+            for pod in finalized:
+                patch = {"metadata": {"finalizers": None}}
+                with suppress(Refused):
+                    plain = pod["metadata"]["name"]
+                    await self.client.patch(("v1", "Pod"), stage.namespace, plain, patch)
+            await self.client.delete(("v1", "Namespace"), "", stage.namespace)
+            options = {"gracePeriodSeconds": 0}
+            await answer(self.transport, "DELETE", f"{base}/pods", (), options)
+            self.beating.pop(stage.namespace, None)
+            await leave(self.client, stage.fleet)
+
+
+@dataclass
+class RealStage:
+    cluster: RealCluster
+    namespace: str
+    transport: Transport
+    fleet: Fleet
+    log: Log
+    quiet: float
+
+    def wall(self) -> datetime:
+        return datetime.now(UTC)
+
+    def lose(self, node: str) -> None:
+        self.cluster.lost.add(node)
+
+    async def restore(self, node: str) -> None:
+        self.cluster.lost.discard(node)
+        await self.cluster._renew(node)
+        await report(self.cluster.client, self.fleet, node)
+
+
+def _fleet(version: tuple[int, int], prefix: str, nodes: int, devices: int) -> Fleet:
+    driver = f"{prefix}.tpu.example.com"
+    return Fleet(version, nodes, devices, f"{prefix}-node", driver, f"{prefix}.tpu")
+
+
+async def make_namespace(client: DocumentClient, name: str) -> None:
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+async def answer(
+    transport: Transport,
+    method: str,
+    path: str,
+    query: tuple[tuple[str, str], ...],
+    body: Object | None,
+    content_type: str = "application/json",
+) -> tuple[int, Object]:
+    """One request of an administrator: status and body of the answer."""
+    headers = {"content-type": content_type, "accept": "application/json", "user-agent": "kubectl"}
+    data = None if body is None else json.dumps(body).encode()
+    response = await transport.send(method, path, query, headers, data)
+    try:
+        raw = b"".join([part async for part in response.body])
+    finally:
+        await response.close()
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        found = {"message": raw.decode("utf-8", "replace")}
+    return response.status, found if isinstance(found, dict) else {"message": str(found)}
+
+
+# The embedded one
+
+
+class LoopClock:
+    """The clock of the running loop, which is virtual."""
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+TIMINGS = Timings(
+    job_sync=1.0,
+    garbage_collection=0.02,
+    scheduler_backoff=(1.0,),
+    node_monitor_grace=NODE_GRACE,
+)
+"""As long as the real components take, where that decides what happens."""
+
+
+@dataclass
+class EmbeddedStage:
+    """An embedded cluster for one story, on a virtual clock."""
+
+    cluster: Cluster
+    namespace: str
+    transport: Transport
+    fleet: Fleet
+    log: Log
+    quiet: float = 1.6
+
+    def wall(self) -> datetime:
+        return self.cluster.clock.now()
+
+    def lose(self, node: str) -> None:
+        self.cluster.lose_node(node)
+
+    async def restore(self, node: str) -> None:
+        self.cluster.restore_node(node)
+
+    def take(self, revision: Revision) -> None:
+        kind = PLURALS.get(revision.plural)
+        mine = revision.namespace == self.namespace
+        if kind == "Namespace":
+            mine = revision.name == self.namespace
+        if kind == "Node":
+            mine = revision.name.startswith(self.fleet.prefix)
+        if kind is not None and mine:
+            self.log.take(revision.type, kind, revision.object())
+
+
+async def embedded(
+    version: tuple[int, int], pod_groups: bool, namespace: str, nodes: int, devices: int
+) -> EmbeddedStage:
+    options = ClusterOptions(
+        dialect=Dialect.PODGROUP if pod_groups else Dialect.HOLD,
+        kubernetes_version=version,
+        nodes=0,
+        devices_per_node=0,
+        timings=TIMINGS,
+    )
+    cluster = Cluster(options, LoopClock())
+    cluster.pause("kubelet")
+    await cluster.start()
+    fleet = _fleet(version, namespace, nodes, devices)
+    log = Log(LoopClock().monotonic)
+    stage = EmbeddedStage(cluster, namespace, cluster.transport(), fleet, log)
+    cluster.store.subscribe(stage.take)
+    client = DocumentClient(stage.transport, "differential")
+    await join(client, fleet)
+    await make_namespace(client, namespace)
+    return stage

@@ -1,0 +1,398 @@
+"""Compares what a story came to on two clusters, step by step.
+
+Compared are, for each step: the answers; every object in full once all is at rest; the states
+that each object went through; and who acted before whom, among objects that have to do with each
+other. Levelled out is only what two runs of the same cluster differ in:
+
+- Pods that are alike are told apart by nothing.
+- Counters that go the same way in several writes may go it in one: a controller merges what it
+  sees late. Where a counter turns round, both clusters must turn.
+- A pod that failed because others were faster (``RACES``) may have failed or not.
+- A claim that KCM's two halves write for ever (kubernetes/kubernetes#141274) is compared as the
+  set of its states.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from tests.conformance.behaviour.comparing import RACES
+from tests.differential.actions.clusters import Seen
+from tests.differential.actions.level import level, level_message, level_text, shortened, whole
+from tests.differential.actions.play import Played, Segment
+
+Object = dict[str, Any]
+Name = tuple[str, str]
+_COUNTED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "PodDisruptionBudget")
+"""Kinds whose status is counters that controllers write late."""
+_MERGED = ("generation", "status.observedGeneration")
+"""Of a ReplicaSet: how often its size was written is merged, too."""
+_LOOP = 6
+"""So many states in one step, half of them repeated, are a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``kind`` has no values of the run; ``theirs`` is the real cluster's."""
+
+    step: int
+    kind: str
+    theirs: str
+    ours: str
+
+    def shown(self) -> str:
+        return f"{self.kind}\n      real:     {self.theirs}\n      embedded: {self.ours}"
+
+
+def differences(theirs: Played, ours: Played) -> list[Difference]:
+    """Those of the first step that differs; what comes after it is its consequence.
+
+    The Kubernetes Events are compared when nothing else differs.
+    """
+    for failure in ours.failures:
+        return [Difference(0, "component fails", "", failure)]
+    for number, (real, emulated) in enumerate(zip(theirs.segments, ours.segments, strict=True), 1):
+        found = [
+            Difference(number, kind, *both)
+            for kind, *both in _segment(real, emulated)
+        ]
+        if found:
+            return found
+    last = len(theirs.segments)
+    return [Difference(last, kind, *both) for kind, *both in _messages(theirs, ours)]
+
+
+Found = Iterator[tuple[str, str, str]]
+
+
+def _segment(theirs: Segment, ours: Segment) -> Found:
+    yield from _answers(theirs, ours)
+    yield from _rests(theirs, ours)
+    yield from _histories(theirs, ours)
+    yield from _orders(theirs, ours)
+
+
+def _answers(theirs: Segment, ours: Segment) -> Found:
+    real, emulated = (sorted(map(level_message, each.answers)) for each in (theirs, ours))
+    if real != emulated:
+        codes = "/".join(each[0].partition(" ")[0] if each else "-" for each in (real, emulated))
+        yield f"answer {codes}", str(real), str(emulated)
+
+
+# At rest
+
+
+def _rests(theirs: Segment, ours: Segment) -> Found:
+    real, emulated = _looping(theirs), _looping(ours)
+    if real != emulated:
+        yield "loop", str(sorted(real)), str(sorted(emulated))
+    groups = [_grouped(each, real | emulated) for each in (theirs, ours)]
+    for key in sorted({*groups[0], *groups[1]}):
+        left, right = (each.get(key, []) for each in groups)
+        if len(left) != len(right):
+            yield f"rest {key[0]}: how many", f"{len(left)} {key[1]}", f"{len(right)} {key[1]}"
+            continue
+        yield from _paired(key, left, right)
+
+
+def _grouped(segment: Segment, without: set[Name]) -> dict[Name, list[Object]]:
+    found: dict[Name, list[Object]] = defaultdict(list)
+    for (kind, plain), obj in segment.rest.items():
+        if (kind, level_text(plain)) not in without:
+            found[kind, level_text(plain)].append(whole(kind, obj))
+    return found
+
+
+def _paired(key: Name, left: list[Object], right: list[Object]) -> Found:
+    """Objects that are alike are told apart by nothing: equal ones go first."""
+    kind, plain = key
+    rest = sorted(right, key=_text)
+    odd = []
+    for each in sorted(left, key=_text):
+        if each in rest:
+            rest.remove(each)
+        else:
+            odd.append(each)
+    for one, other in zip(odd, rest, strict=True):
+        for path, a, b in _unequal(one, other, ""):
+            yield f"rest {kind} {path}", f"{plain}: {_text(a)}", f"{plain}: {_text(b)}"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+ABSENT = "(absent)"
+
+
+def _unequal(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if one == other:
+        return
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            below = f"{path}.{key}".lstrip(".")
+            yield from _unequal(one.get(key, ABSENT), other.get(key, ABSENT), below)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for a, b in zip(one, other, strict=True):
+            yield from _unequal(a, b, f"{path}[]")
+    else:
+        yield path, one, other
+
+
+# On the way
+
+
+def _tracks(segment: Segment) -> dict[Name, list[Seen]]:
+    found: dict[Name, list[Seen]] = defaultdict(list)
+    for each in segment.events:
+        found[each.kind, each.name].append(each)
+    return found
+
+
+def _looping(segment: Segment) -> set[Name]:
+    found = set()
+    for (kind, plain), events in _tracks(segment).items():
+        states = [_state(each) for each in events]
+        if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
+            found.add((kind, level_text(plain)))
+    return found
+
+
+def _state(seen: Seen) -> str:
+    return f"{seen.type} {_text(level(shortened(seen.kind, seen.object)))}"
+
+
+def _histories(theirs: Segment, ours: Segment) -> Found:
+    loops = _looping(theirs) | _looping(ours)
+    groups = [_by_name(each) for each in (theirs, ours)]
+    for key in sorted({*groups[0], *groups[1]}):
+        kind, plain = key
+        if key in loops or kind == "Namespace":
+            continue
+        left, right = (each.get(key, []) for each in groups)
+        if kind in _COUNTED:
+            yield from _counted(kind, plain, left, right)
+        else:
+            yield from _exact(kind, plain, left, right)
+
+
+def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
+    found: dict[Name, list[list[Seen]]] = defaultdict(list)
+    for (kind, plain), events in _tracks(segment).items():
+        found[kind, level_text(plain)].append(events)
+    return found
+
+
+def _exact(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
+    raced = any(_raced(each) for each in (*left, *right))
+    real, emulated = (
+        sorted(_states(each, raced=raced) for each in side) for side in (left, right)
+    )
+    odd, rest = [], list(emulated)
+    for each in real:
+        if each in rest:
+            rest.remove(each)
+        else:
+            odd.append(each)
+    for one, other in _zipped(odd, rest):
+        yield f"history {kind} {_where(one, other)}", f"{plain}: {one}", f"{plain}: {other}"
+
+
+def _zipped(one: list[Any], other: list[Any]) -> Iterator[tuple[Any, Any]]:
+    for number in range(max(len(one), len(other))):
+        yield (
+            one[number] if number < len(one) else [],
+            other[number] if number < len(other) else [],
+        )
+
+
+def _raced(events: list[Seen]) -> bool:
+    return any(
+        each in condition.get("message", "")
+        for seen in events
+        for condition in (seen.object.get("status") or {}).get("conditions") or ()
+        if condition["type"] == "PodScheduled"
+        for each in RACES
+    )
+
+
+def _states(events: list[Seen], *, raced: bool) -> list[str]:
+    found = []
+    for seen in events:
+        fields = level(shortened(seen.kind, seen.object))
+        if raced:
+            fields.pop("nominatedNodeName", None)
+            conditions = fields.get("conditions", {})
+            if conditions.get("PodScheduled", "").startswith("False"):
+                conditions.pop("PodScheduled")
+            if not conditions:
+                fields.pop("conditions", None)
+        if seen.kind == "ResourceClaim":
+            fields["reservedFor"] = sorted(fields["reservedFor"])
+        found.append(f"{seen.type} {_text(fields)}")
+    return [state for state, _ in groupby(found)]
+
+
+def _where(one: list[str], other: list[str]) -> str:
+    """Which fields differ where the two part."""
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            left, right = (json.loads(each.partition(" ")[2]) for each in (a, b))
+            paths = [path for path, *_ in _unequal(left, right, "")]
+            return ", ".join(paths) or "type of event"
+    return "has fewer states" if len(one) < len(other) else "has more states"
+
+
+def _counted(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
+    """Field by field: each must take the same way."""
+    real, emulated = (sorted(map(_ways, side), key=_text) for side in (left, right))
+    for one, other in _zipped(real, emulated):
+        one, other = one or {}, other or {}
+        for path in sorted({*one, *other}):
+            a, b = one.get(path, []), other.get(path, [])
+            if a != b:
+                yield f"history {kind} {path}", f"{plain}: {a}", f"{plain}: {b}"
+
+
+def _ways(events: list[Seen]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = defaultdict(list)
+    flat = [dict(_flat(each)) for each in events]
+    for path in {path for each in flat for path in each}:
+        if events[0].kind == "ReplicaSet" and path in _MERGED:
+            continue
+        found[path] = turns([each.get(path) for each in flat])
+    return dict(found)
+
+
+def _flat(seen: Seen) -> Iterator[tuple[str, Any]]:
+    yield "type", seen.type
+    for path, value, _ in _unequal(level(shortened(seen.kind, seen.object)), {}, ""):
+        yield from _leaves(path, value)
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(f"{path}.{key}", each)
+    else:
+        yield path, value
+
+
+def turns(values: Iterable[Any]) -> list[Any]:
+    """First, last and turning points of numbers; of everything else each change."""
+    found: list[Any] = []
+    for value in values:
+        if found and found[-1] == value:
+            continue
+        if len(found) >= 2 and _between(found[-2], found[-1], value):
+            found[-1] = value
+        else:
+            found.append(value)
+    return found
+
+
+def _between(first: Any, middle: Any, last: Any) -> bool:
+    numbers = [0 if each is None else each for each in (first, middle, last)]
+    if not all(type(each) is int for each in numbers):
+        return False
+    return numbers == sorted(numbers) or numbers == sorted(numbers, reverse=True)
+
+
+# Who before whom
+
+
+def _orders(theirs: Segment, ours: Segment) -> Found:
+    real, emulated = _relations(theirs), _relations(ours)
+    for pair in sorted(set(real) & set(emulated)):
+        if not real[pair] & emulated[pair]:
+            shown = [_relation(pair, each[pair]) for each in (real, emulated)]
+            yield f"order {pair[0]}, {pair[1]}", *shown
+
+
+def _relation(pair: tuple[str, str], signs: set[str]) -> str:
+    return f"{pair[0]} {'/'.join(sorted(signs))} {pair[1]}"
+
+
+def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
+    """What happened to an object, before or after what happened to one that it has to do with."""
+    marks = [(number, *mark) for number, seen in enumerate(segment.events) for mark in _marks(seen)]
+    related = _related(segment.events)
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    firsts: dict[tuple[Name, str], int] = {}
+    for number, thing, what in marks:
+        firsts.setdefault((thing, what), number)
+    items = sorted(firsts.items(), key=lambda each: each[1])
+    if len(items) > 400:
+        return {}
+    for (one, did), at in items:
+        for (other, did_too), later in items:
+            if at < later and frozenset((one, other)) in related:
+                _note(found, f"{one[0]} {did}", f"{other[0]} {did_too}")
+    return found
+
+
+def _note(found: dict[tuple[str, str], set[str]], first: str, second: str) -> None:
+    if first == second:
+        return
+    if first < second:
+        found[first, second].add("<")
+    else:
+        found[second, first].add(">")
+
+
+def _related(events: Sequence[Seen]) -> set[frozenset[Name]]:
+    """Owners with what they own, and claims with the pods that they list."""
+    found = set()
+    for seen in events:
+        own = (seen.kind, seen.name)
+        for owner in seen.object["metadata"].get("ownerReferences") or ():
+            found.add(frozenset((own, (owner["kind"], owner["name"]))))
+        if seen.kind == "ResourceClaim":
+            for each in (seen.object.get("status") or {}).get("reservedFor") or ():
+                found.add(frozenset((own, ("Pod", each["name"]))))
+    return found
+
+
+def _marks(seen: Seen) -> Iterator[tuple[Name, str]]:
+    """What a watch event says has come to be; only the first of each counts."""
+    own = (seen.kind, seen.name)
+    if seen.type != "MODIFIED":
+        yield own, seen.type.lower()
+    obj = seen.object
+    if "deletionTimestamp" in obj["metadata"] and seen.type != "DELETED":
+        yield own, "deleting"
+    if seen.kind == "Pod" and obj["spec"].get("nodeName"):
+        yield own, "bound"
+    if seen.kind == "ResourceClaim" and seen.type != "DELETED":
+        status = obj.get("status") or {}
+        yield own, "allocated" if status.get("allocation") else "not allocated"
+        if not status.get("reservedFor"):
+            yield own, "lists nobody"
+
+
+# Events
+
+
+def _messages(theirs: Played, ours: Played) -> Found:
+    real, emulated = (_told(each) for each in (theirs, ours))
+    for each in sorted(set(real) - set(emulated)):
+        yield f"event {each.partition(':')[0]} is missing", each, ""
+    for each in sorted(set(emulated) - set(real)):
+        yield f"event {each.partition(':')[0]} is too much", "", each
+
+
+def _told(played: Played) -> dict[str, None]:
+    found: dict[str, None] = {}
+    for each in played.messages:
+        regarding = each["involvedObject"]
+        message = each.get("message", "")
+        if any(race in message for race in RACES) or "combined from similar" in message:
+            continue
+        shown = f"{regarding['kind']} {each.get('type')} {each['reason']}"
+        found[f"{shown}: {level_text(regarding['name'])} {level_message(message)}"] = None
+    return found

@@ -1,0 +1,110 @@
+"""What is compared of an object, a message or an answer, and what is levelled out.
+
+Names, uids, times, and the node or device that somebody chose are the run's own. Of the nodes of
+other stories, which the real scheduler also counts, nothing is left in its messages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.conformance.behaviour.watching import OWN, shortened as _shortened
+
+Object = dict[str, Any]
+
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_GENERATED = re.compile(rf"-[{_SAFE}]{{5,10}}(?![\w-])|-[{_SAFE}]{{6,10}}(?=-)")
+_INNER = re.compile(rf"-[{_SAFE}]{{5}}(?=-)")
+_NAMESPACE = re.compile(r"\bs\d+\b")
+"""Names of stories' namespaces: their nodes, classes and drivers begin with them."""
+_CHOICE = re.compile(r"\b(dev|node)-\d+")
+_HASH_LABEL = re.compile(rf'(pod-template-hash(?:": "|=|:))[{_SAFE}]+')
+_AVAILABLE = re.compile(r"0/\d+ nodes are available: (.*?)(?=\. |$)")
+_OTHERS = ("didn't satisfy plugin(s) [NodeAffinity]", "didn't match Pod's node affinity")
+_PREEMPTION = re.compile(r"preemption: .*$")
+_UNTIMED = ("resourceVersion", "managedFields", "selfLink")
+
+
+def level(value: Any) -> Any:
+    """JSON with the run's own values as placeholders."""
+    return json.loads(level_text(json.dumps(value, sort_keys=True)))
+
+
+def level_text(text: str) -> str:
+    text = _NAMESPACE.sub("ns", _TIME.sub("<time>", _UID.sub("<uid>", text)))
+    text = _HASH_LABEL.sub(r"\1<hash>", text)
+    for pattern in (_INNER, _GENERATED):
+        text = pattern.sub("-*", text)
+    return _CHOICE.sub(r"\1-*", text)
+
+
+def level_message(text: str) -> str:
+    """Words of a component; what the scheduler says of other stories' nodes is left out."""
+
+    def nodes(found: re.Match[str]) -> str:
+        parts = [each for each in found.group(1).split(", ") if not _of_others(each)]
+        return f"0/* nodes are available: {', '.join(sorted(parts))}"
+
+    return level_text(_AVAILABLE.sub(nodes, _PREEMPTION.sub("preemption: *", text)))
+
+
+def _of_others(reason: str) -> bool:
+    return any(each in reason for each in _OTHERS)
+
+
+def shortened(kind: str, obj: Object) -> Object:
+    """The few words of a recording; of kinds that no recording shows, the status and replicas."""
+    if kind in OWN:
+        return _shortened(kind, obj)
+    spec, status, meta = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
+    fields = {key: meta[key] for key in ("finalizers",) if meta.get(key)}
+    if "deletionTimestamp" in meta:
+        fields["deleting"] = True
+    if kind == "Node":
+        fields["taints"] = sorted(f"{t['key']}:{t['effect']}" for t in spec.get("taints") or ())
+        fields["unschedulable"] = spec.get("unschedulable", False)
+        return fields
+    conditions = {
+        each["type"]: f"{each['status']}/{each.get('reason', '')}"
+        for each in status.get("conditions") or ()
+    }
+    rest = {key: value for key, value in status.items() if key != "conditions"}
+    return {**fields, "conditions": conditions, "status": rest}
+
+
+def whole(kind: str, obj: Object) -> Object:
+    """The object at rest, in full but for what is the run's own."""
+    meta = {key: value for key, value in obj["metadata"].items() if key not in _UNTIMED}
+    meta.pop("uid", None)
+    status = dict(obj.get("status") or {})
+    if status.get("conditions"):
+        status["conditions"] = {each["type"]: _condition(each) for each in status["conditions"]}
+    if kind == "Node":
+        status = {"conditions": status.get("conditions", {}).get("Ready", {}).get("status")}
+        return {"status": status, **shortened(kind, obj)}
+    found = {**obj, "metadata": meta, "status": status}
+    found.pop("apiVersion", None)
+    found.pop("kind", None)
+    if kind == "ControllerRevision":
+        found.pop("data", None)
+    shown: Object = level(found)
+    _sort_references(shown)
+    return shown
+
+
+def _condition(condition: Object) -> Object:
+    rest = {key: value for key, value in condition.items() if key != "type"}
+    if "message" in rest:
+        rest["message"] = level_message(rest["message"])
+    return rest
+
+
+def _sort_references(shown: Object) -> None:
+    """Who comes first into the list of a claim is a race of pods that are alike."""
+    listed = shown["status"].get("reservedFor")
+    if listed:
+        listed.sort(key=lambda each: json.dumps(each, sort_keys=True))

@@ -1,0 +1,379 @@
+"""Performs a story on a cluster, and plays the kubelets of its nodes between the steps.
+
+After every step, and after every round of the kubelets, the story waits until nothing happens any
+more. So what is compared does not depend on who is faster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from claimctl.embedded.components.objects import annotations_of, deleting, labels, name, uid
+from claimctl.embedded.components.pods import (
+    allocation_of,
+    ended,
+    group_name,
+    is_group,
+    node_name,
+    phase,
+    pod_claims,
+    ready,
+    reserved_for,
+)
+from tests.differential.actions.clusters import Seen, Stage, answer
+from tests.differential.actions.story import KUBELETS, NODE, POD, SEND, WAIT, Step, Story
+
+Object = dict[str, Any]
+ROUNDS = 25
+"""So many rounds of the kubelets may follow one step."""
+BREATH = 0.08
+"""Seconds between two writes of kubelets: controllers see one after the other."""
+LONGEST = 40.0
+"""Seconds after which a cluster that does not come to rest is compared as it is."""
+STRATEGIC = "application/strategic-merge-patch+json"
+PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": STRATEGIC,
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass
+class Action:
+    """One request, as a recording shows it."""
+
+    at: float
+    note: str
+    request: Object
+    status: int
+    message: str = ""
+
+
+@dataclass
+class Segment:
+    """What came of one step until the next rest."""
+
+    note: str
+    answers: list[str] = field(default_factory=list)
+    events: list[Seen] = field(default_factory=list)
+    rest: dict[tuple[str, str], Object] = field(default_factory=dict)
+    looping: set[tuple[str, str]] = field(default_factory=set)
+
+
+@dataclass
+class Played:
+    """All that came of a story on one cluster."""
+
+    segments: list[Segment] = field(default_factory=list)
+    messages: list[Object] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    begun: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+
+class Player:
+    def __init__(self, stage: Stage, namespace: str) -> None:
+        self._stage = stage
+        self._namespace = namespace
+        self._log = stage.log
+        self._starts = self._stops = True
+        self._lost: set[str] = set()
+        self._let_go: set[str] = set()
+        self.played = Played()
+
+    async def play(self, story: Story) -> Played:
+        self.played.begun = self._log.now()
+        await self._rest()
+        for step in story.steps:
+            await self._segment(step)
+        await asyncio.sleep(self._stage.quiet)
+        self.played.messages = list(self._log.messages.values())
+        return self.played
+
+    async def _segment(self, step: Step) -> None:
+        first = self._log.begin()
+        segment = Segment(step.note)
+        segment.answers = [each async for each in self._step(step)]
+        await self._rest()
+        for _ in range(ROUNDS):
+            if not await self._kubelets():
+                break
+            await self._rest()
+        segment.events = sorted(self._log.seen[first:], key=lambda each: each.version)
+        segment.rest = dict(self._log.current)
+        self.played.segments.append(segment)
+
+    async def _rest(self) -> None:
+        """Until nothing has happened for a while; a loop of controllers counts as rest."""
+        end = self._log.now() + LONGEST
+        self._log.last = max(self._log.last, self._log.now())
+        while self._log.now() < end:
+            left = self._log.last + self._quiet() - self._log.now()
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
+
+    def _quiet(self) -> float:
+        """Jobs gather changes for a second, and the scheduler backs off for a second."""
+        waits = any(
+            not node_name(pod) and not pod["spec"].get("schedulingGates")
+            for pod in self._log.all("Pod")
+        )
+        patient = waits or bool(self._log.all("Job"))
+        return self._stage.quiet if patient else self._stage.quiet / 2
+
+    # Steps
+
+    async def _step(self, step: Step) -> Any:
+        args = step.args
+        if step.do == SEND:
+            yield await self._send(step.note, args)
+        elif step.do == POD:
+            for pod in self._chosen(args):
+                yield await self._befall(step.note, args, pod)
+        elif step.do == NODE:
+            async for each in self._node(step.note, args):
+                yield each
+        elif step.do == KUBELETS:
+            self._starts = args.get("start", self._starts)
+            self._stops = args.get("stop", self._stops)
+        elif step.do == WAIT:
+            await asyncio.sleep(args["seconds"])
+
+    async def _send(self, note: str, args: Object) -> str:
+        path = self._filled(args["path"])
+        body = args.get("body")
+        if body is not None:
+            body = json.loads(self._filled(json.dumps(body)))
+        query = tuple((args.get("query") or {}).items())
+        kind = PATCHES.get(args.get("patch", ""), "application/json")
+        begun = self._log.now()
+        status, found = await answer(self._stage.transport, args["method"], path, query, body, kind)
+        shown = path + ("?" + "&".join(f"{k}={v}" for k, v in query) if query else "")
+        request = {"method": args["method"], "path": shown}
+        if kind != "application/json":
+            request["content-type"] = kind
+        if body is not None:
+            request["body"] = body
+        message = str(found.get("message", "")) if status >= 400 else ""
+        action = Action(begun - self.played.begun, note, request, status, message)
+        self.played.actions.append(action)
+        return f"{status} {found.get('reason', '') if status >= 400 else ''} {message}".strip()
+
+    def _rank(self, pod: Object) -> tuple[str, int]:
+        return _ordinal(pod), self._log.born[uid(pod)]
+
+    def _now(self) -> str:
+        return self._stage.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _filled(self, text: str) -> str:
+        """``{ns}`` and ``{uid Kind/name}`` replaced by what they stand for here."""
+        text = text.replace("{ns}", self._namespace)
+        for (kind, plain), obj in self._log.current.items():
+            text = text.replace(f"{{uid {kind}/{plain}}}", uid(obj))
+        return text
+
+    def _chosen(self, args: Object) -> Iterator[Object]:
+        """Pods by what they are, since their names are the run's own."""
+        found = [
+            pod
+            for pod in self._log.all("Pod")
+            if name(pod).startswith(args["of"]) and _is(pod, args.get("state", "any"))
+        ]
+        found.sort(key=self._rank)
+        if args.get("last"):
+            found.reverse()
+        yield from found[: args.get("count", 1)]
+
+    async def _befall(self, note: str, args: Object, pod: Object) -> str:
+        base = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}"
+        what = args["what"]
+        if what in ("delete", "force"):
+            query = {"gracePeriodSeconds": "0"} if what == "force" else {}
+            self._let_go.discard(uid(pod))
+            return await self._send(
+                note, {"method": "DELETE", "path": base, "query": query}
+            )
+        if what == "evict":
+            meta = {"name": name(pod), "namespace": "{ns}"}
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+            return await self._send(
+                note, {"method": "POST", "path": f"{base}/eviction", "body": body}
+            )
+        if what == "patch":
+            args = {"method": "PATCH", "path": base, "patch": "merge", "body": args["body"]}
+            return await self._send(note, args)
+        status = (
+            _ended(pod, args.get("code", 0), self._now())
+            if what == "end"
+            else {"conditions": _ready("False", self._now(), "ContainersNotReady")}
+        )
+        return await self._report(note, pod, status)
+
+    async def _node(self, note: str, args: Object) -> Any:
+        node = self._chosen_node(args)
+        if node is None:
+            yield "no such node"
+            return
+        what = args["what"]
+        path = f"/api/v1/nodes/{node}"
+        if what == "lose":
+            self._lost.add(node)
+            self._stage.lose(node)
+        elif what == "restore":
+            for each in sorted(self._lost):
+                await self._stage.restore(each)
+            self._lost.clear()
+        elif what == "delete":
+            yield await self._send(note, {"method": "DELETE", "path": path})
+        else:
+            spec = {
+                "cordon": {"unschedulable": True},
+                "uncordon": {"unschedulable": None},
+                "taint": {"taints": args.get("taints")},
+                "untaint": {"taints": None},
+            }[what]
+            body = {"spec": spec}
+            yield await self._send(
+                note, {"method": "PATCH", "path": path, "patch": "merge", "body": body}
+            )
+
+    def _chosen_node(self, args: Object) -> str | None:
+        """The node of a workload's first bound pod; else the one of that number."""
+        if "of" in args:
+            bound = [pod for pod in self._log.all("Pod") if name(pod).startswith(args["of"])]
+            names = [node_name(pod) for pod in sorted(bound, key=self._rank) if node_name(pod)]
+            return names[0] if names else None
+        if args["what"] in ("uncordon", "untaint", "restore"):
+            changed = [name(n) for n in self._log.all("Node") if _changed(n)]
+            return next(iter(sorted([*changed, *self._lost])), None)
+        return self._stage.fleet.names[args.get("index", 0)]
+
+    # Kubelets
+
+    async def _kubelets(self) -> bool:
+        """One look at all pods; whether anything was written."""
+        written = False
+        for pod in sorted(self._log.all("Pod"), key=self._rank):
+            if node_name(pod) not in self._stage.fleet.names or node_name(pod) in self._lost:
+                continue
+            written = await self._look(pod) or written
+        return written
+
+    async def _look(self, pod: Object) -> bool:
+        if deleting(pod):
+            return self._stops and await self._stop(pod)
+        if phase(pod) != "Pending" or not self._starts or not self._admitted(pod):
+            return False
+        await self._report("node agent: the pod runs and is ready", pod, _running(self._now()))
+        return True
+
+    async def _stop(self, pod: Object) -> bool:
+        if uid(pod) in self._let_go:
+            return False
+        if phase(pod) == "Running":
+            await self._report("node agent: the containers have stopped", pod, _stopped(pod, self._now()))
+        self._let_go.add(uid(pod))
+        path = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}"
+        query = {"gracePeriodSeconds": "0"}
+        note = "node agent: the deletion is confirmed"
+        await self._send(note, {"method": "DELETE", "path": path, "query": query})
+        await asyncio.sleep(BREATH)
+        return True
+
+    async def _report(self, note: str, pod: Object, status: Object) -> str:
+        path = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}/status"
+        body = {"status": status}
+        found = await self._send(
+            note, {"method": "PATCH", "path": path, "patch": "strategic", "body": body}
+        )
+        await asyncio.sleep(BREATH)
+        return found
+
+    def _admitted(self, pod: Object) -> bool:
+        for each in pod_claims(pod):
+            if each.claim == "":
+                continue
+            claim = self._log.current.get(("ResourceClaim", each.claim or ""))
+            if claim is None or allocation_of(claim) is None or not _lists(claim, pod):
+                return False
+        return True
+
+
+def _lists(claim: Object, pod: Object) -> bool:
+    listed = reserved_for(claim)
+    if any(each["uid"] == uid(pod) for each in listed):
+        return True
+    return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
+
+
+def _is(pod: Object, state: str) -> bool:
+    live = not deleting(pod) and not ended(pod)
+    match state:
+        case "running":
+            return live and phase(pod) == "Running"
+        case "ready":
+            return live and ready(pod)
+        case "pending":
+            return live and phase(pod) == "Pending"
+        case "live":
+            return live
+        case "ended":
+            return ended(pod)
+    return True
+
+
+def _ordinal(pod: Object) -> str:
+    """The index of a pod that has one, so that numbers sort."""
+    index = annotations_of(pod).get(INDEX) or labels(pod).get("apps.kubernetes.io/pod-index", "")
+    return f"{index:>6}"
+
+
+def _changed(node: Object) -> bool:
+    spec = node.get("spec") or {}
+    return bool(spec.get("unschedulable") or spec.get("taints"))
+
+
+def _ready(status: str, now: str, reason: str = "") -> list[Object]:
+    told = {"status": status, "lastTransitionTime": now}
+    if reason:
+        told["reason"] = reason
+    return [{"type": "Ready", **told}, {"type": "ContainersReady", **told}]
+
+
+def _running(now: str) -> Object:
+    return {"phase": "Running", "conditions": _ready("True", now)}
+
+
+def _stopped(pod: Object, now: str) -> Object:
+    code = 0 if pod["spec"].get("restartPolicy", "Always") == "Always" else 143
+    return _ended(pod, code, now)
+
+
+def _ended(pod: Object, code: int, now: str) -> Object:
+    reason = "Completed" if code == 0 else "Error"
+    state = {
+        "terminated": {"exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now}
+    }
+    containers = [
+        {
+            "name": each["name"],
+            "image": each["image"],
+            "imageID": each["image"],
+            "ready": False,
+            "restartCount": 0,
+            "state": state,
+        }
+        for each in pod["spec"]["containers"]
+    ]
+    return {
+        "phase": "Succeeded" if code == 0 else "Failed",
+        "conditions": _ready("False", now, "PodCompleted" if code == 0 else "PodFailed"),
+        "containerStatuses": containers,
+    }

@@ -1,0 +1,177 @@
+"""Plays stories on both clusters, several side by side, and has each difference seen twice."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from claimctl.kube.connection import load_connection
+from claimctl.kube.transport import HttpTransport
+from tests.differential.actions.chance import story
+from tests.differential.actions.clusters import RealCluster, embedded
+from tests.differential.actions.judge import Difference, differences
+from tests.differential.actions.play import Played, Player
+from tests.differential.actions.story import Story
+from tests.support.virtual import run as run_virtually
+
+QUIET = 1.4
+"""Seconds without any event after which the real cluster is at rest. Jobs gather for one."""
+SLOWER = 1.7
+"""A difference is looked at again with rests that are so much longer."""
+
+Target = tuple[tuple[int, int], bool]
+"""Version of Kubernetes, and whether PodGroups are on."""
+
+
+def on_embedded(target: Target, told: Story, namespace: str) -> Played:
+    """The story on an embedded cluster, on a virtual clock."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+    async def play() -> Played:
+        stage = await embedded(*target, namespace, told.nodes, told.devices)
+        try:
+            played = await Player(stage, namespace).play(told)
+            played.failures = [repr(each) for each in stage.cluster.failures]
+            return played
+        finally:
+            await stage.cluster.stop()
+
+    return run_virtually(play())
+
+
+@dataclass
+class Result:
+    """``differences`` are those that came on every try; ``unsteady`` those that did not."""
+
+    number: int
+    told: Story
+    differences: list[Difference] = field(default_factory=list)
+    unsteady: list[Difference] = field(default_factory=list)
+
+    def shown(self) -> str:
+        lines = [f"story {self.number}: {self.told.shown()}"]
+        lines += [f"  after step {each.step}: {each.shown()}" for each in self.differences]
+        return "\n".join(lines)
+
+
+class Comparer:
+    """Both clusters; ``with Comparer(...)`` in a running loop."""
+
+    def __init__(self, real: RealCluster, pool: ProcessPoolExecutor) -> None:
+        self._real = real
+        self._pool = pool
+        self._target = (real.version, real.pod_groups)
+        self._serial = itertools.count()
+
+    async def on_real(self, told: Story, quiet: float = QUIET) -> Played:
+        namespace = f"s{next(self._serial)}"
+        stage = await self._real.open(namespace, told.nodes, told.devices, quiet)
+        try:
+            return await Player(stage, namespace).play(told)
+        finally:
+            await self._real.close(stage)
+
+    async def on_embedded(self, told: Story) -> Played:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, on_embedded, self._target, told, "s0")
+
+    async def look(self, told: Story, quiet: float = QUIET) -> list[Difference]:
+        theirs, ours = await asyncio.gather(self.on_real(told, quiet), self.on_embedded(told))
+        return differences(theirs, ours)
+
+    async def judge(self, number: int, told: Story) -> Result:
+        """Differences count when they come again on a second, slower try."""
+        result = Result(number, told)
+        first = await self.look(told)
+        if not first:
+            return result
+        again = await self.look(told, QUIET * SLOWER)
+        kinds = {each.kind for each in again}
+        result.differences = [each for each in first if each.kind in kinds]
+        result.unsteady = [each for each in first if each.kind not in kinds]
+        if not result.differences and again:
+            # Neither try came out like the other: a third one decides.
+            third = await self.look(told, QUIET * SLOWER)
+            kinds = {each.kind for each in third}
+            result.differences = [each for each in (*first, *again) if each.kind in kinds]
+        return result
+
+    async def shrink(self, result: Result, until: float) -> Result:
+        """The fewest steps that still lead to the first of the differences."""
+        wanted = result.differences[0].kind
+        told = result.told.without(result.differences[0].step, len(result.told.steps))
+        index = len(told.steps) - 2
+        while index >= 0 and time.monotonic() < until:
+            shorter = told.without(index, 1)
+            found = await self.look(shorter)
+            if any(each.kind == wanted for each in found):
+                told = shorter
+                result.differences = found
+            index -= 1
+        result.told = told
+        return result
+
+
+@contextmanager
+def processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("forkserver")
+    pool = ProcessPoolExecutor(count, mp_context=context)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass
+class Session:
+    """Stories of a seed, until the time is over or ``count`` were told."""
+
+    target: Target
+    kubeconfig: Path
+    seed: int
+    seconds: float
+    slots: int = 28
+    count: int | None = None
+    theme: str = ""
+    numbers: tuple[int, ...] = ()
+    results: list[Result] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+    """Kinds of difference that need not be shrunk any more."""
+
+    async def run(self) -> list[Result]:
+        with processes(2) as pool:
+            async with HttpTransport(load_connection(str(self.kubeconfig))) as transport:
+                real = RealCluster(transport, *self.target)
+                await real.start()
+                try:
+                    await self._all(Comparer(real, pool))
+                finally:
+                    await real.stop()
+        return self.results
+
+    async def _all(self, comparer: Comparer) -> None:
+        end = time.monotonic() + self.seconds
+        numbers = iter(self.numbers) if self.numbers else itertools.count()
+        if self.count is not None:
+            numbers = iter(itertools.islice(numbers, self.count))
+
+        async def work() -> None:
+            for number in numbers:
+                if time.monotonic() > end:
+                    return
+                told = story(self.seed, number, *self.target, theme=self.theme)
+                self.results.append(await comparer.judge(number, told))
+
+        async with asyncio.TaskGroup() as group:
+            for slot in range(self.slots):
+                group.create_task(work(), name=f"slot {slot}")

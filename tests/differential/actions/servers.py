@@ -1,0 +1,47 @@
+"""A real control plane as stories need it: short back-offs, and nodes that are lost soon."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from claimctl.controlplane.plane import ControlPlane, Wanted, running
+from claimctl.controlplane.programs import Programs
+from tests.differential.actions.clusters import NODE_GRACE
+
+_SCHEDULER = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection:
+  kubeconfig: {kubeconfig}
+  qps: 500
+  burst: 1000
+leaderElection:
+  leaderElect: false
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 1
+"""
+
+
+@contextmanager
+def real_servers(programs: Programs, *, pod_groups: bool) -> Iterator[ControlPlane]:
+    """Every server, for the time of a ``with`` block; raises CannotStart."""
+    with tempfile.TemporaryDirectory(prefix="differential-") as name:
+        directory = Path(name)
+        config = directory / "scheduler.yaml"
+        config.write_text(_SCHEDULER.format(kubeconfig=directory / "kube-scheduler.kubeconfig"))
+        wanted = Wanted(
+            pod_groups=pod_groups,
+            node_lifecycle=True,
+            controller_manager_flags=(
+                f"--node-monitor-grace-period={NODE_GRACE:g}s",
+                "--node-monitor-period=1s",
+                # the stories' nodes are one zone: none waits for another
+                "--node-eviction-rate=100",
+            ),
+            scheduler_flags=(f"--config={config}",),
+        )
+        with running(ControlPlane(programs, directory, wanted)) as plane:
+            yield plane
