@@ -10,6 +10,14 @@ NEW_CREATED = "NewReplicaSetCreated"
 FOUND = "FoundNewReplicaSet"
 UPDATED = "ReplicaSetUpdated"
 AVAILABLE = "NewReplicaSetAvailable"
+PAUSED, RESUMED = "DeploymentPaused", "DeploymentResumed"
+TIMED_OUT = "ProgressDeadlineExceeded"
+_NO_DEADLINE = 2**31 - 1
+
+
+def has_deadline(deployment: Object) -> bool:
+    """Without one, no progress is told."""
+    return bool(deployment["spec"].get("progressDeadlineSeconds", 600) != _NO_DEADLINE)
 
 
 def calculated(
@@ -47,6 +55,8 @@ def calculated(
 
 def progressed(deployment: Object, status: Object, new: Object | None, now: str) -> Object:
     """The condition Progressing after a look at the rollout."""
+    if not has_deadline(deployment):
+        return _without(status, "Progressing")
     old = condition(deployment, "Progressing")
     settled = status.get("replicas", 0) == status.get("updatedReplicas", 0)
     if settled and old is not None and old.get("reason") == AVAILABLE:
@@ -55,8 +65,36 @@ def progressed(deployment: Object, status: Object, new: Object | None, now: str)
     if complete({**deployment, "status": status}):
         return _progressing(status, AVAILABLE, f"{shown} has successfully progressed.", now)
     if _advanced(deployment.get("status") or {}, status):
-        return _progressing(status, UPDATED, f"{shown} is progressing.", now)
+        return _renewed(status, UPDATED, f"{shown} is progressing.", now)
     return status
+
+
+def _renewed(status: Object, reason: str, message: str, now: str) -> Object:
+    """Progress is dated anew even when its reason stays."""
+    old = next((e for e in status["conditions"] if e["type"] == "Progressing"), None)
+    if old is None or old["status"] != "True":
+        return _progressing(status, reason, message, now)
+    since = old["lastTransitionTime"]
+    told = _progressing(_without(status, "Progressing"), reason, message, now)
+    told["conditions"][-1]["lastTransitionTime"] = since
+    return told
+
+
+def with_pause(deployment: Object, *, paused: bool, now: str) -> Object:
+    """The status after a pause began or ended."""
+    reason, word = (PAUSED, "paused") if paused else (RESUMED, "resumed")
+    found = {
+        "type": "Progressing",
+        "status": "Unknown",
+        "reason": reason,
+        "message": f"Deployment is {word}",
+    }
+    return _with_condition(deployment.get("status") or {}, found, now)
+
+
+def _without(status: Object, kind: str) -> Object:
+    kept = [each for each in status.get("conditions") or () if each["type"] != kind]
+    return {**status, "conditions": kept}
 
 
 def with_progress(deployment: Object, reason: str, replica_set: str, now: str) -> Object:

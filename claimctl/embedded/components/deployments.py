@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from claimctl.embedded.components.deployment_status import (
     FOUND,
     NEW_CREATED,
+    PAUSED,
+    TIMED_OUT,
     calculated,
     complete,
+    has_deadline,
     progressed,
+    with_pause,
     with_progress,
 )
 from claimctl.embedded.components.objects import (
@@ -33,15 +37,19 @@ from claimctl.embedded.components.pods import ended
 from claimctl.embedded.components.rollout import (
     DESIRED,
     HASH_LABEL,
+    HISTORY,
     MAXIMUM,
     REVISION,
+    by_age,
+    counted,
     max_replicas,
     new_size,
     old_sizes,
-    proportional,
     replicas,
+    resized,
+    rolls,
     same_template,
-    zeroed,
+    with_replicas,
 )
 from claimctl.embedded.requests import DeleteOptions
 from claimctl.embedded.runtime import Component
@@ -95,12 +103,26 @@ class DeploymentController(Component[Key]):
             return
         found = self._replica_sets(deployment)
         if deleting(deployment):
-            self._write_status(deployment, found, progress=False)
-        elif deployment["spec"].get("paused") or self._scaling(deployment, found):
-            self._scale_all(deployment, found)
-            self._write_status(deployment, self._replica_sets(deployment), progress=False)
-        else:
+            self._resize(deployment, found, scale=False)
+            return
+        deployment = self._note_pause(deployment)
+        if deployment["spec"].get("paused") or self._scaling(deployment, found):
+            self._resize(deployment, found)
+        elif rolls(deployment):
             self._roll(deployment, found)
+        else:
+            self._recreate(deployment, found)
+
+    def _note_pause(self, deployment: Object) -> Object:
+        """A pause and its end stand in the condition Progressing."""
+        old = condition(deployment, "Progressing") or {}
+        if not has_deadline(deployment) or old.get("reason") == TIMED_OUT:
+            return deployment
+        paused = bool(deployment["spec"].get("paused"))
+        if paused == (old.get("reason") == PAUSED):
+            return deployment
+        status = with_pause(deployment, paused=paused, now=self.context.now())
+        return self.api.update("deployments", {**deployment, "status": status}, "status")
 
     # ReplicaSets
 
@@ -108,8 +130,18 @@ class DeploymentController(Component[Key]):
         """Oldest first; those that nobody owns and the selector matches are adopted."""
         found = list(self.views["replicasets"].by("controller", uid(deployment)))
         if not deleting(deployment):
-            found += list(self._adopted(deployment))
-        return sorted(found, key=lambda each: (_revision(each), each["metadata"]["uid"]))
+            found = [*self._kept(deployment, found), *self._adopted(deployment)]
+        return by_age(found)
+
+    def _kept(self, deployment: Object, found: list[Object]) -> Iterator[Object]:
+        """A ReplicaSet whose labels the selector does not match any more is let go."""
+        for each in found:
+            if _selects(deployment, each):
+                yield each
+            elif not deleting(each):
+                kept = [owner for owner in owners(each) if owner["uid"] != uid(deployment)]
+                patch = {"metadata": {"uid": uid(each), "ownerReferences": kept or None}}
+                self.api.patch("replicasets", *key_of(each), patch)
 
     def _adopted(self, deployment: Object) -> Iterator[Object]:
         for each in tuple(self.views["replicasets"].items()):
@@ -119,62 +151,105 @@ class DeploymentController(Component[Key]):
                 patch = {"metadata": {"uid": uid(each), "ownerReferences": references}}
                 yield self.api.patch("replicasets", *key_of(each), patch)
 
-    def _new_of(self, deployment: Object, found: list[Object]) -> Object | None:
-        return next((each for each in found if same_template(deployment, each)), None)
-
     def _scaling(self, deployment: Object, found: list[Object]) -> bool:
+        new, old = self._split(deployment, found)
+        if new is not None:
+            new, deployment = self._known(deployment, new, old)
         wanted = str(replicas(deployment))
-        return any(
-            replicas(each) and annotations_of(each).get(DESIRED, wanted) != wanted for each in found
-        )
+        active = with_replicas([*old, new] if new is not None else old)
+        return any(annotations_of(each).get(DESIRED, wanted) != wanted for each in active)
 
-    def _scale_all(self, deployment: Object, found: list[Object]) -> None:
-        """spec.replicas changed: the sizes change in proportion, the rollout waits."""
-        for each, size in proportional(deployment, found, self._new_of(deployment, found)):
-            self._scale(deployment, each, size)
+    def _resize(self, deployment: Object, found: list[Object], *, scale: bool = True) -> None:
+        """No rollout now: spec.replicas changed, the Deployment is paused, or on its way out."""
+        new, old = self._split(deployment, found)
+        if new is not None:
+            new, deployment = self._known(deployment, new, old)
+        if scale:
+            for each, size in resized(deployment, new, old):
+                self._scale(deployment, each, size)
+            if deployment["spec"].get("paused"):
+                self._clean_up(deployment, old)
+        self._write_status(deployment, found, progress=False)
+
+    def _split(self, deployment: Object, found: list[Object]) -> tuple[Object | None, list[Object]]:
+        """The ReplicaSet of the template, and the others."""
+        current = [self.views["replicasets"].get(*key_of(each)) or each for each in found]
+        new = next((each for each in by_age(current) if same_template(deployment, each)), None)
+        return new, [each for each in current if new is None or uid(each) != uid(new)]
 
     def _roll(self, deployment: Object, found: list[Object]) -> None:
-        new = self._new_of(deployment, found)
-        recreate = deployment["spec"]["strategy"]["type"] == "Recreate"
-        old = [each for each in found if new is None or uid(each) != uid(new)]
-        if recreate and self._still_old(deployment, old):
-            self._write_status(deployment, self._replica_sets(deployment))
-            return
-        new, deployment = self._ensure_new(deployment, new, old)
-        if not self._scale(deployment, new, new_size(deployment, new, old, recreate=recreate)):
-            for each, size in old_sizes(deployment, new, old):
-                self._scale(deployment, each, size)
-        if complete(deployment):
-            self._clean_up(deployment, old)
+        new, deployment = self._ensure_new(deployment, found)
+        _, old = self._split(deployment, found)
+        grown = replicas(new) != replicas(deployment) and self._scale(
+            deployment, new, new_size(deployment, new, old)
+        )
+        if not grown:
+            shrunk = [
+                self._scale(deployment, self._fresh(each), size)
+                for each, size in old_sizes(deployment, new, old)
+            ]
+            if not any(shrunk) and complete(deployment):
+                self._clean_up(deployment, old)
         self._write_status(deployment, self._replica_sets(deployment))
 
-    def _still_old(self, deployment: Object, old: list[Object]) -> bool:
-        """Recreate: every old pod has to be gone before the first new one comes."""
-        scaled = [self._scale(deployment, each, 0) for each in old]
-        pods = self.views["pods"]
-        left = (pod for each in old for pod in pods.by("controller", uid(each)))
-        return any(scaled) or any(not ended(pod) for pod in left)
+    def _recreate(self, deployment: Object, found: list[Object]) -> None:
+        new, old = self._split(deployment, found)
+        if new is not None:
+            new, deployment = self._known(deployment, new, old)
+        scaled = [self._scale(deployment, each, 0) for each in with_replicas(old)]
+        if not any(scaled) and not self._old_pods(new, old, found):
+            new, deployment = self._ensure_new(deployment, found)
+            if replicas(new) != replicas(deployment):
+                self._scale(deployment, new, replicas(deployment))
+            if complete(deployment):
+                self._clean_up(deployment, old)
+        self._write_status(deployment, self._replica_sets(deployment))
 
-    def _ensure_new(
-        self, deployment: Object, new: Object | None, old: list[Object]
-    ) -> tuple[Object, Object]:
+    def _old_pods(self, new: Object | None, old: list[Object], found: list[Object]) -> bool:
+        """Recreate: every old pod has to be gone or at its end before the first new one comes."""
+        if any(counted(each, "replicas") for each in old):
+            return True
+        pods = self.views["pods"]
+        others = [each for each in found if new is None or uid(each) != uid(new)]
+        left = (pod for each in others for pod in pods.by("controller", uid(each)))
+        return any(not ended(pod) for pod in left)
+
+    def _fresh(self, replica_set: Object) -> Object:
+        return self.views["replicasets"].get(*key_of(replica_set)) or replica_set
+
+    def _ensure_new(self, deployment: Object, found: list[Object]) -> tuple[Object, Object]:
+        new, old = self._split(deployment, found)
+        if new is not None:
+            return self._known(deployment, new, old)
         revision = max((_revision(each) for each in old), default=0) + 1
-        reason = FOUND
-        if new is None:
-            new = self._create(deployment, old, revision)
-            reason = NEW_CREATED
-        elif _revision(new) < revision:
-            marks = {**annotations_of(new), REVISION: str(revision)}
-            new = self.api.update("replicasets", with_metadata(new, annotations=marks))
-        if reason == NEW_CREATED or condition(deployment, "Progressing") is None:
-            status = with_progress(deployment, reason, name(new), self.context.now())
-        else:
-            status = deployment.get("status") or {}
-        marks = {**annotations_of(deployment), REVISION: str(_revision(new))}
+        new = self._create(deployment, old, revision)
+        status = deployment.get("status") or {}
+        if has_deadline(deployment):
+            status = with_progress(deployment, NEW_CREATED, name(new), self.context.now())
+        return new, self._mark(deployment, str(revision), status)
+
+    def _known(self, deployment: Object, new: Object, old: list[Object]) -> tuple[Object, Object]:
+        """A ReplicaSet that is there takes over what the Deployment says of it."""
+        revision = max((_revision(each) for each in old), default=0) + 1
+        marks = _marks(deployment, new, revision)
+        seconds = deployment["spec"].get("minReadySeconds")
+        if marks != annotations_of(new) or seconds != new["spec"].get("minReadySeconds"):
+            spec = {key: value for key, value in new["spec"].items() if key != "minReadySeconds"}
+            if seconds is not None:
+                spec["minReadySeconds"] = seconds
+            wanted = with_metadata({**new, "spec": spec}, annotations=marks)
+            return self.api.update("replicasets", wanted), deployment
+        status = deployment.get("status") or {}
+        if has_deadline(deployment) and condition(deployment, "Progressing") is None:
+            status = with_progress(deployment, FOUND, name(new), self.context.now())
+        return new, self._mark(deployment, annotations_of(new).get(REVISION, ""), status)
+
+    def _mark(self, deployment: Object, revision: str, status: Object) -> Object:
+        marks = {**annotations_of(deployment), REVISION: revision}
         wanted = {**with_metadata(deployment, annotations=marks), "status": status}
-        if wanted != deployment:
-            deployment = self.api.update("deployments", wanted, "status")
-        return new, deployment
+        if wanted == {**deployment, "status": deployment.get("status") or {}}:
+            return deployment
+        return self.api.update("deployments", wanted, "status")
 
     def _create(self, deployment: Object, old: list[Object], revision: int) -> Object:
         template = deployment["spec"]["template"]
@@ -183,36 +258,32 @@ class DeploymentController(Component[Key]):
         marked = {**labels({"metadata": template.get("metadata") or {}}), HASH_LABEL: digest}
         selector = deployment["spec"]["selector"]
         fixed = {**(selector.get("matchLabels") or {}), HASH_LABEL: digest}
-        empty = {"spec": {"replicas": 0}, "metadata": {"annotations": {}}}
-        recreate = deployment["spec"]["strategy"]["type"] == "Recreate"
-        size = new_size(deployment, empty, old, recreate=recreate)
-        created = self.api.create(
-            "replicasets",
-            {
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "metadata": {
-                    "name": f"{name(deployment)}-{digest}",
-                    "namespace": namespace(deployment),
-                    "labels": marked,
-                    "annotations": {
-                        **_copied(deployment),
-                        DESIRED: str(replicas(deployment)),
-                        MAXIMUM: str(max_replicas(deployment)),
-                        REVISION: str(revision),
-                    },
-                    "ownerReferences": [controller_reference(deployment)],
-                },
-                "spec": {
-                    "replicas": size,
-                    "selector": {**selector, "matchLabels": fixed},
-                    "template": {
-                        **template,
-                        "metadata": {**(template.get("metadata") or {}), "labels": marked},
-                    },
-                },
+        size = new_size(deployment, {"spec": {"replicas": 0}}, old)
+        annotations = {
+            **_copied(deployment),
+            DESIRED: str(replicas(deployment)),
+            MAXIMUM: str(max_replicas(deployment)),
+            REVISION: str(revision),
+        }
+        metadata = {
+            "name": f"{name(deployment)}-{digest}",
+            "namespace": namespace(deployment),
+            "labels": marked,
+            "annotations": annotations,
+            "ownerReferences": [controller_reference(deployment)],
+        }
+        spec = {
+            "replicas": size,
+            "selector": {**selector, "matchLabels": fixed},
+            "template": {
+                **template,
+                "metadata": {**(template.get("metadata") or {}), "labels": marked},
             },
-        )
+        }
+        if deployment["spec"].get("minReadySeconds"):
+            spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
+        body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+        created = self.api.create("replicasets", body)
         if size:
             self._say_scaled(deployment, created, 0, size)
         return created
@@ -227,8 +298,8 @@ class DeploymentController(Component[Key]):
         }
         if before == size and marks == annotations_of(replica_set):
             return False
-        resized = {**replica_set, "spec": {**replica_set["spec"], "replicas": size}}
-        self.api.update("replicasets", with_metadata(resized, annotations=marks))
+        sized = {**replica_set, "spec": {**replica_set["spec"], "replicas": size}}
+        self.api.update("replicasets", with_metadata(sized, annotations=marks))
         if before != size:
             self._say_scaled(deployment, replica_set, before, size)
         return before != size
@@ -239,10 +310,13 @@ class DeploymentController(Component[Key]):
         self.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     def _clean_up(self, deployment: Object, old: list[Object]) -> None:
+        """Old ReplicaSets beyond the limit go, if they are seen to have no pods."""
+        alive = sorted((each for each in old if not deleting(each)), key=_revision)
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
-        idle = [each for each in old if zeroed(each) and not deleting(each)]
-        for each in idle[: max(len(idle) - limit, 0)]:
-            self.api.delete("replicasets", *key_of(each), DeleteOptions(uid(each)))
+        for each in alive[: max(len(alive) - limit, 0)]:
+            behind = each["metadata"].get("generation", 0) > counted(each, "observedGeneration")
+            if not (counted(each, "replicas") or replicas(each) or behind):
+                self.api.delete("replicasets", *key_of(each), DeleteOptions(uid(each)))
 
     # Status
 
@@ -252,9 +326,10 @@ class DeploymentController(Component[Key]):
         current = self.views["deployments"].get(*key_of(deployment))
         if current is None:
             return
-        new = self._new_of(current, found)
+        new, old = self._split(current, found)
         now = self.context.now()
-        status = calculated(current, found, new, self.context.features.version, now)
+        everything = old if new is None else [*old, new]
+        status = calculated(current, everything, new, self.context.features.version, now)
         if progress:
             status = progressed(current, status, new, now)
         if status != (current.get("status") or {}):
@@ -269,7 +344,29 @@ def _revision(replica_set: Object) -> int:
     return int(annotations_of(replica_set).get(REVISION, "0"))
 
 
+_OWN = (
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MAXIMUM,
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deprecated.deployment.rollback.to",
+)
+
+
 def _copied(deployment: Object) -> dict[str, str]:
     """Annotations that a ReplicaSet inherits."""
-    own = (REVISION, DESIRED, MAXIMUM, "kubectl.kubernetes.io/last-applied-configuration")
-    return {key: value for key, value in annotations_of(deployment).items() if key not in own}
+    return {key: value for key, value in annotations_of(deployment).items() if key not in _OWN}
+
+
+def _marks(deployment: Object, new: Object, revision: int) -> dict[str, str]:
+    """Annotations of a ReplicaSet that is there; a rollback to it is noted in its history."""
+    marks = {**annotations_of(new), **_copied(deployment)}
+    before = annotations_of(new).get(REVISION)
+    if _revision(new) >= revision:
+        return marks
+    marks[REVISION] = str(revision)
+    if before is not None:
+        known = [each for each in marks.get(HISTORY, "").split(",") if each]
+        marks[HISTORY] = ",".join([*known, before])
+    return marks

@@ -98,6 +98,13 @@ def _owners(claim: Object) -> tuple[str, ...]:
     return () if owner is None else (owner["uid"],)
 
 
+def _reference(owner: Object) -> Object:
+    """The owner of a generated claim, which does not block a deletion in the foreground."""
+    found = controller_reference(owner)
+    del found["blockOwnerDeletion"]
+    return found
+
+
 def _from_template(template: Object, owner: Object, entry: str) -> Object:
     given: dict[str, Any] = template["spec"].get("metadata") or {}
     metadata = {
@@ -105,7 +112,7 @@ def _from_template(template: Object, owner: Object, entry: str) -> Object:
         "generateName": f"{name(owner)}-{entry}-",
         "namespace": namespace(owner),
         "annotations": {**(given.get("annotations") or {}), POD_CLAIM_ANNOTATION: entry},
-        "ownerReferences": [controller_reference(owner)],
+        "ownerReferences": [_reference(owner)],
     }
     return {
         "apiVersion": "resource.k8s.io/v1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from claimctl.embedded.views import Object
@@ -142,6 +143,11 @@ def short_hash(value: Any) -> str:
     for byte in json.dumps(value, sort_keys=True, separators=(",", ":")).encode():
         state = ((state ^ byte) * 0x01000193) & 0xFFFFFFFF
     return "".join(HASH_ALPHABET[ord(each) % len(HASH_ALPHABET)] for each in str(state))
+
+
+def seconds_between(then: str, now: str) -> float:
+    """Between two timestamps of the API."""
+    return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:

@@ -16,6 +16,7 @@ from claimctl.embedded.components.objects import (
     namespace,
     owners,
     same_but_status,
+    seconds_between,
     uid,
 )
 from claimctl.embedded.components.pods import (
@@ -76,10 +77,20 @@ class ReplicaSetController(Component[Key]):
     def _pods(self, replica_set: Object) -> list[Object]:
         found = list(self.views["pods"].by("controller", uid(replica_set)))
         if not deleting(replica_set):
+            found = [each for each in found if self._keeps(replica_set, each)]
             for pod in self.views["pods"].by("orphan", namespace(replica_set)):
                 if _selects(replica_set, pod) and active(pod):
                     found.append(self._adopt(replica_set, pod))
         return found
+
+    def _keeps(self, replica_set: Object, pod: Object) -> bool:
+        """A pod whose labels the selector does not match any more is let go."""
+        if _selects(replica_set, pod) or not active(pod):
+            return True
+        kept = [each for each in owners(pod) if each["uid"] != uid(replica_set)]
+        patch = {"metadata": {"uid": uid(pod), "ownerReferences": kept or None}}
+        self.api.patch("pods", *key_of(pod), patch)
+        return False
 
     def _adopt(self, replica_set: Object, pod: Object) -> Object:
         references = [*owners(pod), controller_reference(replica_set)]
@@ -125,7 +136,7 @@ class ReplicaSetController(Component[Key]):
         counts = {
             "fullyLabeledReplicas": labelled,
             "readyReplicas": are_ready,
-            "availableReplicas": are_ready,
+            "availableReplicas": self._available(replica_set, alive),
         }
         status: Object = {"replicas": len(alive)}
         status |= {key: value for key, value in counts.items() if value}
@@ -135,6 +146,23 @@ class ReplicaSetController(Component[Key]):
         status["observedGeneration"] = replica_set["metadata"]["generation"]
         conditions = (replica_set.get("status") or {}).get("conditions")
         return {**status, "conditions": conditions} if conditions else status
+
+
+    def _available(self, replica_set: Object, pods: list[Object]) -> int:
+        """Pods that have been ready for ``minReadySeconds``; the others are looked at again."""
+        wanted = replica_set["spec"].get("minReadySeconds", 0)
+        waits = [available_in(pod, wanted, self.context.now()) for pod in pods if ready(pod)]
+        rest = [each for each in waits if each > 0]
+        if rest:
+            self.queue.add_after(key_of(replica_set), min(rest))
+        return len(waits) - len(rest)
+
+
+def available_in(pod: Object, wanted: int, now: str) -> float:
+    """Seconds until a ready pod has been ready for long enough; 0 when it has."""
+    if not wanted:
+        return 0.0
+    return max(wanted - seconds_between(ready_since(pod), now), 0.0)
 
 
 def orphaned(pod: Object) -> tuple[str, ...]:

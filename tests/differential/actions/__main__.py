@@ -22,6 +22,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--slots", type=int, default=28)
     parser.add_argument("--theme", default="")
     parser.add_argument("--numbers", default="", help="such as 3,17: only these stories")
+    parser.add_argument("--once", action="store_true", help="do not try again what differs")
     wanted = parser.parse_args(arguments)
     programs = programs_of(wanted.version)
     groups = programs.version >= (1, 36)
@@ -37,6 +38,7 @@ def main(arguments: list[str]) -> int:
             count=wanted.count,
             theme=wanted.theme,
             numbers=numbers,
+            once=wanted.once,
         )
         asyncio.run(session.run())
     kinds: Counter[str] = Counter()

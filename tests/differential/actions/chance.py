@@ -117,18 +117,22 @@ def deployment(tell: Teller) -> Steps:
     make, chance, claims = tell.make, tell.chance, tell.claims()
     spec = _deployment_body(tell, "web", claims, chance.randint(1, 4))
     steps = [*make.needs(claims), make.create("deployments", "web", spec=spec)]
-    return steps + tell.some(
-        (3, 6),
-        lambda: [make.scale("deployments", "web", chance.randint(0, 6))],
-        lambda: [make.roll("deployments", "web", chance.randint(1, 3))],
-        lambda: [make.roll("deployments", "web", chance.randint(1, 3))],
-        lambda: [_paused(make, chance.random() < 0.5)],
-        lambda: tell.harm("web-"),
-        lambda: tell.slow(),
-        lambda: tell.unready("web-"),
-        lambda: tell.claim_harm(claims),
-        lambda: [_pods_change(make, chance)],
-    ) + _sometimes_end(tell, "deployments", "web", spec)
+    return (
+        steps
+        + tell.some(
+            (3, 6),
+            lambda: [make.scale("deployments", "web", chance.randint(0, 6))],
+            lambda: [make.roll("deployments", "web", chance.randint(1, 3))],
+            lambda: [make.roll("deployments", "web", chance.randint(1, 3))],
+            lambda: [_paused(make, chance.random() < 0.5)],
+            lambda: tell.harm("web-"),
+            lambda: tell.slow(),
+            lambda: tell.unready("web-"),
+            lambda: tell.claim_harm(claims),
+            lambda: [_pods_change(make, chance)],
+        )
+        + _sometimes_end(tell, "deployments", "web", spec)
+    )
 
 
 def _paused(make: Manifests, on: bool) -> Step:
@@ -163,14 +167,18 @@ def replica_set(tell: Teller) -> Steps:
     steps.append(make.create("replicasets", "rs", spec=spec))
     unlabel = {"metadata": {"labels": {"a": "other"}}}
     relabel = pods("a pod of rs leaves its selector", "rs-", "patch", "live", body=unlabel)
-    return steps + tell.some(
-        (3, 5),
-        lambda: [make.scale("replicasets", "rs", chance.randint(0, 4))],
-        lambda: tell.harm("rs-"),
-        lambda: [relabel],
-        lambda: tell.slow(),
-        lambda: [pods("a pod of rs ends", "rs-", "end", "running", code=chance.choice((0, 1)))],
-    ) + _sometimes_end(tell, "replicasets", "rs", spec)
+    return (
+        steps
+        + tell.some(
+            (3, 5),
+            lambda: [make.scale("replicasets", "rs", chance.randint(0, 4))],
+            lambda: tell.harm("rs-"),
+            lambda: [relabel],
+            lambda: tell.slow(),
+            lambda: [pods("a pod of rs ends", "rs-", "end", "running", code=chance.choice((0, 1)))],
+        )
+        + _sometimes_end(tell, "replicasets", "rs", spec)
+    )
 
 
 def stateful_set(tell: Teller) -> Steps:
@@ -191,17 +199,21 @@ def stateful_set(tell: Teller) -> Steps:
     if chance.random() < 0.15:
         spec["ordinals"] = {"start": 2}
     steps = [*make.needs(claims), make.create("statefulsets", "db", spec=spec)]
-    return steps + tell.some(
-        (3, 5),
-        lambda: [make.scale("statefulsets", "db", chance.randint(0, 4))],
-        lambda: [make.roll("statefulsets", "db", chance.randint(1, 3))],
-        lambda: [make.roll("statefulsets", "db", chance.randint(1, 3))],
-        lambda: [_partition(make, chance.randint(0, 2))],
-        lambda: tell.harm("db-"),
-        lambda: tell.slow(),
-        lambda: tell.unready("db-"),
-        lambda: [pods("a pod of db ends", "db-", "end", "running", code=chance.choice((0, 1)))],
-    ) + _sometimes_end(tell, "statefulsets", "db", spec)
+    return (
+        steps
+        + tell.some(
+            (3, 5),
+            lambda: [make.scale("statefulsets", "db", chance.randint(0, 4))],
+            lambda: [make.roll("statefulsets", "db", chance.randint(1, 3))],
+            lambda: [make.roll("statefulsets", "db", chance.randint(1, 3))],
+            lambda: [_partition(make, chance.randint(0, 2))],
+            lambda: tell.harm("db-"),
+            lambda: tell.slow(),
+            lambda: tell.unready("db-"),
+            lambda: [pods("a pod of db ends", "db-", "end", "running", code=chance.choice((0, 1)))],
+        )
+        + _sometimes_end(tell, "statefulsets", "db", spec)
+    )
 
 
 def _partition(make: Manifests, number: int) -> Step:
@@ -352,7 +364,9 @@ def nodes(tell: Teller) -> Steps:
     spec: dict[str, Any] = {
         "replicas": chance.randint(1, 3),
         "selector": {"matchLabels": {"a": "web"}},
-        "template": make.pod_template("web", make.pod_spec(SHARED, tolerations=_tolerating(chance))),
+        "template": make.pod_template(
+            "web", make.pod_spec(SHARED, tolerations=_tolerating(chance))
+        ),
     }
     if plural == "statefulsets":
         spec["serviceName"] = "web"
@@ -439,7 +453,10 @@ def namespace(tell: Teller) -> Steps:
 def pod_groups(tell: Teller) -> Steps:
     make, chance = tell.make, tell.chance
     entry = chance.choice(
-        ({"name": "c", "resourceClaimName": "shared"}, {"name": "c", "resourceClaimTemplateName": "each"})
+        (
+            {"name": "c", "resourceClaimName": "shared"},
+            {"name": "c", "resourceClaimTemplateName": "each"},
+        )
     )
     claims = SHARED if "resourceClaimName" in entry else OWN
     gang = chance.random() < 0.3
@@ -485,9 +502,7 @@ WEIGHTS = {"deployment": 5, "stateful set": 4, "job": 5, "pods": 4, "hold": 2, "
 
 
 def _weights(groups: bool) -> list[tuple[str, int]]:
-    return [
-        (theme, WEIGHTS.get(theme, 2)) for theme in THEMES if groups or theme != "pod group"
-    ]
+    return [(theme, WEIGHTS.get(theme, 2)) for theme in THEMES if groups or theme != "pod group"]
 
 
 def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = "") -> Story:

@@ -57,10 +57,7 @@ def differences(theirs: Played, ours: Played) -> list[Difference]:
     for failure in ours.failures:
         return [Difference(0, "component fails", "", failure)]
     for number, (real, emulated) in enumerate(zip(theirs.segments, ours.segments, strict=True), 1):
-        found = [
-            Difference(number, kind, *both)
-            for kind, *both in _segment(real, emulated)
-        ]
+        found = [Difference(number, kind, *both) for kind, *both in _segment(real, emulated)]
         if found:
             return found
     last = len(theirs.segments)
@@ -190,9 +187,7 @@ def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
 
 def _exact(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
     raced = any(_raced(each) for each in (*left, *right))
-    real, emulated = (
-        sorted(_states(each, raced=raced) for each in side) for side in (left, right)
-    )
+    real, emulated = (sorted(_states(each, raced=raced) for each in side) for side in (left, right))
     odd, rest = [], list(emulated)
     for each in real:
         if each in rest:

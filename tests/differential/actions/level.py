@@ -10,7 +10,8 @@ import json
 import re
 from typing import Any
 
-from tests.conformance.behaviour.watching import OWN, shortened as _shortened
+from tests.conformance.behaviour.watching import OWN
+from tests.conformance.behaviour.watching import shortened as _shortened
 
 Object = dict[str, Any]
 

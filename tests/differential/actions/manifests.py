@@ -46,7 +46,9 @@ class Manifests:
         return "/".join(part for index, part in enumerate(parts) if part or not index)
 
     def create(self, plural: str, plain: str, note: str = "", **body: Any) -> Step:
-        api = self.path(plural).split("/namespaces/")[0].removeprefix("/apis/").removeprefix("/api/")
+        api = (
+            self.path(plural).split("/namespaces/")[0].removeprefix("/apis/").removeprefix("/api/")
+        )
         metadata = {"name": plain, **body.pop("metadata", {})}
         whole = {"apiVersion": api, "kind": KINDS[plural], "metadata": metadata, **body}
         said = note or f"create {KINDS[plural]} {plain}"

@@ -120,13 +120,11 @@ class Player:
             await asyncio.sleep(left)
 
     def _quiet(self) -> float:
-        """Jobs gather changes for a second, and the scheduler backs off for a second."""
-        waits = any(
-            not node_name(pod) and not pod["spec"].get("schedulingGates")
-            for pod in self._log.all("Pod")
-        )
-        patient = waits or bool(self._log.all("Job"))
-        return self._stage.quiet if patient else self._stage.quiet / 2
+        """Longer while somebody is known to have something to do, however slow he is."""
+        if any(deleting(each) for each in self._log.all("Namespace")):
+            return _NAMESPACE_GOES * self._stage.quiet
+        behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
+        return self._stage.quiet * (_BEHIND if behind else 1)
 
     # Steps
 
@@ -197,9 +195,7 @@ class Player:
         if what in ("delete", "force"):
             query = {"gracePeriodSeconds": "0"} if what == "force" else {}
             self._let_go.discard(uid(pod))
-            return await self._send(
-                note, {"method": "DELETE", "path": base, "query": query}
-            )
+            return await self._send(note, {"method": "DELETE", "path": base, "query": query})
         if what == "evict":
             meta = {"name": name(pod), "namespace": "{ns}"}
             body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
@@ -278,7 +274,9 @@ class Player:
         if uid(pod) in self._let_go:
             return False
         if phase(pod) == "Running":
-            await self._report("node agent: the containers have stopped", pod, _stopped(pod, self._now()))
+            await self._report(
+                "node agent: the containers have stopped", pod, _stopped(pod, self._now())
+            )
         self._let_go.add(uid(pod))
         path = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}"
         query = {"gracePeriodSeconds": "0"}
@@ -304,6 +302,18 @@ class Player:
             if claim is None or allocation_of(claim) is None or not _lists(claim, pod):
                 return False
         return True
+
+
+_OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
+_BEHIND = 4
+_NAMESPACE_GOES = 13
+"""The namespace controller begins after 5 s, and looks again for pods after 16 s."""
+
+
+def _behind(workload: Object) -> bool:
+    """Its controller has not seen the last change of it yet."""
+    seen = (workload.get("status") or {}).get("observedGeneration", 0)
+    return bool(seen < workload["metadata"].get("generation", 0))
 
 
 def _lists(claim: Object, pod: Object) -> bool:

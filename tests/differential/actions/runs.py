@@ -89,11 +89,12 @@ class Comparer:
         theirs, ours = await asyncio.gather(self.on_real(told, quiet), self.on_embedded(told))
         return differences(theirs, ours)
 
-    async def judge(self, number: int, told: Story) -> Result:
+    async def judge(self, number: int, told: Story, *, once: bool = False) -> Result:
         """Differences count when they come again on a second, slower try."""
         result = Result(number, told)
         first = await self.look(told)
-        if not first:
+        if not first or once:
+            result.differences = first
             return result
         again = await self.look(told, QUIET * SLOWER)
         kinds = {each.kind for each in again}
@@ -144,6 +145,8 @@ class Session:
     count: int | None = None
     theme: str = ""
     numbers: tuple[int, ...] = ()
+    once: bool = False
+    """Take what differs on the first try for a difference."""
     results: list[Result] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     """Kinds of difference that need not be shrunk any more."""
@@ -170,7 +173,7 @@ class Session:
                 if time.monotonic() > end:
                     return
                 told = story(self.seed, number, *self.target, theme=self.theme)
-                self.results.append(await comparer.judge(number, told))
+                self.results.append(await comparer.judge(number, told, once=self.once))
 
         async with asyncio.TaskGroup() as group:
             for slot in range(self.slots):

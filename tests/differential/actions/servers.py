@@ -32,16 +32,20 @@ def real_servers(programs: Programs, *, pod_groups: bool) -> Iterator[ControlPla
         directory = Path(name)
         config = directory / "scheduler.yaml"
         config.write_text(_SCHEDULER.format(kubeconfig=directory / "kube-scheduler.kubeconfig"))
+        # the gang plugin also makes pods of a missing group wait, as the recorded servers did
+        gang = ("--feature-gates=GangScheduling=true",) if pod_groups else ()
         wanted = Wanted(
             pod_groups=pod_groups,
             node_lifecycle=True,
+            api_server_flags=gang,
             controller_manager_flags=(
+                *gang,
                 f"--node-monitor-grace-period={NODE_GRACE:g}s",
                 "--node-monitor-period=1s",
                 # the stories' nodes are one zone: none waits for another
                 "--node-eviction-rate=100",
             ),
-            scheduler_flags=(f"--config={config}",),
+            scheduler_flags=(f"--config={config}", *gang),
         )
         with running(ControlPlane(programs, directory, wanted)) as plane:
             yield plane
