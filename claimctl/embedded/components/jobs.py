@@ -1,15 +1,37 @@
 """The Job controller: completions, retries with backoff, and counters that survive a crash.
 
-A finished pod is counted in two steps, with its finalizer taken off in between: first its UID
-stands in ``uncountedTerminatedPods``, then the counter goes up.
+The rules are those of k8s.io/kubernetes/pkg/controller/job (job_controller.go). A finished pod is
+counted in two steps, with its finalizer taken off in between: first its UID stands in
+``uncountedTerminatedPods``, then the counter goes up.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable
 
-from claimctl.embedded.components.job_status import Counted, condition_of, count, indexes, ranges
+from claimctl.embedded.components.job_backoff import Backoff, finished_at, remaining
+from claimctl.embedded.components.job_count import (
+    TRACKING,
+    Counted,
+    condition_of,
+    count,
+    delayed,
+    tracked,
+)
+from claimctl.embedded.components.job_finish import finish, verdict
+from claimctl.embedded.components.job_indexes import (
+    FAILURES,
+    IGNORED,
+    INDEX,
+    by_index,
+    failures_of,
+    ignored_of,
+    index_of,
+    is_indexed,
+    valid,
+)
+from claimctl.embedded.components.job_policies import judged, replaces_failed_only
+from claimctl.embedded.components.job_status import conditions_with, outcome, suspension
 from claimctl.embedded.components.objects import (
     controller_of,
     controller_uid,
@@ -18,29 +40,19 @@ from claimctl.embedded.components.objects import (
     is_true,
     key_of,
     name,
+    seconds_between,
     uid,
     without,
 )
-from claimctl.embedded.components.pods import ended, ready
-from claimctl.embedded.components.replicasets import pod_from
+from claimctl.embedded.components.pods import ended
+from claimctl.embedded.components.replicasets import deletable, pod_from
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.requests import DeleteOptions
 from claimctl.embedded.runtime import Component, Context
 from claimctl.embedded.views import Change, Key, Object
 
-TRACKING = "batch.kubernetes.io/job-tracking"
-INDEX = "batch.kubernetes.io/job-completion-index"
-MAX_BACKOFF = 600.0
-
-
-@dataclass
-class _Backoff:
-    """Failures since the last success, and when the last of them was seen."""
-
-    failures: int = 0
-    last: float = 0.0
-    seen: dict[str, None] = field(default_factory=dict)
-
+AT_A_TIME = 500
+"""Pods made or deleted in one look at a Job."""
 
 Task = tuple[str, str, str]
 """('job' or 'orphan', namespace, name): a Job, or a pod without a Job that has the finalizer."""
@@ -50,8 +62,7 @@ class JobController(Component[Task]):
     name = "job-controller"
 
     def __init__(self, context: Context) -> None:
-        self._backoffs: dict[str, _Backoff] = {}
-        self._ended_at: dict[str, float] = {}
+        self._backoffs: dict[str, Backoff] = {}
         super().__init__(context)
 
     def watch(self) -> None:
@@ -60,22 +71,25 @@ class JobController(Component[Task]):
         self.views["pods"].subscribe(self._pod_changed)
 
     def _job_changed(self, change: Change) -> None:
-        if change.new is None:
+        """A change of the status is gathered with those of pods; one of the spec is looked at."""
+        key = ("job", *change.key)
+        old, new = change.old, change.new
+        if new is None:
             self._backoffs.pop(uid(change.object), None)
-        self.queue.add(("job", *change.key))
+        same = old and new and old["metadata"]["generation"] == new["metadata"]["generation"]
+        if same and new is not None and not _over(new):
+            self.queue.add_after(key, self.context.timings.job_sync)
+        else:
+            self.queue.add(key)
 
     def _pod_changed(self, change: Change) -> None:
         """Changes of pods are gathered for a moment, as upstream; orphans lose the finalizer."""
         pod = change.object
-        if change.new is not None and TRACKING in finalizers(pod) and self._is_orphan(pod):
+        if change.new is not None and tracked(pod) and self._is_orphan(pod):
             self.queue.add(("orphan", *change.key))
         owner = controller_of(pod)
         if owner is None or owner["kind"] != "Job":
             return
-        if ended(pod) or deleting(pod):
-            self._ended_at.setdefault(uid(pod), self.context.clock.monotonic())
-        if change.new is None:
-            self._ended_at.pop(uid(pod), None)
         if change.old is not None or deleting(pod):
             key = ("job", change.key[0], owner["name"])
             self.queue.add_after(key, self.context.timings.job_sync)
@@ -85,7 +99,7 @@ class JobController(Component[Task]):
         if owner is None or owner["kind"] != "Job":
             return True
         job = self.views["jobs"].get(key_of(pod)[0], owner["name"])
-        return job is None or uid(job) != owner["uid"]
+        return job is None or uid(job) != owner["uid"] or _over(job)
 
     def sync(self, key: Task) -> None:
         kind, space, plain = key
@@ -98,127 +112,126 @@ class JobController(Component[Task]):
 
     def _sync_job(self, key: Key) -> None:
         job = self.views["jobs"].get(*key)
-        if job is None:
+        if job is None or _managed_elsewhere(job):
             return
-        pods = list(self.views["pods"].by("controller", uid(job)))
         if _over(job):
-            for pod in pods:
+            for pod in self.views["pods"].by("controller", uid(job)):
                 self._untrack(pod)
             self._expire(job)
             return
-        self._work(job, pods)
+        self._work(job, list(self.views["pods"].by("controller", uid(job))))
 
     # One look at a Job
 
     def _work(self, job: Object, pods: list[Object]) -> None:
-        counted = count(job, pods, TRACKING)
-        self._note_failures(job, counted)
-        verdict = self._verdict(job, counted)
-        suspended = bool(job["spec"].get("suspend"))
-        if verdict is not None or (suspended and not deleting(job)):
-            counted = self._stop(job, pods, counted)
-        elif not deleting(job):
-            counted = self._manage(job, counted)
-        status = self._status(job, counted, verdict)
-        self._track(job, counted, status, verdict)
-
-    def _note_failures(self, job: Object, counted: Counted) -> None:
-        backoff = self._backoffs.setdefault(uid(job), _Backoff())
-        for pod in counted.new_succeeded:
-            if uid(pod) not in backoff.seen:
-                backoff.seen[uid(pod)] = None
-                backoff.failures = 0
-        for pod in counted.new_failed:
-            if uid(pod) not in backoff.seen:
-                backoff.seen[uid(pod)] = None
-                backoff.failures += 1
-                backoff.last = self._ended_at.get(uid(pod), self.context.clock.monotonic())
-
-    def _verdict(self, job: Object, counted: Counted) -> Object | None:
-        """Conditions SuccessCriteriaMet or FailureTarget, once they are due."""
-        old = condition_of(job, "FailureTarget") or condition_of(job, "SuccessCriteriaMet")
-        if old is not None:
-            return old
-        spec, now = job["spec"], self.context.now()
-        if counted.total_failed > spec.get("backoffLimit", 6):
-            message = "Job has reached the specified backoff limit"
-            return _condition("FailureTarget", "BackoffLimitExceeded", message, now)
-        if self._past_deadline(job):
-            message = "Job was active longer than specified deadline"
-            return _condition("FailureTarget", "DeadlineExceeded", message, now)
-        wanted = spec.get("completions")
-        if wanted is None:
-            done = counted.total_succeeded > 0 and not counted.active
+        now = self.context.now()
+        status = {**(job.get("status") or {})}
+        if "startTime" not in status and not job["spec"].get("suspend"):
+            status["startTime"] = now
+        job = {**job, "status": status}
+        counted = count(job, pods)
+        backoff = self._noted(job, counted)
+        counted.verdict = verdict(counted, now)
+        self._look_at_deadline(job, counted)
+        if counted.verdict is not None:
+            self._stop(job, counted, counted.active, untrack=False)
         else:
-            done = counted.total_succeeded >= wanted
-        if not done:
-            return None
-        message = "Reached expected number of succeeded pods"
-        return _condition("SuccessCriteriaMet", "CompletionsReached", message, now)
+            managed = not deleting(job)
+            if managed:
+                self._manage(job, counted, backoff)
+            counted.verdict = finish(counted, now)
+            if managed and counted.verdict is None:
+                self._suspend(job, counted)
+        self._track(job, counted, backoff)
 
-    def _past_deadline(self, job: Object) -> bool:
+    def _noted(self, job: Object, counted: Counted) -> Backoff:
+        now = self.context.now()
+        times = (
+            [finished_at(pod, now) for pod in found]
+            for found in (counted.new_succeeded, counted.new_failed)
+        )
+        return self._backoffs.get(uid(job), Backoff()).after(*times)
+
+    def _look_at_deadline(self, job: Object, counted: Counted) -> None:
         limit = job["spec"].get("activeDeadlineSeconds")
-        started = (job.get("status") or {}).get("startTime")
-        if limit is None or started is None:
-            return False
-        left: float = limit - seconds_since(started, self.context.now())
-        if left > 0:
-            self.queue.add_after(("job", *key_of(job)), left)
-        return left <= 0
+        if limit is None or counted.verdict is not None or job["spec"].get("suspend"):
+            return
+        left = limit - seconds_between(job["status"]["startTime"], self.context.now())
+        self.queue.add_after(("job", *key_of(job)), max(left, 0.0))
 
-    def _stop(self, job: Object, pods: list[Object], counted: Counted) -> Counted:
-        """No pod is wanted any more; those of a suspended Job do not count as failed."""
-        for pod in counted.active:
-            if job["spec"].get("suspend"):
+    def _suspend(self, job: Object, counted: Counted) -> None:
+        """Suspended or resumed: a condition, an Event, and a new start."""
+        told = suspension(job, self.context.now())
+        if told is None:
+            return
+        self.event(job, "Normal", told["reason"].removeprefix("Job"), told["message"])
+        job["status"]["conditions"] = conditions_with(job["status"], told)
+        if told["status"] == "False":
+            job["status"]["startTime"] = self.context.now()
+        elif self.context.features.version >= (1, 36):
+            job["status"].pop("startTime", None)
+
+    def _stop(
+        self, job: Object, counted: Counted, pods: Iterable[Object], *, untrack: bool
+    ) -> None:
+        """Delete active pods; those without the finalizer do not count as failed."""
+        for pod in pods:
+            if untrack:
                 self._untrack(pod)
             self._delete(job, pod)
-        gone = {uid(pod) for pod in counted.active}
-        now = [self.views["pods"].get(*key_of(pod)) for pod in pods]
-        left = [pod for pod in now if pod is not None]
-        return count(job, left, TRACKING) if gone else counted
+            counted.running -= 1
+            counted.terminating += 1
+            counted.ready -= is_true(pod, "Ready")
 
-    def _manage(self, job: Object, counted: Counted) -> Counted:
-        spec = job["spec"]
-        wanted = spec.get("parallelism", 1)
-        if spec.get("completions") is not None:
-            wanted = min(wanted, spec["completions"] - counted.total_succeeded)
-        elif counted.total_succeeded:
-            wanted = len(counted.active)
-        busy = len(counted.active)
-        if spec.get("podReplacementPolicy") == "Failed":
-            busy += len(counted.terminating)
-        for pod in counted.active[max(wanted, 0) :]:
-            self._delete(job, pod)
-        missing = wanted - busy
-        if missing <= 0 or self._backs_off(job):
-            return counted
-        return counted.with_created(self._create_many(job, counted, missing))
+    def _manage(self, job: Object, counted: Counted, backoff: Backoff) -> None:
+        """Surplus pods go first; missing ones come when the back-off is over."""
+        if job["spec"].get("suspend"):
+            self._stop(job, counted, counted.active, untrack=True)
+            return
+        wanted = _wanted(job, counted)
+        surplus = _surplus(job, counted, wanted)[:AT_A_TIME]
+        if surplus:
+            self._stop(job, counted, surplus, untrack=True)
+            return
+        going = counted.terminating if replaces_failed_only(job) else 0
+        missing = min(wanted - going - counted.running, AT_A_TIME)
+        if missing <= 0:
+            return
+        pause = 0.0
+        if not by_index(job):
+            pause = backoff.remaining(self.context.timings.job_backoff, self.context.now())
+        if pause > 0:
+            self.queue.add_after(("job", *key_of(job)), pause)
+        elif is_indexed(job):
+            self._create_indexed(job, counted, missing)
+        else:
+            for _ in range(missing):
+                self._create(job, counted, pod_from(job, finalizers=_tracking(job)))
 
-    def _backs_off(self, job: Object) -> bool:
-        """After a failure the next pod waits 10 s, then 20, 40..."""
-        backoff = self._backoffs[uid(job)]
-        if not backoff.failures:
-            return False
-        pause = self.context.timings.job_backoff * 2.0 ** (backoff.failures - 1)
-        due = backoff.last + min(pause, MAX_BACKOFF)
-        left = due - self.context.clock.monotonic()
-        if left > 0:
-            self.queue.add_after(("job", *key_of(job)), left)
-        return left > 0
+    def _create_indexed(self, job: Object, counted: Counted, missing: int) -> None:
+        before = delayed(counted)
+        free = _free(job, counted)[:missing]
+        pauses = {index: self._pause_of(before.get(index)) for index in free}
+        due = [index for index in free if not pauses[index]]
+        if free and not due:
+            self.queue.add_after(("job", *key_of(job)), min(pauses.values()))
+        for index in due:
+            pod = pod_from(job, finalizers=_tracking(job))
+            _number(pod, job, index, before.get(index))
+            self._create(job, counted, pod)
 
-    def _create_many(self, job: Object, counted: Counted, missing: int) -> list[Object]:
-        free = indexes(job, counted, INDEX)
-        created = []
-        for number in range(missing):
-            pod = pod_from(job, finalizers=[TRACKING])
-            if free is not None:
-                if number >= len(free):
-                    break
-                _number(pod, name(job), free[number])
-            made = self.api.create("pods", pod)
-            created.append(made)
-            self.event(job, "Normal", "SuccessfulCreate", f"Created pod: {name(made)}")
-        return created
+    def _pause_of(self, failed: Object | None) -> float:
+        if failed is None:
+            return 0.0
+        now = self.context.now()
+        failures = failures_of(failed) + ignored_of(failed) + 1
+        first = self.context.timings.job_backoff
+        return remaining(failures, finished_at(failed, now), first, now)
+
+    def _create(self, job: Object, counted: Counted, pod: Object) -> None:
+        made = self.api.create("pods", pod)
+        counted.running += 1
+        self.event(job, "Normal", "SuccessfulCreate", f"Created pod: {name(made)}")
 
     def _delete(self, job: Object, pod: Object) -> None:
         try:
@@ -230,78 +243,37 @@ class JobController(Component[Task]):
 
     # Status, in two steps
 
-    def _status(self, job: Object, counted: Counted, verdict: Object | None) -> Object:
-        old = job.get("status") or {}
-        suspended = bool(job["spec"].get("suspend"))
-        status = {
-            key: old[key]
-            for key in ("conditions", "startTime", "succeeded", "failed", "completedIndexes")
-            if key in old
-        }
-        if not suspended and "startTime" not in status:
-            status["startTime"] = self.context.now()
-        if suspended:
-            status.pop("startTime", None)
-        status |= {
-            "terminating": len(counted.terminating),
-            "uncountedTerminatedPods": counted.uncounted(),
-            "ready": sum(1 for pod in counted.active if ready(pod)),
-        }
-        if counted.active:
-            status["active"] = len(counted.active)
-        if verdict is not None:
-            status["conditions"] = _with(status, verdict)
-        return self._with_suspension(job, status)
-
-    def _with_suspension(self, job: Object, status: Object) -> Object:
-        now = self.context.now()
-        if job["spec"].get("suspend"):
-            new = _condition("Suspended", "JobSuspended", "Job suspended", now)
-        elif condition_of(job, "Suspended") is not None:
-            new = _condition("Suspended", "JobResumed", "Job resumed", now, status="False")
-        else:
-            return status
-        old = condition_of(job, "Suspended")
-        if old is not None and old["status"] == new["status"]:
-            return status
-        self.event(job, "Normal", new["reason"].removeprefix("Job"), new["message"])
-        return {**status, "conditions": _with(status, new)}
-
-    def _track(self, job: Object, counted: Counted, status: Object, verdict: Object | None) -> None:
-        job = self._write(job, status)
-        for pod in (*counted.new_succeeded, *counted.new_failed):
+    def _track(self, job: Object, counted: Counted, backoff: Backoff) -> None:
+        result = outcome(job, counted, self.context.now())
+        job = self._write(job, result.interim)
+        self._backoffs[uid(job)] = backoff
+        for pod in result.untrack:
             self._untrack(pod)
-        done = verdict is not None and not counted.active and not counted.terminating
-        final = {**status, "uncountedTerminatedPods": {}}
-        for key, found in (("succeeded", counted.new_succeeded), ("failed", counted.new_failed)):
-            if found:
-                final[key] = status.get(key, 0) + len(found)
-        if job["spec"].get("completionMode") == "Indexed":
-            final["completedIndexes"] = ranges(counted.completed(INDEX))
-        if done and verdict is not None:
-            final = self._finished(job, final, verdict)
-        self._write(job, final)
+        left = [pod for pod in result.untrack if self._still_tracked(pod)]
+        final = result.final({uid(pod) for pod in left}, self.context.now())
+        self._write(job, final.status)
+        if final.last is not None:
+            self._say_finished(job, final.last)
 
-    def _finished(self, job: Object, status: Object, verdict: Object) -> Object:
-        now = self.context.now()
-        won = verdict["type"] == "SuccessCriteriaMet"
-        kind = "Complete" if won else "Failed"
-        last = _condition(kind, verdict["reason"], verdict["message"], now)
-        if won:
+    def _still_tracked(self, pod: Object) -> bool:
+        current = self.views["pods"].get(*key_of(pod))
+        return current is not None and uid(current) == uid(pod) and tracked(current)
+
+    def _say_finished(self, job: Object, last: Object) -> None:
+        if last["type"] == "Complete":
             self.event(job, "Normal", "Completed", "Job completed")
-            status = {**status, "completionTime": now}
         else:
-            self.event(job, "Warning", verdict["reason"], verdict["message"])
-        return {**status, "conditions": _with(status, last)}
+            self.event(job, "Warning", last["reason"], last["message"])
 
     def _write(self, job: Object, status: Object) -> Object:
-        if status == (job.get("status") or {}):
-            return job
+        current = self.views["jobs"].get(*key_of(job))
+        if current is not None and status == (current.get("status") or {}):
+            return current
         return self.api.update("jobs", {**job, "status": status}, "status")
 
     def _untrack(self, pod: Object) -> None:
         current = self.views["pods"].get(*key_of(pod))
-        if current is None or TRACKING not in finalizers(current):
+        if current is None or uid(current) != uid(pod) or not tracked(current):
             return
         kept = without(finalizers(current), TRACKING)
         patch = {"metadata": {"uid": uid(current), "finalizers": kept or None}}
@@ -314,7 +286,7 @@ class JobController(Component[Task]):
             return
         last = condition_of(job, "Complete") or condition_of(job, "Failed")
         assert last is not None
-        left = ttl - seconds_since(last["lastTransitionTime"], self.context.now())
+        left = ttl - seconds_between(last["lastTransitionTime"], self.context.now())
         if left > 0:
             self.queue.add_after(("job", *key_of(job)), left)
         else:
@@ -322,27 +294,78 @@ class JobController(Component[Task]):
             self.api.delete("jobs", *key_of(job), options)
 
 
-def seconds_since(then: str, now: str) -> float:
-    """Between two timestamps of the API."""
-    return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
-
-
 def _over(job: Object) -> bool:
     return is_true(job, "Complete") or is_true(job, "Failed")
 
 
-def _condition(kind: str, reason: str, message: str, now: str, status: str = "True") -> Object:
-    times = {"lastProbeTime": now, "lastTransitionTime": now}
-    return {"type": kind, "status": status, **times, "reason": reason, "message": message}
+def _managed_elsewhere(job: Object) -> bool:
+    return job["spec"].get("managedBy") not in (None, "", "kubernetes.io/job-controller")
 
 
-def _with(status: Object, new: Object) -> list[Object]:
-    kept = [each for each in status.get("conditions") or () if each["type"] != new["type"]]
-    return [*kept, new]
+def _wanted(job: Object, counted: Counted) -> int:
+    """How many pods should be active; without completions, as many as are after a success."""
+    parallelism: int = job["spec"].get("parallelism", 1)
+    completions = job["spec"].get("completions")
+    if completions is None:
+        return counted.running if counted.succeeded else parallelism
+    return max(min(int(completions) - counted.succeeded, parallelism), 0)
 
 
-def _number(pod: Object, job: str, index: int) -> None:
-    metadata = pod["metadata"]
-    metadata["generateName"] = f"{job}-{index}-"
+def _surplus(job: Object, counted: Counted, wanted: int) -> list[Object]:
+    """Pods whose index is wrong or taken, then as many as a ReplicaSet would give up first."""
+    doomed, left = [], []
+    taken: set[int] = set()
+    for pod in counted.active:
+        if is_indexed(job) and (not valid(job, pod) or index_of(pod) in taken):
+            doomed.append(pod)
+        else:
+            taken.add(index_of(pod))
+            left.append(pod)
+    return [*doomed, *deletable(left)[: max(counted.running - wanted - len(doomed), 0)]]
+
+
+def _free(job: Object, counted: Counted) -> list[int]:
+    """Indexes that need a pod, lowest first."""
+    busy = {index_of(pod) for pod in counted.active} | counted.done | (counted.lost or set())
+    if replaces_failed_only(job):
+        busy |= {index_of(pod) for pod in counted.pods if deleting(pod) and not ended(pod)}
+    return [each for each in range(job["spec"]["completions"]) if each not in busy]
+
+
+def _tracking(job: Object) -> list[str]:
+    given = finalizers({"metadata": job["spec"]["template"].get("metadata") or {}})
+    return given if TRACKING in given else [*given, TRACKING]
+
+
+def _number(pod: Object, job: Object, index: int, failed: Object | None) -> None:
+    """The index goes into the name, an annotation, a label, the host name and the environment."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    metadata["generateName"] = f"{name(job)}-{index}-"
     metadata["annotations"] = {**metadata["annotations"], INDEX: str(index)}
     metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
+    if by_index(job):
+        metadata["annotations"] |= _failures(job, failed)
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
+    numbered = {
+        kind: [_with_variable(each, variable) for each in spec[kind]]
+        for kind in ("containers", "initContainers")
+        if spec.get(kind)
+    }
+    pod["spec"] = {**spec, **numbered, "hostname": f"{name(job)}-{index}"}
+
+
+def _with_variable(container: Object, variable: Object) -> Object:
+    known = list(container.get("env") or ())
+    if any(each["name"] == variable["name"] for each in known):
+        return container
+    return {**container, "env": [*known, variable]}
+
+
+def _failures(job: Object, failed: Object | None) -> dict[str, str]:
+    if failed is None:
+        return {FAILURES: "0"}
+    ignored = judged(job, failed).action == "Ignore"
+    found = {FAILURES: str(failures_of(failed) + (not ignored))}
+    total = ignored_of(failed) + ignored
+    return {**found, IGNORED: str(total)} if total else found

@@ -103,7 +103,7 @@ class ReplicaSetController(Component[Key]):
             for _ in range(min(missing, BURST)):
                 self._create(replica_set)
         elif missing < 0:
-            for pod in _deletable(pods)[: min(-missing, BURST)]:
+            for pod in deletable(pods)[: min(-missing, BURST)]:
                 self._delete(replica_set, pod)
         if abs(missing) > BURST:
             self.queue.add(key_of(replica_set))
@@ -146,7 +146,6 @@ class ReplicaSetController(Component[Key]):
         status["observedGeneration"] = replica_set["metadata"]["generation"]
         conditions = (replica_set.get("status") or {}).get("conditions")
         return {**status, "conditions": conditions} if conditions else status
-
 
     def _available(self, replica_set: Object, pods: list[Object]) -> int:
         """Pods that have been ready for ``minReadySeconds``; the others are looked at again."""
@@ -199,7 +198,7 @@ def pod_from(workload: Object, **metadata: object) -> Object:
     }
 
 
-def _deletable(pods: list[Object]) -> list[Object]:
+def deletable(pods: list[Object]) -> list[Object]:
     """The order in which a ReplicaSet gives its pods up (ActivePodsWithRanks)."""
     newest = sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"], reverse=True)
     newest.sort(key=ready_since, reverse=True)

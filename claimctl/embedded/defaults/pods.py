@@ -90,6 +90,10 @@ def default_pod(pod: Object) -> None:
     for condition in pod.setdefault("status", {}).get("conditions") or []:
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for each in pod["status"].get(kind) or []:
+            each.setdefault("state", {})
+            each.setdefault("lastState", {})
 
 
 def admit_tolerations(spec: Object) -> None:

@@ -322,7 +322,7 @@ def bare_pods(tell: Teller) -> Steps:
     )
 
 
-UNGATE = {"spec": {"schedulingGates": []}}
+UNGATE: dict[str, Any] = {"spec": {"schedulingGates": []}}
 
 
 def held(tell: Teller) -> Steps:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from claimctl.embedded.components.job_indexes import parsed
 from tests.conformance.behaviour.comparing import RACES
 from tests.differential.actions.clusters import Seen
 from tests.differential.actions.level import level, level_message, level_text, shortened, whole
@@ -179,8 +180,14 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
 
 
 def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
+    """Each object's events; of counted kinds every object, with its state before the step."""
+    tracks = _tracks(segment)
+    for (kind, plain), obj in segment.before.items():
+        if kind in _COUNTED:
+            first = Seen(0.0, 0, "MODIFIED", kind, plain, obj)
+            tracks[kind, plain] = [first, *tracks.get((kind, plain), [])]
     found: dict[Name, list[list[Seen]]] = defaultdict(list)
-    for (kind, plain), events in _tracks(segment).items():
+    for (kind, plain), events in tracks.items():
         found[kind, level_text(plain)].append(events)
     return found
 
@@ -230,7 +237,23 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
         if seen.kind == "ResourceClaim":
             fields["reservedFor"] = sorted(fields["reservedFor"])
         found.append(f"{seen.type} {_text(fields)}")
-    return [state for state, _ in groupby(found)]
+    states = [state for state, _ in groupby(found)]
+    return _merged(states) if events[0].kind == "ResourceClaim" else states
+
+
+def _merged(states: list[str]) -> list[str]:
+    """References come and go one by one, or several in a write, as controllers see their pods."""
+    kept: list[tuple[str, int, str]] = []
+    for state in states:
+        change, _, text = state.partition(" ")
+        fields = json.loads(text)
+        size = len(fields.pop("reservedFor"))
+        other = change + _text(fields)
+        same = len(kept) > 1 and kept[-2][0] == kept[-1][0] == other
+        if same and _between(kept[-2][1], kept[-1][1], size):
+            kept.pop()
+        kept.append((other, size, state))
+    return [state for *_, state in kept]
 
 
 def _where(one: list[str], other: list[str]) -> str:
@@ -260,12 +283,20 @@ def _ways(events: list[Seen]) -> dict[str, list[Any]]:
     for path in {path for each in flat for path in each}:
         if events[0].kind == "ReplicaSet" and path in _MERGED:
             continue
-        found[path] = turns([each.get(path) for each in flat])
+        found[path] = turns([_amount(path, each.get(path)) for each in flat])
     return dict(found)
 
 
+def _amount(path: str, value: Any) -> Any:
+    """Lists that grow like counters, as their length: what is in them is compared at rest."""
+    if path.endswith("Indexes"):
+        return len(parsed(value or ""))
+    return len(value) if "uncounted" in path and value else value
+
+
 def _flat(seen: Seen) -> Iterator[tuple[str, Any]]:
-    yield "type", seen.type
+    if seen.type != "MODIFIED":
+        yield seen.type, True
     for path, value, _ in _unequal(level(shortened(seen.kind, seen.object)), {}, ""):
         yield from _leaves(path, value)
 
@@ -306,7 +337,7 @@ def _orders(theirs: Segment, ours: Segment) -> Found:
     for pair in sorted(set(real) & set(emulated)):
         if not real[pair] & emulated[pair]:
             shown = [_relation(pair, each[pair]) for each in (real, emulated)]
-            yield f"order {pair[0]}, {pair[1]}", *shown
+            yield f"order {pair[0]}, {pair[1]}", shown[0], shown[1]
 
 
 def _relation(pair: tuple[str, str], signs: set[str]) -> str:

@@ -12,7 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from claimctl.embedded.components.objects import annotations_of, deleting, labels, name, uid
+from claimctl.embedded.components.objects import (
+    annotations_of,
+    controller_uid,
+    deleting,
+    finalizers,
+    is_true,
+    labels,
+    name,
+    uid,
+)
 from claimctl.embedded.components.pods import (
     allocation_of,
     ended,
@@ -62,8 +71,8 @@ class Segment:
     note: str
     answers: list[str] = field(default_factory=list)
     events: list[Seen] = field(default_factory=list)
+    before: dict[tuple[str, str], Object] = field(default_factory=dict)
     rest: dict[tuple[str, str], Object] = field(default_factory=dict)
-    looping: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass
@@ -98,7 +107,7 @@ class Player:
 
     async def _segment(self, step: Step) -> None:
         first = self._log.begin()
-        segment = Segment(step.note)
+        segment = Segment(step.note, before=dict(self._log.current))
         segment.answers = [each async for each in self._step(step)]
         await self._rest()
         for _ in range(ROUNDS):
@@ -124,7 +133,20 @@ class Player:
         if any(deleting(each) for each in self._log.all("Namespace")):
             return _NAMESPACE_GOES * self._stage.quiet
         behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
+        behind = behind or any(self._uncounted(each) for each in self._log.all("Job"))
         return self._stage.quiet * (_BEHIND if behind else 1)
+
+    def _uncounted(self, job: Object) -> bool:
+        """The Job's status does not tell of its pods as they are: it is looked at each second."""
+        status = job.get("status") or {}
+        if is_true(job, "Complete") or is_true(job, "Failed"):
+            return False
+        pods = [pod for pod in self._log.all("Pod") if uid(job) in controller_uid(pod)]
+        alive = [pod for pod in pods if not deleting(pod) and not ended(pod)]
+        told = [status.get(each, 0) for each in ("active", "ready", "terminating")]
+        going = sum(1 for pod in pods if deleting(pod) and not ended(pod))
+        seen = [len(alive), sum(1 for pod in alive if ready(pod)), going]
+        return told != seen or any(ended(pod) and finalizers(pod) for pod in pods)
 
     # Steps
 
