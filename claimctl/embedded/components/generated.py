@@ -19,6 +19,7 @@ from claimctl.embedded.components.pods import (
     generated_names,
     pod_claims,
 )
+from claimctl.embedded.options import Features
 from claimctl.embedded.runtime import Context
 from claimctl.embedded.views import Object, Views
 
@@ -39,6 +40,7 @@ class Generator:
 
     def __init__(self, context: Context, views: Views) -> None:
         self._api = context.api_for("system:kube-controller-manager", MANAGER)
+        self._context = context
         self._views = views
         self._views["resourceclaims"].index("owner", _owners)
 
@@ -78,7 +80,10 @@ class Generator:
         found = self._views["resourceclaimtemplates"].get(namespace(owner), template)
         if found is None:
             return None
-        created = self._api.create("resourceclaims", _from_template(found, owner, entry))
+        created = self._api.create(
+            "resourceclaims",
+            _from_template(found, _reference(owner, self._context.features), owner, entry),
+        )
         self._views["resourceclaims"].assume(created)
         return name(created)
 
@@ -98,21 +103,22 @@ def _owners(claim: Object) -> tuple[str, ...]:
     return () if owner is None else (owner["uid"],)
 
 
-def _reference(owner: Object) -> Object:
-    """The owner of a generated claim, which does not block a deletion in the foreground."""
+def _reference(owner: Object, features: Features) -> Object:
+    """The owner of a generated claim; from 1.36 the claim does not block its deletion."""
     found = controller_reference(owner)
-    del found["blockOwnerDeletion"]
+    if features.version >= (1, 36):
+        del found["blockOwnerDeletion"]
     return found
 
 
-def _from_template(template: Object, owner: Object, entry: str) -> Object:
+def _from_template(template: Object, reference: Object, owner: Object, entry: str) -> Object:
     given: dict[str, Any] = template["spec"].get("metadata") or {}
     metadata = {
         **given,
         "generateName": f"{name(owner)}-{entry}-",
         "namespace": namespace(owner),
         "annotations": {**(given.get("annotations") or {}), POD_CLAIM_ANNOTATION: entry},
-        "ownerReferences": [_reference(owner)],
+        "ownerReferences": [reference],
     }
     return {
         "apiVersion": "resource.k8s.io/v1",

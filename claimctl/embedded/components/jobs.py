@@ -202,6 +202,9 @@ class JobController(Component[Task]):
             pause = backoff.remaining(self.context.timings.job_backoff, self.context.now())
         if pause > 0:
             self.queue.add_after(("job", *key_of(job)), pause)
+            # upstream counts no pod as active then; the server refuses that while one is ready,
+            # and so nothing is counted before the pause is over
+            counted.running = 0
         elif is_indexed(job):
             self._create_indexed(job, counted, missing)
         else:

@@ -44,7 +44,9 @@ class JobStrategy(Strategy):
         return validate_job_spec(obj["spec"], "spec")
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        if context.subresource == "status" or new["spec"] == old["spec"]:
+        if context.subresource == "status":
+            return _counters(new["status"], old.get("status") or {})
+        if new["spec"] == old["spec"]:
             return []
         return [*validate_job_spec(new["spec"], "spec"), *_immutable(new, old)]
 
@@ -88,6 +90,15 @@ def validate_job_spec(spec: Object, path: str) -> list[FieldError]:
         valid = ", ".join(f'"{each}"' for each in _POLICIES)
         found.append(errors.required(f"{template}.restartPolicy", f"valid values: {valid}"))
     return found
+
+
+def _counters(new: Object, old: Object) -> list[FieldError]:
+    """More pods cannot be ready than are active; looked at when one of both changes."""
+    ready, active = new.get("ready") or 0, new.get("active", 0)
+    if ready <= active or (ready, active) == (old.get("ready") or 0, old.get("active", 0)):
+        return []
+    text = "cannot set more ready pods than active"
+    return [errors.invalid_value("status.ready", ready, text)]
 
 
 def _immutable(new: Object, old: Object) -> list[FieldError]:

@@ -17,11 +17,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from claimctl.embedded.components.job_indexes import parsed
+from claimctl.embedded.components.pods import claims_used, ended
 from tests.conformance.behaviour.comparing import RACES
 from tests.differential.actions.clusters import Seen
 from tests.differential.actions.level import level, level_message, level_text, shortened, whole
@@ -167,6 +168,7 @@ def _state(seen: Seen) -> str:
 
 def _histories(theirs: Segment, ours: Segment) -> Found:
     loops = _looping(theirs) | _looping(ours)
+    finished = _finished_beside(theirs) | _finished_beside(ours)
     groups = [_by_name(each) for each in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):
         kind, plain = key
@@ -175,17 +177,49 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
         left, right = (each.get(key, []) for each in groups)
         if kind in _COUNTED:
             yield from _counted(kind, plain, left, right)
+        elif key in finished:
+            yield from _exact(kind, plain, *map(_unlisted, (left, right)))
         else:
             yield from _exact(kind, plain, left, right)
+
+
+def _finished_beside(segment: Segment) -> set[Name]:
+    """Claims of pods that have ended and are still there.
+
+    KCM's two halves take such a pod out of the list and put it back as long as the claim is
+    allocated (kubernetes/kubernetes#141274); how often until then is a race.
+    """
+    events = [*segment.events, *_still(segment.before)]
+    return {
+        ("ResourceClaim", level_text(used.partition("/")[2]))
+        for seen in events
+        if seen.kind == "Pod" and ended(seen.object)
+        for used in claims_used(seen.object)
+    }
+
+
+def _still(before: dict[Name, Object]) -> Iterator[Seen]:
+    for (kind, plain), obj in before.items():
+        yield Seen(0.0, 0, "MODIFIED", kind, plain, obj)
+
+
+def _unlisted(tracks: list[list[Seen]]) -> list[list[Seen]]:
+    """Claims without their list."""
+    return [[_bare(seen) for seen in events] for events in tracks]
+
+
+def _bare(seen: Seen) -> Seen:
+    status = {**(seen.object.get("status") or {}), "reservedFor": []}
+    return replace(seen, object={**seen.object, "status": status})
 
 
 def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
     """Each object's events; of counted kinds every object, with its state before the step."""
     tracks = _tracks(segment)
-    for (kind, plain), obj in segment.before.items():
-        if kind in _COUNTED:
-            first = Seen(0.0, 0, "MODIFIED", kind, plain, obj)
-            tracks[kind, plain] = [first, *tracks.get((kind, plain), [])]
+    for first in _still(segment.before):
+        if first.kind in _COUNTED:
+            key = (first.kind, first.name)
+            tracks[key] = [first, *tracks.get(key, [])]
     found: dict[Name, list[list[Seen]]] = defaultdict(list)
     for (kind, plain), events in tracks.items():
         found[kind, level_text(plain)].append(events)
@@ -224,7 +258,7 @@ def _raced(events: list[Seen]) -> bool:
 
 
 def _states(events: list[Seen], *, raced: bool) -> list[str]:
-    found = []
+    found: list[str] = []
     for seen in events:
         fields = level(shortened(seen.kind, seen.object))
         if raced:
@@ -236,7 +270,9 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
                 fields.pop("conditions", None)
         if seen.kind == "ResourceClaim":
             fields["reservedFor"] = sorted(fields["reservedFor"])
-        found.append(f"{seen.type} {_text(fields)}")
+        state = _text(fields)
+        if not (raced and found and found[-1].endswith(f" {state}") and seen.type == "MODIFIED"):
+            found.append(f"{seen.type} {state}")
     states = [state for state, _ in groupby(found)]
     return _merged(states) if events[0].kind == "ResourceClaim" else states
 
@@ -346,12 +382,14 @@ def _relation(pair: tuple[str, str], signs: set[str]) -> str:
 
 def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
     """What happened to an object, before or after what happened to one that it has to do with."""
-    marks = [(number, *mark) for number, seen in enumerate(segment.events) for mark in _marks(seen)]
+    before = {mark for seen in _still(segment.before) for mark in _marks(seen)}
     related = _related(segment.events)
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     firsts: dict[tuple[Name, str], int] = {}
-    for number, thing, what in marks:
-        firsts.setdefault((thing, what), number)
+    for number, seen in enumerate(segment.events):
+        for mark in _marks(seen):
+            if mark not in before:
+                firsts.setdefault(mark, number)
     items = sorted(firsts.items(), key=lambda each: each[1])
     if len(items) > 400:
         return {}
