@@ -21,6 +21,7 @@ from claimctl.embedded.components.recorder import EventRecorder
 from claimctl.embedded.components.replicasets import ReplicaSetController
 from claimctl.embedded.components.scheduler import Scheduler
 from claimctl.embedded.components.statefulsets import StatefulSetController
+from claimctl.embedded.components.taints import TaintController
 from claimctl.embedded.local import ApiFor, FaultHook
 from claimctl.embedded.options import ClusterOptions, Features
 from claimctl.embedded.requests import MASTERS, Actor, DeleteOptions
@@ -74,6 +75,7 @@ class Cluster:
                 self.claims,
                 self.kubelet,
                 self.nodes,
+                TaintController(self._context),
                 PodGroupController(self._context),
                 DisruptionController(self._context),
                 GarbageCollector(self._context),

@@ -65,7 +65,9 @@ class Timings:
     job_backoff: float = 10.0
     garbage_collection: float = 0.05
     node_monitor_grace: float = 40.0
-    pod_eviction: float = 5.0
+    pod_eviction: float | None = 5.0
+    """Until the pods of a lost node are deleted, and again until PodGC collects them, in a hurry;
+    None for as long as their tolerations say, and PodGC only collects when the Node is gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,6 @@ class ClaimController(Component[Task]):
         self.views["resourceclaims"].index("pod", owning_pod)
         self._generator = Generator(self.context, self.views)
         self.views["resourceclaims"].subscribe(self._claim_changed)
-        self.views["resourceclaimtemplates"].subscribe(self._template_changed)
         self.views["pods"].subscribe(self._pod_changed)
         self.views["podgroups"].subscribe(self._group_changed)
 
@@ -96,11 +95,6 @@ class ClaimController(Component[Task]):
     def _add_pod(self, pod: Object) -> None:
         pause = self.context.timings.kcm_finished_pod_loop if ended(pod) else 0.0
         self.queue.add_after(("pod", *key_of(pod)), pause)
-
-    def _template_changed(self, change: Change) -> None:
-        for pod in self.views["pods"].items():
-            if namespace(pod) == change.key[0] and _uses_template(pod, change.key[1]):
-                self.queue.add(("pod", *key_of(pod)))
 
     def _pod_changed(self, change: Change) -> None:
         pod = change.object
@@ -292,7 +286,3 @@ class ClaimController(Component[Task]):
 def _split(key: str) -> tuple[str, str]:
     space, _, plain = key.partition("/")
     return space, plain
-
-
-def _uses_template(pod: Object, template: str) -> bool:
-    return any(each.template == template and each.claim is None for each in pod_claims(pod))

@@ -37,10 +37,11 @@ def untolerated(
 
 
 def tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    return any(_tolerates(each, taint) for each in tolerations)
+    return any(tolerates(each, taint) for each in tolerations)
 
 
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Whether one toleration bears one taint."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     key = toleration.get("key")

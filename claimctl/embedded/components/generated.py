@@ -19,6 +19,7 @@ from claimctl.embedded.components.pods import (
     generated_names,
     pod_claims,
 )
+from claimctl.embedded.errors import StatusError
 from claimctl.embedded.options import Features
 from claimctl.embedded.runtime import Context
 from claimctl.embedded.views import Object, Views
@@ -79,13 +80,23 @@ class Generator:
                 return name(claim)
         found = self._views["resourceclaimtemplates"].get(namespace(owner), template)
         if found is None:
-            return None
+            raise self._without_template(owner, entry, template)
         created = self._api.create(
             "resourceclaims",
             _from_template(found, _reference(owner, self._context.features), owner, entry),
         )
         self._views["resourceclaims"].assume(created)
         return name(created)
+
+    def _without_template(self, owner: Object, entry: str, template: str) -> StatusError:
+        """Told in an Event, and tried again later and later: nobody waits for the template."""
+        missing = f'resourceclaimtemplate.resource.k8s.io "{template}" not found'
+        why = f'resource claim template "{template}": {missing}'
+        message = f"{owner['kind']}ResourceClaim {entry}: {why}"
+        self._context.events.record(
+            "resource_claim", owner, "Warning", "FailedResourceClaimCreation", message
+        )
+        return StatusError(404, "NotFound", why)
 
     def _record(self, plural: str, owner: Object, statuses: dict[str, str]) -> Object:
         if statuses == generated_names(owner):

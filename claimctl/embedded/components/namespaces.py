@@ -8,6 +8,7 @@ from __future__ import annotations
 from claimctl.embedded.components.objects import deleting
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds import Kind
+from claimctl.embedded.requests import DeleteOptions
 from claimctl.embedded.runtime import Component
 from claimctl.embedded.store import Revision
 from claimctl.embedded.views import Object
@@ -87,7 +88,8 @@ class NamespaceController(Component[str]):
             if deleting(obj):
                 continue
             try:
-                self.api.delete(plural, namespace, obj["metadata"]["name"])
+                options = DeleteOptions(propagation="Background")
+                self.api.delete(plural, namespace, obj["metadata"]["name"], options)
             except StatusError as error:
                 if error.reason != "NotFound":
                     raise

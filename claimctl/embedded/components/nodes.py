@@ -17,6 +17,8 @@ from claimctl.embedded.views import Change, Object
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 EFFECTS = ("NoSchedule", "NoExecute")
+POD_GC = 45.0
+"""Seconds for which PodGC leaves the pods of a Node that is gone alone, and then looks."""
 
 Task = tuple[str, str]
 """('silent', 'evict', 'collect' or 'back', node)."""
@@ -74,34 +76,42 @@ class NodeController(Component[Task]):
     def _node_changed(self, change: Change) -> None:
         """Pods of a Node object that is gone are collected by PodGC."""
         if change.new is None:
-            self.queue.add_after(("collect", change.key[1]), self.context.timings.pod_eviction)
+            self.queue.add_after(("collect", change.key[1]), self._sweep())
 
     # Lost and found
 
     def _silent(self, node: str) -> None:
         self._set_ready(node, "Unknown", "NodeStatusUnknown")
-        self._taint(node, [{"key": UNREACHABLE, "effect": effect} for effect in EFFECTS])
         for pod in self.views["pods"].by("node", node):
             self._not_ready(pod)
-        self.queue.add_after(("evict", node), self.context.timings.pod_eviction)
+        for number in range(len(EFFECTS)):
+            added = [{"key": UNREACHABLE, "effect": each} for each in EFFECTS[: number + 1]]
+            self._taint(node, added)
+        if self.context.timings.pod_eviction is not None:
+            self.queue.add_after(("evict", node), self.context.timings.pod_eviction)
 
     def _not_ready(self, pod: Object) -> None:
         unready = {
             "type": "Ready",
             "status": "False",
-            "reason": "NodeNotReady",
             "lastTransitionTime": self.context.now(),
         }
         patch = {"status": {"conditions": [unready]}}
         if is_true(pod, "Ready"):
             self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
+            self.event(pod, "Warning", "NodeNotReady", "Node is not ready")
 
     def _evict(self, node: str) -> None:
-        """Taint eviction marks the pods for deletion, PodGC finishes them off."""
+        """In a hurry: pods go that bear a lost node for some minutes only, and PodGC follows."""
         for pod in self.views["pods"].by("node", node):
             if not deleting(pod) and not _stays(pod):
                 self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        self.queue.add_after(("collect", node), self.context.timings.pod_eviction)
+        self.queue.add_after(("collect", node), self._sweep())
+
+    def _sweep(self) -> float:
+        """Seconds until PodGC looks at the pods of a node that is lost or gone."""
+        hurried = self.context.timings.pod_eviction
+        return POD_GC if hurried is None else hurried
 
     def _collect(self, node: str) -> None:
         """PodGC: phase Failed, and away with it, whatever the containers do."""
@@ -114,8 +124,10 @@ class NodeController(Component[Task]):
 
     def _force(self, pod: Object, *, orphaned: bool) -> None:
         """Only the pods of a Node object that is gone are told why."""
-        failed: Object = {"phase": "Failed", "reason": "NodeLost", "message": "Node is lost"}
-        if orphaned:
+        failed: Object = {"phase": "Failed"}
+        if not orphaned:
+            failed |= {"reason": "NodeLost", "message": "Node is lost"}
+        else:
             why = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
             since = {"lastTransitionTime": self.context.now()}
             failed["conditions"] = [{**why, **since, "message": "PodGC: node no longer exists"}]

@@ -161,8 +161,7 @@ class Scheduler(Component[Task]):
         group = self._planner.gate(plan.pod)
         if group is None or (condition(group, "PodGroupScheduled") or {}).get("status") == "True":
             return
-        text = "All required pods have been successfully scheduled"
-        self._tell_group(group, "True", "Scheduled", text)
+        self._tell_group(group, "True", "Scheduled", "")
 
     def _refuse_group(self, pod: Object) -> None:
         """A group none of whose pods was ever scheduled is told so."""

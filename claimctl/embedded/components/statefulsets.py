@@ -77,7 +77,10 @@ class StatefulSetController(Component[Key]):
             "metadata": {
                 "name": wanted,
                 "namespace": namespace(workload),
-                "labels": labels({"metadata": workload["spec"]["template"].get("metadata") or {}}),
+                "labels": {
+                    **labels({"metadata": workload["spec"]["template"].get("metadata") or {}}),
+                    "controller.kubernetes.io/hash": wanted.rpartition("-")[2],
+                },
                 "ownerReferences": [controller_reference(workload)],
             },
             "data": {"spec": {"template": workload["spec"]["template"]}},

@@ -87,6 +87,8 @@ def default_pod(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
+    if not spec.get("schedulingGates"):
+        spec.pop("schedulingGates", None)
     for condition in pod.setdefault("status", {}).get("conditions") or []:
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)

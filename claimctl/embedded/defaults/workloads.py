@@ -25,6 +25,8 @@ def _fill(target: Object, defaults: Object) -> None:
 def default_deployment(spec: Object) -> None:
     _default_template(spec)
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
+    if not spec.get("paused"):
+        spec.pop("paused", None)
     strategy = spec.setdefault("strategy", {})
     _fill(strategy, {"type": "RollingUpdate"})
     if strategy["type"] == "RollingUpdate":

@@ -23,7 +23,7 @@ from tests.differential.actions.level import shortened
 
 Object = dict[str, Any]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-NODE_GRACE = 10.0
+NODE_GRACE = 16.0
 """Seconds without a word from a kubelet until its node counts as lost, on both clusters."""
 _BEAT_SECONDS = 3.0
 _LOOP_TURNS = 2
@@ -47,6 +47,7 @@ PLURALS = {
     "jobs": "Job",
     "poddisruptionbudgets": "PodDisruptionBudget",
     "resourceclaims": "ResourceClaim",
+    "resourceclaimtemplates": "ResourceClaimTemplate",
     "podgroups": "PodGroup",
     "namespaces": "Namespace",
     "nodes": "Node",
@@ -144,6 +145,7 @@ class RealCluster:
         """Watch, and let the nodes' kubelets report."""
         fleet = Fleet(self.version)
         kinds = [*WATCHED, ("v1", "Node"), ("v1", "Namespace"), ("v1", "Event"), fleet.claims]
+        kinds.append((fleet.resource_api, "ResourceClaimTemplate"))
         if self.pod_groups:
             kinds.append(("scheduling.k8s.io/v1alpha2", "PodGroup"))
         for kind in kinds:
@@ -294,6 +296,7 @@ TIMINGS = Timings(
     garbage_collection=0.02,
     scheduler_backoff=(1.0,),
     node_monitor_grace=NODE_GRACE,
+    pod_eviction=None,
 )
 """As long as the real components take, where that decides what happens."""
 

@@ -34,6 +34,9 @@ _COUNTED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "PodDisruptionBudg
 """Kinds whose status is counters that controllers write late."""
 _MERGED = ("generation", "status.observedGeneration")
 """Of a ReplicaSet: how often its size was written is merged, too."""
+_SUMMED = ("Deployment", "ReplicaSet")
+"""Kinds whose status sums up what is compared by itself (pods, sizes), seen sooner or later while
+a rollout goes on: it is compared at rest."""
 _LOOP = 6
 """So many states in one step, half of them repeated, are a loop."""
 
@@ -156,7 +159,7 @@ def _tracks(segment: Segment) -> dict[Name, list[Seen]]:
 def _looping(segment: Segment) -> set[Name]:
     found = set()
     for (kind, plain), events in _tracks(segment).items():
-        states = [_state(each) for each in events]
+        states = [state for state, _ in groupby(_state(each) for each in events)]
         if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
             found.add((kind, level_text(plain)))
     return found
@@ -214,11 +217,11 @@ def _bare(seen: Seen) -> Seen:
 
 
 def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
-    """Each object's events; of counted kinds every object, with its state before the step."""
+    """Each object's events after its state before the step; every object of counted kinds."""
     tracks = _tracks(segment)
     for first in _still(segment.before):
-        if first.kind in _COUNTED:
-            key = (first.kind, first.name)
+        key = (first.kind, first.name)
+        if first.kind in _COUNTED or key in tracks:
             tracks[key] = [first, *tracks.get(key, [])]
     found: dict[Name, list[list[Seen]]] = defaultdict(list)
     for (kind, plain), events in tracks.items():
@@ -229,6 +232,9 @@ def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
 def _exact(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
     raced = any(_raced(each) for each in (*left, *right))
     real, emulated = (sorted(_states(each, raced=raced) for each in side) for side in (left, right))
+    real, emulated = (
+        [each for each in side if len(each) > 1 or not _old(each)] for side in (real, emulated)
+    )
     odd, rest = [], list(emulated)
     for each in real:
         if each in rest:
@@ -237,6 +243,11 @@ def _exact(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]
             odd.append(each)
     for one, other in _zipped(odd, rest):
         yield f"history {kind} {_where(one, other)}", f"{plain}: {one}", f"{plain}: {other}"
+
+
+def _old(states: list[str]) -> bool:
+    """Nothing but the state before the step."""
+    return not states or states[0].startswith("MODIFIED")
 
 
 def _zipped(one: list[Any], other: list[Any]) -> Iterator[tuple[Any, Any]]:
@@ -270,6 +281,9 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
                 fields.pop("conditions", None)
         if seen.kind == "ResourceClaim":
             fields["reservedFor"] = sorted(fields["reservedFor"])
+            if fields.get("owners"):
+                # the garbage collector deletes it as its pod goes, KCM deallocates it: a race
+                fields.pop("deleting", None)
         state = _text(fields)
         if not (raced and found and found[-1].endswith(f" {state}") and seen.type == "MODIFIED"):
             found.append(f"{seen.type} {state}")
@@ -319,7 +333,10 @@ def _ways(events: list[Seen]) -> dict[str, list[Any]]:
     for path in {path for each in flat for path in each}:
         if events[0].kind == "ReplicaSet" and path in _MERGED:
             continue
-        found[path] = turns([_amount(path, each.get(path)) for each in flat])
+        if events[0].kind in _SUMMED and path.startswith("status."):
+            continue
+        values = [_amount(path, each.get(path)) for each in flat]
+        found[path] = sorted(map(bool, set(values))) if "uncounted" in path else turns(values)
     return dict(found)
 
 
@@ -384,11 +401,13 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
     """What happened to an object, before or after what happened to one that it has to do with."""
     before = {mark for seen in _still(segment.before) for mark in _marks(seen)}
     related = _related(segment.events)
+    racing = _finished_beside(segment)
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     firsts: dict[tuple[Name, str], int] = {}
     for number, seen in enumerate(segment.events):
         for mark in _marks(seen):
-            if mark not in before:
+            kind, plain = mark[0]
+            if mark not in before and (kind, level_text(plain)) not in racing:
                 firsts.setdefault(mark, number)
     items = sorted(firsts.items(), key=lambda each: each[1])
     if len(items) > 400:

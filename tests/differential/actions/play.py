@@ -15,6 +15,7 @@ from typing import Any
 
 from claimctl.embedded.components.objects import (
     annotations_of,
+    condition,
     controller_of,
     controller_uid,
     deleting,
@@ -96,6 +97,7 @@ class Player:
         self._starts = self._stops = True
         self._lost: set[str] = set()
         self._let_go: set[str] = set()
+        self._stopped: set[str] = set()
         self._started = 0
         self.played = Played()
 
@@ -137,7 +139,17 @@ class Player:
             return _NAMESPACE_GOES * self._stage.quiet
         behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
         behind = behind or any(self._uncounted(each) for each in self._log.all("Job"))
+        if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
+            return self._stage.quiet * _TEMPLATE_SEEN
+        behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
         return self._stage.quiet * (_BEHIND if behind else 1)
+
+    def _lacks_claims(self, pod: Object) -> bool:
+        """A claim could be made for the pod, but KCM tries again later and later."""
+        return not deleting(pod) and any(
+            each.claim is None and ("ResourceClaimTemplate", each.template) in self._log.current
+            for each in pod_claims(pod)
+        )
 
     def _uncounted(self, job: Object) -> bool:
         """The Job's status does not tell of its pods as they are: it is looked at each second."""
@@ -160,6 +172,7 @@ class Player:
         elif step.do == POD:
             for pod in self._chosen(args):
                 yield await self._befall(step.note, args, pod)
+                await asyncio.sleep(BREATH)
         elif step.do == NODE:
             async for each in self._node(step.note, args):
                 yield each
@@ -308,10 +321,12 @@ class Player:
     async def _stop(self, pod: Object) -> bool:
         if uid(pod) in self._let_go:
             return False
-        if phase(pod) == "Running":
+        if phase(pod) == "Running" and uid(pod) not in self._stopped:
+            self._stopped.add(uid(pod))
             await self._report(
                 "node agent: the containers have stopped", pod, _stopped(pod, self._now())
             )
+            return True
         self._let_go.add(uid(pod))
         path = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}"
         query = {"gracePeriodSeconds": "0"}
@@ -341,14 +356,25 @@ class Player:
 
 _OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
 _BEHIND = 4
+_TEMPLATE_SEEN = 15
 _NAMESPACE_GOES = 13
 """The namespace controller begins after 5 s, and looks again for pods after 16 s."""
 
 
 def _behind(workload: Object) -> bool:
-    """Its controller has not seen the last change of it yet."""
-    seen = (workload.get("status") or {}).get("observedGeneration", 0)
-    return bool(seen < workload["metadata"].get("generation", 0))
+    """Its controller has not seen the last change yet, or waits until pods count as available."""
+    status = workload.get("status") or {}
+    if status.get("readyReplicas", 0) > status.get("availableReplicas", 0):
+        return bool(workload["spec"].get("minReadySeconds"))
+    return bool(status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0))
+
+
+def _waits_for_others(obj: Object) -> bool:
+    """The garbage collector is at work, or the scheduler may try again after its back-off."""
+    if deleting(obj):
+        return bool({"foregroundDeletion", "orphan"} & set(finalizers(obj)))
+    refused = condition(obj, "PodScheduled") or {}
+    return refused.get("reason") in ("Unschedulable", "SchedulerError")
 
 
 def _lists(claim: Object, pod: Object) -> bool:
