@@ -168,10 +168,9 @@ def _check_preconditions(pod: Object, options: DeleteOptions) -> None:
 
 
 def _mark_disrupted(write: Write, pod: Object) -> None:
-    """The condition that tells an evicted pod from a deleted one; not on pods that go at once."""
+    """The condition that tells an evicted pod from a deleted one; not on pods that have ended."""
     meta, status = pod["metadata"], pod.get("status") or {}
-    waits = status.get("phase") == "Pending" and not pod["spec"].get("nodeName")
-    if meta.get("deletionTimestamp") or waits or status.get("phase") in ("Succeeded", "Failed"):
+    if meta.get("deletionTimestamp") or status.get("phase") in ("Succeeded", "Failed"):
         return
     others = [c for c in status.get("conditions") or () if c["type"] != "DisruptionTarget"]
     condition = {

@@ -20,12 +20,16 @@ import structlog
 
 from claimctl.controlplane.programs import CannotStart
 from tests.differential import requests
+from tests.differential.actions import part
 from tests.differential.assets import programs_of
 from tests.differential.ledger import add_seen, allowances, allowed, seen, summary
 from tests.differential.outcome import Outcome, Run
 
 Part = Callable[[Run], Outcome]
-PARTS: dict[str, tuple[Part, float]] = {"requests": (requests.compare, 0.5)}
+PARTS: dict[str, tuple[Part, float]] = {
+    "requests": (requests.compare, 0.4),
+    "actions": (part.compare, 0.6),
+}
 """Each part with its share of the budget, when all parts are run."""
 
 

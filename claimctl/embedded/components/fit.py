@@ -11,13 +11,15 @@ from claimctl.embedded.views import Object
 UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-def reason_against(pod: Object, node: Object) -> str:
+def reason_against(pod: Object, node: Object, version: tuple[int, int]) -> str:
     """The first filter of the scheduler that refuses the node, or '' when none does."""
     spec = node.get("spec") or {}
     tolerations = pod["spec"].get("tolerations") or ()
     if spec.get("unschedulable") and not tolerated(UNSCHEDULABLE_TAINT, tolerations):
         return "node(s) were unschedulable"
     taint = untolerated(spec.get("taints") or (), tolerations)
+    if taint is not None and version >= (1, 36):
+        return "node(s) had untolerated taint(s)"
     if taint is not None:
         return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
     if not selects(pod, node):

@@ -17,6 +17,7 @@ from claimctl.embedded.components.pods import (
     POD_CLAIM_ANNOTATION,
     PodClaim,
     generated_names,
+    group_name,
     pod_claims,
 )
 from claimctl.embedded.errors import StatusError
@@ -48,6 +49,9 @@ class Generator:
     def for_pod(self, pod: Object, group: Object | None) -> Object:
         """The pod, with the names of its generated claims in its status."""
         statuses = generated_names(pod)
+        if group is None and group_name(pod) and self._context.features.kcm_pod_groups:
+            # whether the group shares the claims is not known before the group is there
+            return pod
         for each in pod_claims(pod, group):
             if each.template and each.claim is None:
                 found = self._of_group(each, group) if each.group else self._own(pod, each)

@@ -146,7 +146,7 @@ class Planner:
         reasons: list[str] = []
         unusable: dict[str, Object] = {}
         for node in self._nodes():
-            reason = reason_against(pod, node)
+            reason = reason_against(pod, node, self._context.features.version)
             if not reason:
                 away = [each.seen for each in claims if not _reaches(each.seen, node)]
                 unusable |= {uid(claim): claim for claim in away}

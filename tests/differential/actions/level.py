@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from tests.conformance.behaviour.comparing import RACES as SCHEDULER_RACES
 from tests.conformance.behaviour.watching import OWN
 from tests.conformance.behaviour.watching import shortened as _shortened
 
@@ -23,7 +24,9 @@ _INNER = re.compile(rf"-[{_SAFE}]{{5}}(?=-)")
 _NAMESPACE = re.compile(r"\bs\d+\b")
 """Names of stories' namespaces: their nodes, classes and drivers begin with them."""
 _CHOICE = re.compile(r"\b(dev|node)-\d+")
-_HASH_LABEL = re.compile(rf'(pod-template-hash(?:": "|=|:))[{_SAFE}]+')
+_HASH_LABEL = re.compile(
+    rf'((?:pod-template-hash|controller.kubernetes.io/hash)(?:": "|=|:))[{_SAFE}]+'
+)
 _AVAILABLE = re.compile(r"0/\d+ nodes are available: (.*?)(?=\. |$)")
 _OTHERS = ("didn't satisfy plugin(s) [NodeAffinity]", "didn't match Pod's node affinity")
 _PREEMPTION = re.compile(r"preemption: .*$")
@@ -60,7 +63,12 @@ def _of_others(reason: str) -> bool:
 def shortened(kind: str, obj: Object) -> Object:
     """The few words of a recording; of kinds that no recording shows, the status and replicas."""
     if kind in OWN:
-        return _shortened(kind, obj)
+        found = _shortened(kind, obj)
+        conditions = found.get("conditions", {})
+        for each, value in conditions.items():
+            status, _, reason = value.partition("/")
+            conditions[each] = f"{status}/under way" if reason in UNDER_WAY else value
+        return found
     spec, status, meta = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
     fields = {key: meta[key] for key in ("finalizers",) if meta.get(key)}
     if "deletionTimestamp" in meta:
@@ -77,13 +85,29 @@ def shortened(kind: str, obj: Object) -> Object:
     return {**fields, "conditions": conditions, "status": rest}
 
 
+UNDER_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
+"""Reasons of the condition Progressing: which of them is last is a race of the controllers of
+Deployments and ReplicaSets, when the counters do not change between both."""
+RACES = (
+    *SCHEDULER_RACES,
+    "got deallocated elsewhere in the meantime",
+    "is not allocated anymore",
+)
+"""Why the scheduler gives a pod up when others are faster."""
+
+
+def is_race(message: str) -> bool:
+    return any(each in message for each in RACES)
+
+
 def whole(kind: str, obj: Object) -> Object:
     """The object at rest, in full but for what is the run's own."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in _UNTIMED}
     meta.pop("uid", None)
     status = dict(obj.get("status") or {})
     if status.get("conditions"):
-        status["conditions"] = {each["type"]: _condition(each) for each in status["conditions"]}
+        told = [each for each in status["conditions"] if not is_race(each.get("message", ""))]
+        status["conditions"] = {each["type"]: _condition(each) for each in told}
     if kind == "Node":
         status = {"conditions": status.get("conditions", {}).get("Ready", {}).get("status")}
         return {"status": status, **shortened(kind, obj)}
@@ -99,6 +123,8 @@ def whole(kind: str, obj: Object) -> Object:
 
 def _condition(condition: Object) -> Object:
     rest = {key: value for key, value in condition.items() if key != "type"}
+    if rest.get("reason") in UNDER_WAY:
+        return {"status": rest["status"], "reason": "under way"}
     if "message" in rest:
         rest["message"] = level_message(rest["message"])
     return rest

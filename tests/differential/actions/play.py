@@ -44,7 +44,7 @@ ROUNDS = 25
 """So many rounds of the kubelets may follow one step."""
 BREATH = 0.08
 """Seconds between two writes of kubelets: controllers see one after the other."""
-LONGEST = 40.0
+LONGEST = 60.0
 """Seconds after which a cluster that does not come to rest is compared as it is."""
 STRATEGIC = "application/strategic-merge-patch+json"
 PATCHES = {
@@ -139,6 +139,8 @@ class Player:
             return _NAMESPACE_GOES * self._stage.quiet
         behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
         behind = behind or any(self._uncounted(each) for each in self._log.all("Job"))
+        if any(self._backs_off(each) for each in self._log.all("Job")):
+            return self._stage.quiet * _BACKS_OFF
         if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
             return self._stage.quiet * _TEMPLATE_SEEN
         behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
@@ -162,6 +164,18 @@ class Player:
         going = sum(1 for pod in pods if deleting(pod) and not ended(pod))
         seen = [len(alive), sum(1 for pod in alive if ready(pod)), going]
         return told != seen or any(ended(pod) and finalizers(pod) for pod in pods)
+
+    def _backs_off(self, job: Object) -> bool:
+        """After a failure a Job makes its next pod 10 or 20 s later."""
+        spec, status = job["spec"], job.get("status") or {}
+        if is_true(job, "Complete") or is_true(job, "Failed") or spec.get("suspend"):
+            return False
+        pods = [pod for pod in self._log.all("Pod") if uid(job) in controller_uid(pod)]
+        failed = any(phase(pod) == "Failed" or deleting(pod) for pod in pods)
+        missing = spec.get("completions", 1) - status.get("succeeded", 0)
+        alive = sum(1 for pod in pods if not ended(pod) and not deleting(pod))
+        lost = failed or status.get("failed", 0) > 0
+        return lost and not deleting(job) and alive < min(spec["parallelism"], missing)
 
     # Steps
 
@@ -357,6 +371,7 @@ class Player:
 _OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
 _BEHIND = 4
 _TEMPLATE_SEEN = 15
+_BACKS_OFF = 16
 _NAMESPACE_GOES = 13
 """The namespace controller begins after 5 s, and looks again for pods after 16 s."""
 

@@ -29,6 +29,9 @@ QUIET = 1.4
 SLOWER = 1.7
 """A difference is looked at again with rests that are so much longer."""
 
+_LAST_STORY = 45.0
+"""Seconds that the stories under way may still take when the time is over."""
+
 Target = tuple[tuple[int, int], bool]
 """Version of Kubernetes, and whether PodGroups are on."""
 
@@ -154,6 +157,7 @@ class Session:
     once: bool = False
     """Take what differs on the first try for a difference."""
     results: list[Result] = field(default_factory=list)
+    shrinks: bool = False
     known: set[str] = field(default_factory=set)
     """Kinds of difference that need not be shrunk any more."""
 
@@ -169,7 +173,7 @@ class Session:
         return self.results
 
     async def _all(self, comparer: Comparer) -> None:
-        end = time.monotonic() + self.seconds
+        end = time.monotonic() + self.seconds - _LAST_STORY
         numbers = iter(self.numbers) if self.numbers else itertools.count()
         if self.count is not None:
             numbers = iter(itertools.islice(numbers, self.count))
@@ -179,7 +183,12 @@ class Session:
                 if time.monotonic() > end:
                     return
                 told = story(self.seed, number, *self.target, theme=self.theme)
-                self.results.append(await comparer.judge(number, told, once=self.once))
+                result = await comparer.judge(number, told, once=self.once)
+                fresh = {each.kind for each in result.differences} - self.known
+                self.known |= fresh
+                if fresh and self.shrinks:
+                    await comparer.shrink(result, end)
+                self.results.append(result)
 
         async with asyncio.TaskGroup() as group:
             for slot in range(self.slots):

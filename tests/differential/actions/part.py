@@ -1,0 +1,38 @@
+"""The part of ``make differential`` that plays stories of user actions on both clusters."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.differential.actions.runs import Result, Session
+from tests.differential.actions.servers import real_servers
+from tests.differential.outcome import Finding, Outcome, Run
+
+_SERVERS_SECONDS = 20.0
+"""For starting and stopping them."""
+
+
+def compare(run: Run) -> Outcome:
+    """Play stories until the time is over; what differs counts when it comes again.
+
+    Raises:
+        CannotStart: a server of the real control plane does not come up.
+    """
+    with real_servers(run.programs, pod_groups=run.pod_groups) as plane:
+        session = Session(
+            (run.programs.version, run.pod_groups),
+            plane.files.kubeconfig(),
+            run.seed,
+            run.seconds - _SERVERS_SECONDS,
+            shrinks=True,
+        )
+        results = asyncio.run(session.run())
+    return _outcome(results)
+
+
+def _outcome(results: list[Result]) -> Outcome:
+    outcome = Outcome("actions", "action sequences", compared=len(results))
+    for result in results:
+        for each in result.differences:
+            outcome.note(Finding(f"actions: {each.kind}", result.shown()))
+    return outcome
