@@ -76,6 +76,10 @@ class _Seat:
     gone: bool = False
     runs: bool = False
     """Whether its containers run now, whatever the API server is told."""
+    ran: bool = False
+    """Whether they ever ran here."""
+    told: bool = False
+    """Whether the API server knows that they run; it may have been away."""
     booted: bool = False
     """Its node was booted anew, and its containers are gone."""
     restarts: int = 0
@@ -249,8 +253,15 @@ class Kubelets:
 
     async def _started(self, seat: _Seat) -> bool:
         """Whether the containers run; else it is told why not."""
-        if seat.runs:
-            return True
+        if not seat.runs and not await self._admitted(seat):
+            return False
+        if not seat.told:
+            await self._report(seat, running(seat.pod, _now(), seat.restarts))
+            seat.told = True
+        return True
+
+    async def _admitted(self, seat: _Seat) -> bool:
+        """Whether the containers were started just now."""
         missing = await self._missing(seat)
         plain = "/".join(key_of(seat.pod))
         if missing and self.refused.get(plain) != missing:
@@ -259,8 +270,7 @@ class Kubelets:
         if missing or seat.leaving:
             return False
         self.refused.pop(plain, None)
-        seat.runs = True
-        await self._report(seat, running(seat.pod, _now(), seat.restarts))
+        seat.runs, seat.ran, seat.told = True, True, False
         return True
 
     async def _missing(self, seat: _Seat) -> str:
@@ -322,9 +332,10 @@ class Kubelets:
 
     async def _boot(self, seat: _Seat) -> None:
         """The containers are gone with the boot; the pod starts again where its policy says so."""
-        seat.runs = seat.booted = False
+        seat.runs = False
         if seat.pod["spec"].get("restartPolicy", "Always") == "Never":
             await self._report(seat, failed(seat.pod, _now()))
+        seat.booted = False
         seat.restarts += 1
 
     async def _stop(self, seat: _Seat) -> None:
@@ -332,7 +343,7 @@ class Kubelets:
         await asyncio.sleep(self.pace.stop)
         await self._in_touch(seat)
         seat.runs = False
-        started = (seat.pod.get("status") or {}).get("phase") != "Pending"
+        started = seat.ran or (seat.pod.get("status") or {}).get("phase") != "Pending"
         if not ended(seat.pod) and started:
             await self._report(seat, stopped(seat.pod, _now()))
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(seat.pod)}}

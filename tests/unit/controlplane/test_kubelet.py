@@ -1,0 +1,93 @@
+"""The stand-in for kubelets on an API server that is away when there is something to tell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from claimctl.controlplane.kubelet import Kubelets
+from claimctl.controlplane.nodes import Fleet
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
+from claimctl.kube.clock import LoopClock
+from tests.support.builders import NOW
+from tests.support.virtual import run
+
+POD = {
+    "metadata": {"name": "train-0", "namespace": "team"},
+    "spec": {
+        "nodeName": "node-0",
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "train"}],
+    },
+}
+
+
+class Away:
+    """Loses the next status that a pod is given."""
+
+    armed = True
+
+    def __call__(self, point: FaultPoint) -> Fault | None:
+        if self.armed and (point.plural, point.subresource) == ("pods", "status"):
+            self.armed = False
+            return Fault(drop=True)
+        return None
+
+
+def play(story: Callable[[Cluster, Kubelets, Away], Any]) -> list[str]:
+    """A story of one pod; gives the phases that the pod went through."""
+
+    async def scenario() -> list[str]:
+        cluster = Cluster(ClusterOptions(nodes=0), LoopClock(NOW))
+        await cluster.start()
+        cluster.pause("kubelet")
+        kubelets = Kubelets(cluster.transport(), Fleet((1, 36), count=1))
+        joined = asyncio.Event()
+        task = asyncio.create_task(kubelets.run(joined))
+        away = Away()
+        try:
+            await joined.wait()
+            cluster.admin.create("namespaces", {"metadata": {"name": "team"}})
+            cluster.handler.fault = away
+            cluster.admin.create("pods", POD)
+            await asyncio.sleep(5.0)
+            await story(cluster, kubelets, away)
+            await asyncio.sleep(5.0)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await cluster.stop()
+        pods = [each.object() for each in cluster.history() if each.plural == "pods"]
+        phases = [pod["status"]["phase"] for pod in pods]
+        return [*dict.fromkeys(phases)]
+
+    return run(scenario(), limit=120.0)
+
+
+async def _nothing(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+    assert not away.armed
+
+
+def test_that_a_pod_runs_is_told_again_when_nobody_heard_it() -> None:
+    assert play(_nothing) == ["Pending", "Running"]
+
+
+async def _boot(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+    away.armed = True
+    await kubelets.recover("node-0", rebooted=True)
+
+
+def test_that_a_pod_failed_with_its_node_is_told_again_when_nobody_heard_it() -> None:
+    assert play(_boot) == ["Pending", "Running", "Failed"]
+
+
+async def _delete(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+    away.armed = True
+    cluster.admin.delete("pods", "team", "train-0", DeleteOptions())
+
+
+def test_a_pod_gets_its_last_phase_before_it_goes_although_nobody_heard_it_at_first() -> None:
+    assert play(_delete) == ["Pending", "Running", "Failed"]
