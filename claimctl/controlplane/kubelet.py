@@ -117,7 +117,7 @@ class Kubelets:
     """The kubelets of all nodes of a fleet.
 
     Attributes:
-        namespace: that of the pods to look after; empty for all.
+        namespace: where given, its pods are looked after, on whatever node, and no others.
         pod_groups: whether a listed PodGroup lets in the pods that name it (a kubelet's gate).
         findings: what was seen and must not happen.
         refused: by ``namespace/pod``, why it was not started when that was last tried.
@@ -181,7 +181,8 @@ class Kubelets:
     # What is news
 
     def _pod_changed(self, change: str, pod: Object) -> None:
-        if node_name(pod) not in self.fleet.names:
+        node = node_name(pod)
+        if not node or not (self.namespace or node in self.fleet.names):
             return
         seat = self._seats.get(uid(pod))
         if change == "DELETED":

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claimctl.demo.stage import EmbeddedStage, staged
+import pytest
+
+from claimctl.demo.real import real_plane, really_staged
+from claimctl.demo.stage import Stage, staged
+from claimctl.embedded.cluster import Cluster as EmbeddedCluster
 from claimctl.embedded.kubeconfig import Access, write_kubeconfig
-from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.elsewhere import RealCluster
+from tests.e2e.harness import chosen
 
 SECONDS = 120.0
 
@@ -51,8 +57,13 @@ def command_line(*arguments: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    stage: EmbeddedStage
+    stage: Stage
     kubeconfig: Path
+
+    @property
+    def embedded(self) -> EmbeddedCluster:
+        assert isinstance(self.stage.scene, EmbeddedCluster), "put the test into skipped.py"
+        return self.stage.scene
 
     async def claimctl(self, *arguments: str) -> Answer:
         return await claimctl(*arguments, "--kubeconfig", str(self.kubeconfig))
@@ -61,8 +72,27 @@ class Cluster:
 @asynccontextmanager
 async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Cluster]:
     """A served cluster with a controller on it, and a kubeconfig for it."""
+    real = chosen.get()
+    if real is not None:
+        async with _on_real_cluster(real, options) as served:
+            yield served
+        return
     async with staged(options) as stage:
         kubeconfig = directory / "kubeconfig"
         write_kubeconfig(kubeconfig, Access(stage.url))
         yield Cluster(stage, kubeconfig)
         assert stage.witness.violations == []
+
+
+@asynccontextmanager
+async def _on_real_cluster(real: RealCluster, options: ClusterOptions) -> AsyncIterator[Cluster]:
+    """A control plane that nobody else uses, for one test: commands look at whole clusters."""
+    if options.dialect is not real.dialect:
+        pytest.skip(f"the cluster speaks {real.dialect}, not {options.dialect}")
+    folder = Path(os.environ["KUBEBUILDER_ASSETS"])
+    with real_plane(folder, pod_groups=real.dialect is Dialect.PODGROUP) as plane:
+        async with really_staged(plane) as (stage, scene):
+            yield Cluster(stage, plane.files.kubeconfig())
+            await stage.look_closely()
+            assert stage.witness.violations == []
+            assert scene.findings() == []

@@ -9,8 +9,12 @@ import pytest
 from tests.e2e import harness, playground, selection
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a real cluster: each scenario once, and some of them on a cluster of their own."""
+    """On a real cluster: each scenario once, and some of them on a cluster of their own.
+
+    It has to come before xdist, which writes the groups of ``mark`` into the names of tests.
+    """
     cluster = playground.shared()
     if cluster is None:
         return

@@ -20,6 +20,7 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection, load_connection
 from claimctl.kube.documents import DocumentClient, Object, Refused
 from claimctl.kube.transport import HttpTransport
+from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
 from tests.e2e.authors import Authors, Signed
@@ -30,9 +31,11 @@ from tests.e2e.servers import Servers
 from tests.e2e.site import CONTROLLER_USER, KCM, KUBELET, SCHEDULER, accused
 from tests.e2e.watched import History
 
-SCENARIO_SECONDS = 330.0
+SCENARIO_SECONDS = 600.0
 """How long a scenario may take before it has failed."""
+_CLOSE_SECONDS = 0.3
 _POD = ("v1", "Pod")
+_PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,10 @@ class RealSite:
     kubelets: Kubelets
     watched: History
     settings: dict[str, Any]
+    dialect: Dialect
     authors: Authors = field(default_factory=Authors)
     look_seconds: float = 0.25
+    patience: float = 4.0
     _lag: asyncio.Task[None] | None = None
 
     @property
@@ -164,6 +169,8 @@ async def on_real_cluster(
         found = accused(await site.history(), frozenset({site.account}))
         assert found == []
         assert strands or site.kubelets.findings == []
+    # connections over TLS take a moment to close, after their session has
+    await asyncio.sleep(_CLOSE_SECONDS)
 
 
 @asynccontextmanager
@@ -225,6 +232,7 @@ async def _site(
         kubelets,
         watched,
         _settings(cluster, options, places),
+        options.dialect,
         authors,
     )
 
@@ -275,6 +283,7 @@ async def _tidy(site: RealSite) -> None:
     await site.set_lag(0.0)
     if site.cluster.servers is not None:
         site.cluster.servers.restore()
+        await site.client.delete(_PLAN, "", DOWNGRADE_PLAN_NAME)
     if site.cluster.keeps:
         return
     for name in (site.places.namespace, site.places.controllers):

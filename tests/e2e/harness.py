@@ -90,8 +90,8 @@ class Stage:
         return seconds if self.cluster is not None else seconds / 10
 
     async def quiet(self, seconds: float) -> None:
-        """A time in which nothing is to happen; on a real cluster half a minute at most."""
-        await self.clock.sleep(seconds if self.cluster is not None else min(seconds, 30.0))
+        """A time in which nothing is to happen; on a real cluster three quarters of a minute."""
+        await self.clock.sleep(seconds if self.cluster is not None else min(seconds, 45.0))
 
     # -- controllers
 
@@ -229,6 +229,7 @@ class Stage:
         self, holds: Callable[[], Awaitable[bool]], what: str, within: float = 60.0
     ) -> None:
         """Wait for something to become true."""
+        within *= self.site.patience
         end = self.clock.monotonic() + within
         while not await _tried(holds):
             if self.clock.monotonic() > end:

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -29,6 +29,10 @@ from tests.e2e.site import CRDS
 ASSETS = "KUBEBUILDER_ASSETS"
 CLUSTER = "CLAIMCTL_E2E_CLUSTER"
 """Set by the launcher: the cluster, as JSON."""
+CLUSTER_DIRECTORY = "CLAIMCTL_E2E_DIRECTORY"
+"""Set by the launcher: a directory for what the processes of a run have to tell each other."""
+OWNERS = 2
+"""So many processes start a cluster for scenarios that need one for themselves."""
 _RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
 _TRIES = 600
 _owned: list[RealCluster] = []
@@ -55,6 +59,7 @@ def own() -> RealCluster | None:
     if common is None or not common.keeps:
         return None
     if not _owned:
+        _check_count()
         atexit.register(_stack.close)
         plane, cluster = _stack.enter_context(
             started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
@@ -63,6 +68,16 @@ def own() -> RealCluster | None:
             RealCluster(cluster.kubeconfig, cluster.version, cluster.dialect, Servers(plane))
         )
     return _owned[0]
+
+
+def _check_count() -> None:
+    """Raises RuntimeError when more processes than ``OWNERS`` want a cluster of their own."""
+    for number in range(OWNERS):
+        path = Path(f"{os.environ[CLUSTER_DIRECTORY]}/owner-{number}")
+        with suppress(FileExistsError):
+            path.touch(exist_ok=False)
+            return
+    raise RuntimeError(f"{OWNERS} processes have a cluster of their own already")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
+from tests.e2e import playground
 from tests.e2e.elsewhere import RealCluster
 from tests.e2e.skipped import reason_for
 
@@ -16,8 +17,6 @@ ALONE = "alone"
 """The marker of a scenario that needs the whole cluster: it does something to servers, or makes a
 DowngradePlan, of which a cluster has one."""
 NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
-_GROUPS = 2
-"""So many clusters are started for those."""
 
 
 def fitting(
@@ -25,7 +24,7 @@ def fitting(
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Of each scenario that is there for several versions, the one nearest to the cluster's.
 
-    A parameter ``minor`` stands for what only that version does.
+    The parameters ``minor`` and ``version`` stand for what only that version does.
 
     Returns:
         what to play, and what to leave out.
@@ -33,7 +32,7 @@ def fitting(
     best: dict[str, tuple[int, str]] = {}
     items = list(items)
     for item in items:
-        if _parameters(item).get("minor", cluster.version[1]) != cluster.version[1]:
+        if not _is_of(item, cluster):
             continue
         key, distance = _same(item), _distance(item, cluster)
         best[key] = min(best.get(key, (distance, item.nodeid)), (distance, item.nodeid))
@@ -44,6 +43,12 @@ def fitting(
 
 def _parameters(item: pytest.Item) -> dict[str, Any]:
     return dict(item.callspec.params) if hasattr(item, "callspec") else {}
+
+
+def _is_of(item: pytest.Item, cluster: RealCluster) -> bool:
+    parameters = _parameters(item)
+    minor = parameters.get("minor", cluster.version[1])
+    return bool((1, minor) == cluster.version == parameters.get("version", cluster.version))
 
 
 def _same(item: pytest.Item) -> str:
@@ -69,5 +74,5 @@ def mark(items: list[pytest.Item], cluster: RealCluster) -> None:
         if reason := reason_for(item.nodeid, cluster):
             item.add_marker(pytest.mark.skip(reason=reason))
         elif item.get_closest_marker(ALONE) is not None:
-            item.add_marker(pytest.mark.xdist_group(f"{ALONE}-{next(turns) % _GROUPS}"))
+            item.add_marker(pytest.mark.xdist_group(f"{ALONE}-{next(turns) % playground.OWNERS}"))
     items.sort(key=lambda item: item.get_closest_marker(ALONE) is None)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from claimctl.demo.witness import Witness
 from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import Dialect
 from claimctl.embedded.store import Revision
 from claimctl.wire.seams import Transport
 
@@ -29,6 +30,13 @@ class Site(Protocol):
     """What a controller has to be told to work here, beyond what the scenario says."""
     look_seconds: float
     """How long to wait between two looks at something that is to become true."""
+    patience: float
+    """By how much longer that may take than on an embedded cluster."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the scenario is played in."""
+        ...
 
     @property
     def account(self) -> str:
@@ -87,11 +95,13 @@ class EmbeddedSite:
     """A whole embedded cluster."""
 
     look_seconds = 0.05
+    patience = 1.0
     account = CONTROLLER_USER
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.settings: dict[str, Any] = {}
+        self.dialect = cluster.options.dialect
         self.nodes = tuple(f"node-{index}" for index in range(cluster.options.nodes))
 
     def connection(self, user: str) -> Transport:

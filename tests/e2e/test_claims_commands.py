@@ -14,6 +14,8 @@ from claimctl.demo.objects import DEPLOYMENT, Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Cluster, cluster
 
+pytestmark = pytest.mark.alone
+
 HOLD = ClusterOptions(dialect=Dialect.HOLD)
 TRAIN = Workload("ml", "train", "slice", 3)
 PLAIN = Workload("ml", "plain", "beside", 1)

@@ -33,6 +33,7 @@ async def pod_names(stage: Stage) -> tuple[str, ...]:
     return tuple(f"pods/{pod.metadata.name}" for pod in await stage.running())
 
 
+@pytest.mark.core
 @both
 def test_a_deployment_is_listed_beside_its_pods(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -46,6 +47,7 @@ def test_a_deployment_is_listed_beside_its_pods(options: ClusterOptions) -> None
     play(scenario, options)
 
 
+@pytest.mark.core
 @both
 def test_a_hold_survives_idle_time_and_pods_that_come_and_go(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -67,6 +69,7 @@ def test_a_hold_survives_idle_time_and_pods_that_come_and_go(options: ClusterOpt
     play(scenario, options)
 
 
+@pytest.mark.core
 @both
 def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
     options: ClusterOptions,
@@ -92,6 +95,7 @@ def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
     play(scenario, options)
 
 
+@pytest.mark.core
 @both
 def test_a_job_that_has_ended_gives_its_claim_back_while_its_pods_are_kept(
     options: ClusterOptions,
@@ -132,6 +136,7 @@ def test_a_stateful_set_keeps_its_device_through_a_restart(options: ClusterOptio
     play(scenario, options)
 
 
+@pytest.mark.core
 @both
 def test_removing_the_annotation_lets_go_and_the_pods_keep_their_references(
     options: ClusterOptions,
@@ -155,6 +160,7 @@ def test_removing_the_annotation_lets_go_and_the_pods_keep_their_references(
     play(scenario, options)
 
 
+@pytest.mark.core
 def test_a_force_deleted_pod_counts_for_its_grace() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
@@ -195,6 +201,7 @@ def test_a_reboot_of_its_node_ends_a_ghost_at_once() -> None:
     play(scenario, HOLD_136)
 
 
+@pytest.mark.core
 def test_a_cordoned_node_does_not_trap_the_workload() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()

@@ -71,6 +71,7 @@ async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") ->
     return await count() - before
 
 
+@pytest.mark.core
 @both
 def test_600_pods_share_one_claim_with_two_references(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -106,6 +107,7 @@ def test_a_group_is_kept_through_idle_times_and_released_claims(options: Cluster
     play(scenario, options)
 
 
+@pytest.mark.core
 @both
 def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -118,6 +120,7 @@ def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions
     play(scenario, options)
 
 
+@pytest.mark.core
 def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, PODGROUP_136)
@@ -136,6 +139,7 @@ def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_ove
     play(scenario, PODGROUP_136)
 
 
+@pytest.mark.core
 @both
 def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept(
     options: ClusterOptions,

@@ -34,6 +34,7 @@ def claim(version: str, name: str = "slice") -> dict[str, Any]:
     return body
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("minor", [32, 33, 34, 35, 36, 37])
 def test_a_claim_is_held_through_idle_time_and_released_at_the_end(minor: int) -> None:
     version = VERSIONS.get((1, minor), "v1")
@@ -77,6 +78,7 @@ def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(minor: in
     play(scenario, hold(minor))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
 def test_three_pods_and_a_hold_when_the_pods_are_gone_the_list_ends_empty(
     options: ClusterOptions,

@@ -23,7 +23,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import CONTROLLER_USER, HOLD_136, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_136, NATIVE, Stage, play
 
 RBAC = Path(__file__).parents[2] / "rbac"
 _PLURALS = {
@@ -68,6 +68,7 @@ def _resource(kind: str) -> Resource[ObjectHeader]:
     )
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "hold"])
 def test_the_shipped_rights_are_enough(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -127,6 +128,7 @@ def test_what_may_not_be_read_is_named() -> None:
     play(scenario, strict(HOLD_136))
 
 
+@pytest.mark.core
 def test_without_the_binding_right_the_reservation_says_forbidden() -> None:
     async def scenario(stage: Stage) -> None:
         await grant(stage, "controller.yaml", without="resourceclaims/binding")
@@ -134,6 +136,6 @@ def test_without_the_binding_right_the_reservation_says_forbidden() -> None:
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
         await stage.until_condition("Ready", "False", "Forbidden")
-        assert CONTROLLER_USER in (await stage.reservations())[0].status.conditions[0].message
+        assert stage.site.account in (await stage.reservations())[0].status.conditions[0].message
 
     play(scenario, strict(HOLD_136))

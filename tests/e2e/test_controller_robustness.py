@@ -89,6 +89,7 @@ async def died_or_done(stage: Stage, transport: MortalTransport) -> None:
     await stage.until(holds, "the controller dies or releases")
 
 
+@pytest.mark.core
 @options
 def test_two_controllers_at_once_do_no_harm(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -107,13 +108,14 @@ def test_two_controllers_at_once_do_no_harm(options: ClusterOptions) -> None:
     play(scenario, options)
 
 
+@pytest.mark.core
 @native_and_hold
 def test_a_standby_takes_over_when_the_leader_stops(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started("first")
         second = stage.manager("second")
         await held(stage)
-        assert second.ready
+        await stage.until(lambda: _ready(second), "the standby is ready")
         assert not second.leading
         await stage.stop("first")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
@@ -121,6 +123,10 @@ def test_a_standby_takes_over_when_the_leader_stops(options: ClusterOptions) -> 
         assert second.leading
 
     play(scenario, options)
+
+
+async def _ready(manager: Manager) -> bool:
+    return manager.ready
 
 
 @native_and_hold
@@ -306,6 +312,7 @@ def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_releas
     play(scenario, NATIVE)
 
 
+@pytest.mark.core
 @native_and_hold
 def test_an_unstable_api_server_delays_and_loses_nothing(options: ClusterOptions) -> None:
     """Every fifth write of the controller fails, every seventh has its answer lost."""

@@ -43,7 +43,7 @@ async def controlled(stage: Stage) -> Spoiling:
 async def held(stage: Stage, name: str = "train", claim: str = "slice", **spec: Any) -> None:
     """A Deployment of two pods that holds a claim made from a template."""
     body = manifests.deployment(name, 2, claim)
-    shared = stage.embedded.options.dialect is Dialect.PODGROUP
+    shared = stage.site.dialect is Dialect.PODGROUP
     await stage.create(DEPLOYMENTS, manifests.in_group(body, name) if shared else body)
     wanted = {"idleTimeoutSeconds": 1, "forceDeletedPodGraceSeconds": 30} | spec
     body = manifests.reservation(
@@ -81,10 +81,11 @@ def bare_pod(name: str, *claims: str) -> dict[str, Any]:
 
 async def still(stage: Stage, claim: str, seconds: float = QUIET) -> None:
     """Nobody deallocates the claim within a long time."""
-    await stage.clock.sleep(seconds)
+    await stage.quiet(seconds)
     assert await stage.allocated(claim)
 
 
+@pytest.mark.core
 @options
 @pytest.mark.parametrize("first", [True, False], ids=["from the start", "later"])
 def test_everything_else_is_reserved_and_released(options: ClusterOptions, first: bool) -> None:
@@ -102,8 +103,9 @@ def test_everything_else_is_reserved_and_released(options: ClusterOptions, first
         await stage.create(DEPLOYMENTS, manifests.deployment("bad", 1, "bad"))
         if first:
             await stage.started(transport=transport)
-        transport.spoil("nodes", "node-1")
-        await touch(stage, NODES_ANYWHERE, "node-1")
+        node = stage.site.nodes[1]
+        transport.spoil("nodes", node)
+        await touch(stage, NODES_ANYWHERE, node)
         await held(stage)
         await stage.until_running(3)
         await held(stage, "other", "piece")
@@ -265,7 +267,7 @@ def test_a_hold_is_no_trap_while_the_way_to_its_devices_cannot_be_read() -> None
         (node, *_) = {pod.spec.node_name for pod in await stage.running()}
         transport.spoil("nodes", node)
         await touch(stage, NODES_ANYWHERE, node)
-        stage.embedded.cordon(node)
+        await stage.cordon(node)
         for pod in await stage.running():
             await stage.delete(PODS, pod.metadata.name)
         await still(stage, "slice")

@@ -13,6 +13,8 @@ from claimctl.demo.objects import CLAIM, Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Cluster, cluster
 
+pytestmark = pytest.mark.alone
+
 TRAIN = Workload("ml", "train", "slice", 2)
 
 
@@ -22,8 +24,10 @@ TRAIN = Workload("ml", "train", "slice", 2)
         (Dialect.NATIVE, (1, 36), ["v1"], []),
         (Dialect.PODGROUP, (1, 36), ["v1"], ["v1alpha2"]),
         (Dialect.PODGROUP, (1, 37), ["v1"], ["v1beta1"]),
+        (Dialect.HOLD, (1, 36), ["v1"], []),
         (Dialect.HOLD, (1, 34), ["v1"], []),
         (Dialect.HOLD, (1, 33), ["v1beta2", "v1beta1"], []),
+        (Dialect.HOLD, (1, 32), ["v1beta1"], []),
     ],
 )
 def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
@@ -53,13 +57,13 @@ async def _spoilt(served: Cluster) -> None:
     acts = Acts(served.stage, native=False, groups=True)
     await acts.room("ml")
     await acts.held(TRAIN)
-    user, api = served.stage.user, served.stage.cluster.admin
+    user, api = served.stage.user, served.embedded.admin
     for name in ("leaked", "full"):
         await user.create(objects.claim("ml", name))
     device = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
     allocation = {"devices": {"results": [device]}}
     nobody = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(250)]
-    served.stage.cluster.pause("resourceclaim-controller")
+    served.embedded.pause("resourceclaim-controller")
     await user.patch_status(CLAIM, "ml", "leaked", {"status": {"allocation": allocation}})
     await user.patch_status(
         CLAIM, "ml", "full", {"status": {"allocation": allocation, "reservedFor": nobody}}
@@ -76,7 +80,7 @@ def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
             await _spoilt(served)
             answer = await served.claimctl("doctor", "-o", "json")
             table = await served.claimctl("doctor")
-            served.stage.cluster.resume("resourceclaim-controller")
+            served.embedded.resume("resourceclaim-controller")
         found = [(each["check"], each["object"]) for each in answer.document["findings"]]
         assert answer.code == table.code == 3
         assert found == [

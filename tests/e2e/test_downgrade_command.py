@@ -18,6 +18,8 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.e2e.commands import Cluster, cluster, command_line
 
+pytestmark = pytest.mark.alone
+
 NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
 HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 12)
@@ -193,6 +195,6 @@ def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
 def write_list(served: Cluster, listed: Iterable[Reference]) -> None:
     """Somebody edits the list."""
     body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
-    admin = served.stage.cluster.admin
+    admin = served.embedded.admin
     admin.patch("resourceclaims", TRAIN.namespace, TRAIN.claim, body, "status")
     served.stage.look()

@@ -17,6 +17,8 @@ from claimctl.demo.objects import CLAIM, Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 
+pytestmark = pytest.mark.alone
+
 HOLD = ClusterOptions(dialect=Dialect.HOLD)
 TRAIN = Workload("ml", "train", "slice", 2)
 DEVICE = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
@@ -34,7 +36,7 @@ async def _allocated(served: Cluster, name: str, *references: dict[str, str]) ->
     user = served.stage.user
     await user.create(objects.claim("ml", name))
     patch = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
-    served.stage.cluster.admin.patch("resourceclaims", "ml", name, patch)
+    await user.patch(CLAIM, "ml", name, patch)
     status = {"allocation": {"devices": {"results": [DEVICE]}}, "reservedFor": list(references)}
     await user.patch_status(CLAIM, "ml", name, {"status": status})
 
@@ -50,7 +52,8 @@ async def furnished(served: Cluster) -> None:
 
 def revision(served: Cluster) -> int:
     """The last write that was about a claim."""
-    return max(each.number for each in served.stage.cluster.history() if "claims" in each.plural)
+    history = served.stage.scene.history()
+    return max(each.number for each in history if "claims" in each.plural)
 
 
 async def orphans(served: Cluster, *arguments: str) -> Answer:
@@ -112,7 +115,7 @@ def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) -> Non
             done = await orphans(served, "-n", "ml", "--yes", *QUICK, "-o", "json")
             again = await orphans(served, "-n", "ml", "--yes", *QUICK)
             claims: dict[str, Any] = {
-                name: served.stage.cluster.admin.get("resourceclaims", "ml", name)
+                name: await served.stage.user.get(CLAIM, "ml", name)
                 for name in ("emptied", "theirs", "slice")
             }
         assert rows(done) == [

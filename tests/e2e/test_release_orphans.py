@@ -36,6 +36,7 @@ from tests.unit.controller.servers import Counting
 
 both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
 causes = pytest.mark.parametrize("cause", MAKERS)
+pytestmark = pytest.mark.alone
 
 
 def judged(scenario: Scenario, options: ClusterOptions = HOLD_136, *, grace: float = 300) -> None:
