@@ -48,6 +48,9 @@ def main() -> int:
     except (CannotStart, HistoryLost) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        # before anything was played
+        return INTERRUPTED
     report(options, tally)
     if tally.bad:
         return 1
