@@ -17,7 +17,7 @@ from claimctl.controlplane.kubelet import POD
 from claimctl.controlplane.nodes import NODE
 from claimctl.embedded.store import Object, Revision
 from claimctl.kube.documents import Version
-from tests.torture_real.bodies import RESERVATION
+from tests.torture_real.bodies import PLURALS, RESERVATION
 from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict
 from tests.torture_real.people import TROUBLE, People
@@ -65,6 +65,8 @@ class Epilogue:
         else:
             self.verdict.say("stuck", [*self._missing(), *self._waiting()])
         await self._still()
+        if not await _until(lambda: not self._kept(), RELEASE_SECONDS):
+            self.verdict.say("leaks", self._kept())
         await self._clear()
         if not await _until(lambda: not self._unreleased(), RELEASE_SECONDS):
             self.verdict.say("leaks", self._unreleased())
@@ -205,6 +207,44 @@ class Epilogue:
         await asyncio.sleep(seconds)
         revisions = self.people.stage.history.revisions
         return [each for each in revisions if each.number > since and each.namespace == self.space]
+
+    # -- nobody wants pods
+
+    def _kept(self) -> list[str]:
+        """Claims that stay allocated although all that hold them are idle or have ended."""
+        found = []
+        for claim in self._objects("resourceclaims"):
+            name = claim["metadata"]["name"]
+            holders = [
+                one["spec"]
+                for one in self._objects("claimreservations")
+                if one["spec"]["resourceClaimName"] == name
+            ]
+            allocated = (claim.get("status") or {}).get("allocation")
+            if allocated and holders and all(map(self._idle, holders)) and not self._used(name):
+                found.append(f"claim {name} is kept for workloads that want no pods")
+        return found
+
+    def _idle(self, holder: Object) -> bool:
+        """Whether a reservation lets its claim go when nobody uses it, and nobody does."""
+        ref = holder["workloadRef"]
+        workload = self.people.stage.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
+        if holder.get("retentionPolicy") != "WhileRunning" or workload is None:
+            return holder.get("retentionPolicy") == "WhileRunning"
+        ended = {each["type"] for each in workload.get("status", {}).get("conditions") or ()}
+        spec = workload["spec"]
+        if ref["kind"] == "Job":
+            return bool(spec.get("suspend")) or bool(ended & {"Complete", "Failed"})
+        return bool(spec.get("replicas") == 0)
+
+    def _used(self, claim: str) -> bool:
+        """Whether a pod that has not ended names the claim."""
+        return any(
+            entry.get("resourceClaimName") == claim
+            for pod in self._objects("pods")
+            if pod["status"].get("phase") not in ("Succeeded", "Failed")
+            for entry in pod["spec"].get("resourceClaims") or ()
+        )
 
     # -- everything goes
 

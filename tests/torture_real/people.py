@@ -74,6 +74,7 @@ class People:
             *[self._scale] * 6,
             *[self._delete_pod] * 2,
             *[self._force_delete] * 2,
+            *[self._vanish] * 2,
             *[self._recreate] * 2,
             self._create,
             self._delete,
@@ -176,6 +177,16 @@ class People:
 
     async def _force_delete(self) -> None:
         await self.client.delete(POD, self.namespace, self._pod(), {"gracePeriodSeconds": 0})
+
+    async def _vanish(self) -> None:
+        """All running pods of a workload are force-deleted, and nobody wants new ones."""
+        app = self._one()
+        spec = {"suspend": True} if app.kind == "Job" else {"replicas": 0}
+        await self._patch(app, {"spec": spec})
+        for pod in self.stage.sight.objects("pods", self.namespace):
+            if (pod["metadata"].get("labels") or {}).get("app") == app.name:
+                name = pod["metadata"]["name"]
+                await self.client.delete(POD, self.namespace, name, {"gracePeriodSeconds": 0})
 
     async def _evict(self) -> None:
         name = self._pod()

@@ -19,7 +19,7 @@ from tests.torture_real.stage import Stage
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 """Seconds between two deeds."""
-GRACE = 8
+GRACE = 12
 """forceDeletedPodGraceSeconds."""
 NODES, DEVICES = 2, 3
 
