@@ -97,6 +97,12 @@ def _validate_rest(metadata: Object, strategy: Strategy) -> list[FieldError]:
     ]
 
 
+def validate_template_metadata(metadata: Object, path: str) -> list[FieldError]:
+    """What is wrong with the labels and annotations of a template."""
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return [*_labels(labels, f"{path}.labels"), *_annotations(annotations, f"{path}.annotations")]
+
+
 def validate_labels(labels: Object, path: str) -> list[FieldError]:
     """What is wrong with a map of labels at a path."""
     return _labels(labels, path)
@@ -110,9 +116,8 @@ def _labels(labels: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _annotations(annotations: Object) -> list[FieldError]:
+def _annotations(annotations: Object, path: str = "metadata.annotations") -> list[FieldError]:
     errors: list[FieldError] = []
-    path = "metadata.annotations"
     for key in sorted(annotations):
         errors += [invalid_value(path, key, t) for t in names.qualified_name(key.lower())]
     size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())

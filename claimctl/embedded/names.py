@@ -96,3 +96,8 @@ def qualified_name(value: str) -> list[str]:
     if not _NAME_PART_RE.match(name):
         wrong.append(f"name part {NAME_PART_TEXT}")
     return wrong
+
+
+def label_key(value: str) -> list[str]:
+    """The key of a label, which is a qualified name."""
+    return qualified_name(value)

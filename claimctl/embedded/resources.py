@@ -14,6 +14,7 @@ from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.exchange import Exchange
 from claimctl.embedded.gates import View
 from claimctl.embedded.kinds import Kind
+from claimctl.embedded.not_emulated import check_kind
 from claimctl.embedded.requests import WriteOptions
 from claimctl.embedded.store import encode
 from claimctl.embedded.watches import Event, Watch
@@ -48,6 +49,8 @@ def serve(handler: Handler, exchange: Exchange) -> Response:
     if exchange.route.subresource in _STREAMED:
         return _unserved(handler, exchange)
     media = answers.choose_media(exchange.accept)
+    if verb in ("create", "update", "patch"):
+        check_kind(exchange.kind, exchange.route.subresource)
     view = _view(handler, exchange, many=verb in ("list", "deletecollection"))
     answer = _SERVED[verb](handler, exchange)
     body = answer.body

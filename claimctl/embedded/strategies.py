@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from claimctl.embedded.strategy import Strategies, Strategy
 from claimctl.embedded.validation import workloads
-from claimctl.embedded.validation.betas import SliceStrategy
 from claimctl.embedded.validation.claims import ClaimStrategy, TemplateStrategy
 from claimctl.embedded.validation.coordination import LeaseStrategy
 from claimctl.embedded.validation.core import (
     NodeStrategy,
     PriorityClassStrategy,
+    RevisionStrategy,
     SecretStrategy,
     SegmentNameStrategy,
     ServiceStrategy,
 )
+from claimctl.embedded.validation.devices import ClassStrategy, SliceStrategy
 from claimctl.embedded.validation.events import NEW_GROUP, EventStrategy
 from claimctl.embedded.validation.groups import PodGroupStrategy, WorkloadStrategy
 from claimctl.embedded.validation.jobs import CronJobStrategy, JobStrategy
@@ -30,6 +31,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("", "pods"): PodStrategy(),
     ("", "secrets"): SecretStrategy(),
     ("", "services"): ServiceStrategy(),
+    ("apps", "controllerrevisions"): RevisionStrategy(),
     ("apps", "daemonsets"): workloads.DAEMONSETS,
     ("apps", "deployments"): workloads.DEPLOYMENTS,
     ("apps", "replicasets"): workloads.REPLICASETS,
@@ -38,6 +40,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("batch", "jobs"): JobStrategy(),
     ("coordination.k8s.io", "leases"): LeaseStrategy(),
     ("policy", "poddisruptionbudgets"): BudgetStrategy(),
+    ("resource.k8s.io", "deviceclasses"): ClassStrategy(),
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),

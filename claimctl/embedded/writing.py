@@ -10,6 +10,7 @@ from claimctl.embedded import errors, metadata
 from claimctl.embedded.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.incoming import Write as Write
 from claimctl.embedded.incoming import inward
+from claimctl.embedded.raw_json import sorted_keys
 from claimctl.embedded.reading import Target, stored
 from claimctl.embedded.store import decode, encode
 
@@ -136,8 +137,10 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
         time=moment,
     )
     recorded = write.api.hooks.managed_fields.record(fields)
-    if recorded is not None:
+    if recorded:
         new["metadata"]["managedFields"] = recorded
+    elif recorded is not None:
+        new["metadata"].pop("managedFields", None)
 
 
 def _as_asked(write: Write, obj: Object) -> Object:
@@ -300,7 +303,7 @@ def patch(write: Write, change: Callable[[Object], Object]) -> Object:
         new["metadata"] = {}
     shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
     try:
-        obj = inward(write, new)
+        obj = inward(write, sorted_keys(new))
     except errors.StatusError as error:
         raise _unreadable(error, shown) from None
     _check_name(write.target, obj["metadata"])
@@ -355,5 +358,5 @@ def apply(write: Write, body: Object) -> Object:
     )
     merged = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
     if old is None:
-        return create(write, merged)
-    return modify(write, old, inward(write, merged))
+        return create(write, sorted_keys(merged))
+    return modify(write, old, inward(write, sorted_keys(merged)))

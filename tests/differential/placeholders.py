@@ -31,15 +31,24 @@ class Encoder:
     _names: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _generated: dict[str, str] = field(default_factory=dict)
+    _base: str = ""
+    """The generateName of the last request."""
     _columns: list[Any] = field(default_factory=list)
     """Of the last table; in a stream only the first event has them."""
 
     def request(self, value: Any) -> Any:
         """A request about to be sent, with the placeholders of what earlier answers held."""
+        body = value.get("body") if isinstance(value, dict) else None
+        meta = body.get("metadata") if isinstance(body, dict) else None
+        base = meta.get("generateName") if isinstance(meta, dict) else None
+        self._base = base if isinstance(base, str) else ""
+        return self._requested(value)
+
+    def _requested(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {self._text(key): self.request(inner) for key, inner in value.items()}
+            return {self._text(key): self._requested(inner) for key, inner in value.items()}
         if isinstance(value, list):
-            return [self.request(inner) for inner in value]
+            return [self._requested(inner) for inner in value]
         if not isinstance(value, str):
             return value
         return self._names.get(f"rv {value}") or self._path(self._text(value))
@@ -64,6 +73,10 @@ class Encoder:
                 self._learn(inner)
         if not isinstance(value, dict):
             return
+        if value.get("kind") == "Status" and self._base:
+            name = (value.get("details") or {}).get("name")
+            if isinstance(name, str) and name.startswith(self._base):
+                self._learn_generated(name)
         meta = value.get("metadata")
         if isinstance(meta, dict):
             self._learn_metadata(meta)

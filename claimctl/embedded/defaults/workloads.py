@@ -10,7 +10,7 @@ Object = dict[str, Any]
 _QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
-def _default_template(spec: Object) -> None:
+def default_template(spec: Object) -> None:
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))
@@ -23,7 +23,7 @@ def _fill(target: Object, defaults: Object) -> None:
 
 
 def default_deployment(spec: Object) -> None:
-    _default_template(spec)
+    default_template(spec)
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
     if not spec.get("paused"):
         spec.pop("paused", None)
@@ -34,12 +34,12 @@ def default_deployment(spec: Object) -> None:
 
 
 def default_replica_set(spec: Object) -> None:
-    _default_template(spec)
+    default_template(spec)
     _fill(spec, {"replicas": 1})
 
 
 def default_stateful_set(spec: Object) -> None:
-    _default_template(spec)
+    default_template(spec)
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"})
     strategy = spec.setdefault("updateStrategy", {})
     _fill(strategy, {"type": "RollingUpdate"})
@@ -50,7 +50,7 @@ def default_stateful_set(spec: Object) -> None:
 
 
 def default_daemon_set(spec: Object) -> None:
-    _default_template(spec)
+    default_template(spec)
     _fill(spec, {"revisionHistoryLimit": 10})
     strategy = spec.setdefault("updateStrategy", {})
     _fill(strategy, {"type": "RollingUpdate"})
@@ -60,7 +60,7 @@ def default_daemon_set(spec: Object) -> None:
 
 def default_job(spec: Object) -> None:
     """One pod that has to succeed, unless the Job says otherwise."""
-    _default_template(spec)
+    default_template(spec)
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     replaced = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"

@@ -34,26 +34,26 @@ class Converted(Strategy):
         return {**kept, **(item.get("exactly") or {})}
 
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
-        return _at(obj, self.path, self.to_stored) if version == OLDEST else obj
+        if version == OLDEST and self.path:
+            obj = _at(obj, self.path, self.to_stored)
+        return obj
 
     def outward(self, obj: Object, kind: Kind, version: str) -> Object:
-        if version == OLDEST:
+        if version == OLDEST and self.path:
             obj = _at(obj, self.path, self.from_stored)
         return super().outward(obj, kind, version)
 
 
-class SliceStrategy(Converted):
-    """ResourceSlices: devices that are flat in v1."""
+def flattened(item: Object) -> Object:
+    """A device as v1 has it."""
+    kept = {key: value for key, value in item.items() if key != "basic"}
+    return {**kept, **(item.get("basic") or {})}
 
-    path = ("spec", "devices")
 
-    def to_stored(self, item: Object) -> Object:
-        kept = {key: value for key, value in item.items() if key != "basic"}
-        return {**kept, **(item.get("basic") or {})}
-
-    def from_stored(self, item: Object) -> Object:
-        below = {key: value for key, value in item.items() if key != "name"}
-        return {"name": item.get("name", ""), "basic": below}
+def unflattened(item: Object) -> Object:
+    """A device as v1beta1 has it."""
+    below = {key: value for key, value in item.items() if key != "name"}
+    return {"name": item.get("name", ""), "basic": below}
 
 
 def _at(obj: Object, path: tuple[str, ...], change: Callable[[Object], Object]) -> Object:

@@ -5,22 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.embedded import errors, names
-from claimctl.embedded.cel_syntax import syntax_error
 from claimctl.embedded.defaults.claims import default_claim_spec
 from claimctl.embedded.errors import FieldError, Subject
-from claimctl.embedded.go_text import ALLOCATION, CLAIM_SPEC, go_text
+from claimctl.embedded.go_text import ALLOCATION, CLAIM_SPEC, STATUS_DEVICE, go_text
 from claimctl.embedded.hooks import Attributes
+from claimctl.embedded.metadata import validate_template_metadata
 from claimctl.embedded.options import Features
+from claimctl.embedded.raw_json import same
 from claimctl.embedded.strategy import Context
 from claimctl.embedded.validation.betas import Converted
+from claimctl.embedded.validation.device_names import (
+    device_name,
+    fully_qualified_name,
+    request_reference,
+    request_references,
+)
+from claimctl.embedded.validation.devices import one_node_selector, opaque, selectors
 
 Object = dict[str, Any]
 REQUESTS_LIMIT = 32
 RESERVED_FOR_LIMIT = 256
-_UNKNOWN_REQUEST = (
-    "must be the name of a request in the claim or the name of a request and a subrequest "
-    "separated by '/'"
-)
 _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
 _GROUP, _VERSION = "resource.k8s.io", "v1"
 
@@ -46,18 +50,15 @@ class ClaimStrategy(Converted):
         _drop_gated(new, old, context.features)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return validate_claim_spec(obj["spec"], "spec")
+        return validate_claim_spec(obj["spec"], "spec", context.features)
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return [*_permission(new, old, context), *validate_status(new, old)]
-        if new["spec"] == old["spec"]:
-            return []
+        wrong = validate_claim_spec(new["spec"], "spec", context.features)
+        again = wrong if context.features.version < (1, 35) else []
         shown = go_text(new["spec"], CLAIM_SPEC)
-        return [
-            errors.invalid_text("spec", shown, "field is immutable"),
-            *validate_claim_spec(new["spec"], "spec"),
-        ]
+        return [*_changed_spec(new["spec"], old["spec"], shown, wrong), *again]
 
 
 class TemplateStrategy(Converted):
@@ -73,13 +74,21 @@ class TemplateStrategy(Converted):
             spec["spec"].pop("reservedFor", None)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return validate_claim_spec(obj["spec"]["spec"], "spec.spec")
+        wrong = validate_template_metadata(obj["spec"].get("metadata") or {}, "spec.metadata")
+        return [*wrong, *validate_claim_spec(obj["spec"]["spec"], "spec.spec", context.features)]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        if new["spec"] == old["spec"]:
-            return []
-        shown = errors.quoted(new["spec"])
-        return [errors.invalid_text("spec", shown, "field is immutable")]
+        wrong = self.validate(new, context)
+        again = wrong if context.features.version < (1, 35) else []
+        shown = _template_text(new["spec"])
+        return [*_changed_spec(new["spec"], old["spec"], shown, wrong), *again]
+
+
+def _template_text(spec: Object) -> str:
+    """The metadata stands in the struct itself, by its JSON names."""
+    shown = [f'"{key}":{errors.quoted(value)}' for key, value in spec["metadata"].items()]
+    inside = go_text(spec["spec"], CLAIM_SPEC)
+    return f"{{{','.join([*shown, f'{chr(34)}Spec{chr(34)}:{inside}'])}}}"
 
 
 def _drop_gated(new: Object, old: Object, features: Features) -> None:
@@ -94,7 +103,7 @@ def _drop_gated(new: Object, old: Object, features: Features) -> None:
         allocation.pop("reservedForAnyPod", None)
 
 
-def validate_claim_spec(spec: Object, path: str) -> list[FieldError]:
+def validate_claim_spec(spec: Object, path: str, features: Features) -> list[FieldError]:
     """What is wrong with the spec of a claim."""
     found: list[FieldError] = []
     devices = spec["devices"]
@@ -103,13 +112,25 @@ def validate_claim_spec(spec: Object, path: str) -> list[FieldError]:
     if len(requests) > REQUESTS_LIMIT:
         found.append(errors.too_many(f"{base}.requests", len(requests), REQUESTS_LIMIT))
     else:
-        found += _requests(requests, f"{base}.requests")
+        found += _requests(requests, f"{base}.requests", features)
     known = _request_names(requests)
     for index, constraint in enumerate(devices.get("constraints") or []):
-        found += _constraint(constraint, known, f"{base}.constraints[{index}]")
+        found += _constraint(constraint, known, f"{base}.constraints[{index}]", features)
+    for index, config in enumerate(devices.get("config") or []):
+        where = f"{base}.config[{index}]"
+        found += request_references(config.get("requests") or [], known, f"{where}.requests")
+        found += opaque(config, where, features)
     if spec.get("reservedFor") is not None:
         found += _reference(spec["reservedFor"], f"{path}.reservedFor")
     return found
+
+
+def _changed_spec(
+    new: Object, old: Object, shown: str, wrong: list[FieldError]
+) -> list[FieldError]:
+    """A spec is immutable, and looked at all the same."""
+    fixed = [] if same(new, old) else [errors.invalid_text("spec", shown, "field is immutable")]
+    return [*wrong, *fixed]
 
 
 def _request_names(requests: list[Object]) -> set[str]:
@@ -121,17 +142,18 @@ def _request_names(requests: list[Object]) -> set[str]:
     return known
 
 
-def _requests(requests: list[Object], base: str) -> list[FieldError]:
+def _requests(requests: list[Object], base: str, features: Features) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, request in enumerate(requests):
         path = f"{base}[{index}]"
         name = request.get("name", "")
-        if name in seen:
-            found.append(errors.duplicate(path, name))
-        seen.add(name)
-        found += [errors.invalid_value(f"{path}.name", name, t) for t in names.label(name)]
+        found += device_name(name, f"{path}.name")
         found += _alternatives(request, path)
+        if name in seen:
+            where = path if features.version >= (1, 35) else f"{path}.name"
+            found.append(errors.duplicate(where, name))
+        seen.add(name)
     return found
 
 
@@ -147,8 +169,7 @@ def _alternatives(request: Object, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for index, each in enumerate(several or []):
         below = f"{path}.firstAvailable[{index}]"
-        name = each.get("name", "")
-        found += [errors.invalid_value(f"{below}.name", name, t) for t in names.label(name)]
+        found += device_name(each.get("name", ""), f"{below}.name")
         found += _request(each, below)
     return found
 
@@ -163,20 +184,7 @@ def _request(request: Object, path: str) -> list[FieldError]:
             errors.invalid_value(f"{path}.deviceClassName", class_name, text)
             for text in names.subdomain(class_name)
         ]
-    return [*found, *_selectors(request.get("selectors") or [], path), *_mode(request, path)]
-
-
-def _selectors(selectors: list[Object], path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for index, selector in enumerate(selectors):
-        below = f"{path}.selectors[{index}].cel"
-        expression = (selector.get("cel") or {}).get("expression")
-        if not expression:
-            missing = below if "cel" not in selector else f"{below}.expression"
-            found.append(errors.required(missing))
-        elif problem := syntax_error(expression):
-            found.append(errors.invalid_value(f"{below}.expression", expression, problem))
-    return found
+    return [*found, *selectors(request.get("selectors") or [], path), *_mode(request, path)]
 
 
 def _mode(request: Object, path: str) -> list[FieldError]:
@@ -192,19 +200,14 @@ def _mode(request: Object, path: str) -> list[FieldError]:
     return []
 
 
-def _constraint(constraint: Object, known: set[str], path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for index, name in enumerate(constraint.get("requests") or []):
-        if name not in known:
-            where = f"{path}.requests[{index}]"
-            found.append(errors.invalid_value(where, name, _UNKNOWN_REQUEST))
+def _constraint(
+    constraint: Object, known: set[str], path: str, features: Features
+) -> list[FieldError]:
+    found = request_references(constraint.get("requests") or [], known, f"{path}.requests")
     attribute = constraint.get("matchAttribute")
     if attribute is None:
-        found.append(errors.required(f"{path}.matchAttribute"))
-    elif "/" not in attribute:
-        text = "a fully qualified name must be a domain and a name separated by a slash"
-        found.append(errors.invalid_value(f"{path}.matchAttribute", attribute, text))
-    return found
+        return [*found, errors.required(f"{path}.matchAttribute")]
+    return [*found, *fully_qualified_name(attribute, f"{path}.matchAttribute", features)]
 
 
 def _reference(reference: Object, path: str) -> list[FieldError]:
@@ -214,19 +217,40 @@ def _reference(reference: Object, path: str) -> list[FieldError]:
 
 def validate_status(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a change of a claim's status."""
-    found: list[FieldError] = []
     status, before = new["status"], old["status"]
     allocation, references = status.get("allocation"), status.get("reservedFor") or []
+    found = _status_devices(status)
     if len(references) > RESERVED_FOR_LIMIT:
         found.append(errors.too_many("status.reservedFor", len(references), RESERVED_FOR_LIMIT))
     else:
         found += _references(references)
     found += _reservations(status, before, bool(new["metadata"].get("deletionTimestamp")))
-    if allocation:
+    if allocation and allocation != before.get("allocation"):
         found += _allocation(allocation, new["spec"])
-    if allocation and before.get("allocation") and allocation != before["allocation"]:
+    if allocation and before.get("allocation") and not same(allocation, before["allocation"]):
         shown = go_text(allocation, ALLOCATION)
         found.append(errors.invalid_text("status.allocation", shown, "field is immutable"))
+    return found
+
+
+_STATES = ("False", "True", "Unknown")
+
+
+def _status_devices(status: Object) -> list[FieldError]:
+    """What drivers say of their devices: each is one that the claim has."""
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
+    has = {(each.get("driver"), each.get("pool"), each.get("device")) for each in results}
+    found: list[FieldError] = []
+    for index, device in enumerate(status.get("devices") or []):
+        path = f"status.devices[{index}]"
+        if tuple(device.get(key) for key in ("driver", "pool", "device")) not in has:
+            shown = go_text(device, STATUS_DEVICE)
+            text = "must be an allocated device in the claim"
+            found.append(errors.invalid_text(path, shown, text))
+        for number, condition in enumerate(device.get("conditions") or []):
+            if condition.get("status") not in _STATES:
+                where = f"{path}.conditions[{number}].status"
+                found.append(errors.not_supported(where, condition.get("status", ""), _STATES))
     return found
 
 
@@ -265,18 +289,14 @@ def _allocation(allocation: Object, spec: Object) -> list[FieldError]:
     results = (allocation.get("devices") or {}).get("results") or []
     for index, result in enumerate(results):
         found += _result(result, known, f"status.allocation.devices.results[{index}]")
+    if allocation.get("nodeSelector") is not None:
+        found += one_node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector")
     return found
 
 
 def _result(result: Object, known: set[str], path: str) -> list[FieldError]:
     request, device = result.get("request", ""), result.get("device", "")
-    found = [
-        errors.invalid_value(f"{path}.request", request, text)
-        for part in request.split("/")
-        for text in names.label(part)
-    ]
-    if request not in known:
-        found.append(errors.invalid_value(f"{path}.request", request, _UNKNOWN_REQUEST))
+    found = request_reference(request, known, f"{path}.request")
     found += [errors.required(f"{path}.{key}") for key in ("driver", "pool") if not result.get(key)]
     found += [errors.invalid_value(f"{path}.device", device, t) for t in names.label(device)]
     return found

@@ -9,6 +9,7 @@ from claimctl.embedded import errors, names
 from claimctl.embedded.defaults.workloads import default_conditions
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.options import Features
+from claimctl.embedded.store import encode
 from claimctl.embedded.strategy import Context, Strategy
 
 Object = dict[str, Any]
@@ -113,6 +114,25 @@ class SecretStrategy(Strategy):
 
     def selectable(self, obj: Object) -> dict[str, str]:
         return {"type": str(obj.get("type", ""))}
+
+
+class RevisionStrategy(Strategy):
+    """The data of a revision never changes."""
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if obj.get("data") is None:
+            found.append(errors.required("data", "data is mandatory"))
+        if (obj.get("revision") or 0) < 0:
+            text = "must be greater than or equal to 0"
+            found.append(errors.invalid_value("revision", obj["revision"], text))
+        return found
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found = self.validate(new, context)
+        if encode(new.get("data")) != encode(old.get("data")):
+            found.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
+        return found
 
 
 class PriorityClassStrategy(Strategy):

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.embedded import errors
-from claimctl.embedded.defaults.workloads import default_conditions, default_job
+from claimctl.embedded.defaults.workloads import default_conditions, default_job, default_template
 from claimctl.embedded.errors import FieldError
+from claimctl.embedded.go_text import Struct, go_text
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
-from claimctl.embedded.validation.pod_specs import validate_pod_spec
+from claimctl.embedded.validation.job_specs import job_errors
+from claimctl.embedded.validation.label_selectors import label_selector
+from claimctl.embedded.validation.templates import mismatch, not_negative, shown_selector
 
 Object = dict[str, Any]
 _UID = "batch.kubernetes.io/controller-uid"
 _NAME = "batch.kubernetes.io/job-name"
-_POLICIES = ("OnFailure", "Never")
+_CONCURRENCY = ("Allow", "Forbid", "Replace")
+_CODES: Struct = {"ContainerName": None, "Operator": "", "Values": None}
+_FAILURE: Struct = {"Rules": {"Action": "", "OnExitCodes": _CODES, "OnPodConditions": None}}
 _ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set "
     "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
@@ -41,14 +46,22 @@ class JobStrategy(Strategy):
             _generate_selector(obj)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return validate_job_spec(obj["spec"], "spec")
+        spec = obj["spec"]
+        found = job_errors(spec, "spec")
+        selector = spec.get("selector")
+        if selector is None:
+            found.append(errors.required("spec.selector"))
+        else:
+            found += label_selector(selector, "spec.selector")
+        return [*found, *mismatch(selector, spec["template"])]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return _counters(new["status"], old.get("status") or {})
+            return _status(new["status"], old.get("status") or {})
         if new["spec"] == old["spec"]:
             return []
-        return [*validate_job_spec(new["spec"], "spec"), *_immutable(new, old)]
+        found = self.validate(new, context)
+        return [*found, *found, *_immutable(new, old)]
 
     def default_propagation(self) -> str:
         return "Orphan"
@@ -61,6 +74,17 @@ class JobStrategy(Strategy):
 
     def selectable(self, obj: Object) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
+
+
+def _status(new: Object, old: Object) -> list[FieldError]:
+    """More pods cannot be ready than are active; looked at when one of both changes."""
+    found = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
+    ready, active = new.get("ready") or 0, new.get("active") or 0
+    same = (ready, active) == (old.get("ready") or 0, old.get("active") or 0)
+    if ready > active and not same:
+        text = "cannot set more ready pods than active"
+        found.append(errors.invalid_value("status.ready", ready, text))
+    return found
 
 
 def _generate_selector(job: Object) -> None:
@@ -76,43 +100,37 @@ def _generate_selector(job: Object) -> None:
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _UID: uid}
 
 
-def validate_job_spec(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with the spec of a Job, or of a CronJob's template."""
-    found: list[FieldError] = []
-    for key in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds"):
-        if (spec.get(key) or 0) < 0:
-            text = "must be greater than or equal to 0"
-            found.append(errors.invalid_value(f"{path}.{key}", spec[key], text))
-    template = f"{path}.template.spec"
-    found += validate_pod_spec(spec["template"]["spec"], template)
-    policy = spec["template"]["spec"]["restartPolicy"]
-    if policy == "Always":
-        valid = ", ".join(f'"{each}"' for each in _POLICIES)
-        found.append(errors.required(f"{template}.restartPolicy", f"valid values: {valid}"))
-    return found
-
-
-def _counters(new: Object, old: Object) -> list[FieldError]:
-    """More pods cannot be ready than are active; looked at when one of both changes."""
-    ready, active = new.get("ready") or 0, new.get("active", 0)
-    if ready <= active or (ready, active) == (old.get("ready") or 0, old.get("active", 0)):
-        return []
-    text = "cannot set more ready pods than active"
-    return [errors.invalid_value("status.ready", ready, text)]
-
-
 def _immutable(new: Object, old: Object) -> list[FieldError]:
     found: list[FieldError] = []
     after, before = new["spec"], old["spec"]
-    for key in ("completions", "selector", "completionMode", "podFailurePolicy"):
-        if after.get(key) != before.get(key):
-            found.append(errors.invalid_value(f"spec.{key}", after.get(key), "field is immutable"))
+    found += _completions(after, before)
+    if after.get("selector") != before.get("selector"):
+        shown = shown_selector(after.get("selector"))
+        found.append(errors.invalid_text("spec.selector", shown, "field is immutable"))
     started = (old.get("status") or {}).get("startTime")
     mutable = _SUSPENDED_MUTABLE if before.get("suspend") and not started else ()
     if _fixed(after["template"], mutable) != _fixed(before["template"], mutable):
         text = "field is immutable"
         found.append(errors.invalid_value("spec.template", after["template"], text))
+    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
+        if after.get(key) != before.get(key):
+            shown = go_text(after.get(key), _FAILURE if key == "podFailurePolicy" else None)
+            found.append(errors.invalid_text(f"spec.{key}", shown, "field is immutable"))
     return found
+
+
+def _completions(after: Object, before: Object) -> list[FieldError]:
+    """Of an Indexed Job they change together with the parallelism; of others they do not."""
+    wanted = after.get("completions")
+    if wanted == before.get("completions"):
+        return []
+    path = "spec.completions"
+    if after.get("completionMode") != "Indexed" or wanted is None:
+        return [errors.invalid_value(path, wanted, "field is immutable")]
+    if wanted != after.get("parallelism"):
+        text = "can only be modified in tandem with spec.parallelism"
+        return [errors.invalid_value(path, wanted, text)]
+    return []
 
 
 def _fixed(template: Object, mutable: tuple[str, ...]) -> Object:
@@ -127,7 +145,9 @@ class CronJobStrategy(Strategy):
         spec.setdefault("suspend", False)
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
-        default_job(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+        template = spec.setdefault("jobTemplate", {})
+        template.setdefault("metadata", {})
+        default_template(template.setdefault("spec", {}))
         obj.setdefault("status", {})
 
     def prepare_create(self, obj: Object, context: Context) -> None:
@@ -135,8 +155,26 @@ class CronJobStrategy(Strategy):
         obj["status"] = {}
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        found = [] if obj["spec"].get("schedule") else [errors.required("spec.schedule")]
-        return [
-            *found,
-            *validate_job_spec(obj["spec"]["jobTemplate"]["spec"], "spec.jobTemplate.spec"),
-        ]
+        spec = obj["spec"]
+        found = job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+        found += _schedule(spec.get("schedule") or "")
+        policy = spec.get("concurrencyPolicy") or ""
+        if policy not in _CONCURRENCY:
+            where = "spec.concurrencyPolicy"
+            found.append(errors.not_supported(where, policy, _CONCURRENCY))
+        numbers = (
+            "startingDeadlineSeconds",
+            "successfulJobsHistoryLimit",
+            "failedJobsHistoryLimit",
+        )
+        return [*found, *not_negative(spec, numbers, "spec")]
+
+
+def _schedule(schedule: str) -> list[FieldError]:
+    if not schedule:
+        return [errors.required("spec.schedule")]
+    fields = schedule.split()
+    if len(fields) == 5 or schedule.startswith("@"):
+        return []
+    text = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+    return [errors.invalid_value("spec.schedule", schedule, text)]

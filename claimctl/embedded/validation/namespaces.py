@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.embedded import errors, names
-from claimctl.embedded.errors import Subject
+from claimctl.embedded.errors import FieldError, Subject
+from claimctl.embedded.not_emulated import check_pod_security
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
 
@@ -24,6 +25,9 @@ class NamespaceStrategy(Strategy):
         if metadata.get("name"):
             metadata.setdefault("labels", {})[_NAME_LABEL] = metadata["name"]
 
+    def admit(self, obj: Object, context: Context) -> None:
+        check_pod_security(obj["metadata"].get("labels") or {})
+
     def prepare_create(self, obj: Object, context: Context) -> None:
         obj["status"] = {"phase": "Active"}
         spec = obj.setdefault("spec", {})
@@ -31,6 +35,7 @@ class NamespaceStrategy(Strategy):
         spec["finalizers"] = [*others, "kubernetes"]
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        check_pod_security(new["metadata"].get("labels") or {})
         if context.subresource == "status":
             super().prepare_update(new, old, context)
             return
@@ -39,6 +44,18 @@ class NamespaceStrategy(Strategy):
             new["spec"] = old["spec"]
         elif not new.get("spec", {}).get("finalizers"):
             new["spec"] = {}
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        phase = new["status"].get("phase", "")
+        if context.subresource != "status":
+            return []
+        deleting = bool(new["metadata"].get("deletionTimestamp"))
+        wanted = "Terminating" if deleting else "Active"
+        if phase == wanted:
+            return []
+        told = "is not empty" if deleting else "is empty"
+        text = f"may only be '{wanted}' if `deletionTimestamp` {told}"
+        return [errors.invalid_value("status.Phase", phase, text)]
 
     def admit_delete(self, name: str) -> None:
         if name in _IMMORTAL:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.embedded import errors
+from claimctl.embedded import errors, names
 from claimctl.embedded.defaults.pods import admit_tolerations, default_pod, qos_class
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.metadata import timestamp
@@ -56,7 +56,11 @@ class PodStrategy(Strategy):
     def admit(self, obj: Object, context: Context) -> None:
         spec = obj["spec"]
         admit_tolerations(spec)
-        _admit_priority(spec, obj["metadata"].get("name", ""), context)
+        name = obj["metadata"].get("name", "")
+        _admit_priority(spec, name, context)
+        if spec.get("runtimeClassName"):
+            why = f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found'
+            raise errors.forbidden(Subject("", "pods", name), why)
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
         if context.subresource == "binding":
@@ -75,10 +79,15 @@ class PodStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return _claim_statuses(new)
+            return [*_claim_statuses(new), *_nominated(new["status"])]
         if context.subresource == "binding" or new["spec"] == old["spec"]:
             return []
-        return [*_gates(new["spec"], old["spec"]), *_frozen(new["spec"], old["spec"])]
+        found = validate_pod_spec(new["spec"], "spec")
+        counted = _counted(new["spec"], old["spec"])
+        if counted:
+            return [*found, *counted]
+        changed = [*_gates(new["spec"], old["spec"]), *_tolerated(new["spec"], old["spec"])]
+        return [*found, *changed, *_frozen(new["spec"], old["spec"])]
 
     def grace_period(self, obj: Object, options: DeleteOptions) -> int:
         """Pods without a node, or that have ended, go at once."""
@@ -147,6 +156,34 @@ def _claim_statuses(pod: Object) -> list[FieldError]:
     ]
 
 
+def _nominated(status: Object) -> list[FieldError]:
+    name = status.get("nominatedNodeName") or ""
+    wrong = names.subdomain(name) if name else []
+    return [errors.invalid_value("status.nominatedNodeName", name, text) for text in wrong]
+
+
+def _counted(new: Object, old: Object) -> list[FieldError]:
+    text = "pod updates may not add or remove containers"
+    return [
+        errors.forbidden_field(f"spec.{key}", text)
+        for key in ("containers", "initContainers")
+        if len(new.get(key) or []) != len(old.get(key) or [])
+    ]
+
+
+def _tolerated(new: Object, old: Object) -> list[FieldError]:
+    """Tolerations may be added, and kept for another time."""
+    kept = [_timeless(each) for each in new.get("tolerations") or []]
+    if all(_timeless(each) in kept for each in old.get("tolerations") or []):
+        return []
+    text = "existing toleration can not be modified except its tolerationSeconds"
+    return [errors.forbidden_field("spec.tolerations", text)]
+
+
+def _timeless(toleration: Object) -> Object:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
 def _gates(new: Object, old: Object) -> list[FieldError]:
     kept = [gate["name"] for gate in old.get("schedulingGates") or []]
     found: list[FieldError] = []
@@ -162,8 +199,7 @@ def _frozen(new: Object, old: Object) -> list[FieldError]:
     spec = decode(encode(new))
     for key in ("activeDeadlineSeconds", "schedulingGates"):
         _take(spec, old, key)
-    if all(each in (new.get("tolerations") or []) for each in old.get("tolerations") or []):
-        _take(spec, old, "tolerations")
+    _take(spec, old, "tolerations")
     if old.get("terminationGracePeriodSeconds", 0) < 0:
         _take(spec, old, "terminationGracePeriodSeconds")
     for key in ("containers", "initContainers"):

@@ -10,9 +10,14 @@ from claimctl.embedded import errors
 from claimctl.embedded.defaults import workloads as defaults
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.options import Features
-from claimctl.embedded.selectors import selects
 from claimctl.embedded.strategy import Context, Strategy
-from claimctl.embedded.validation.pod_specs import validate_pod_spec
+from claimctl.embedded.validation.templates import not_negative, shown_selector
+from claimctl.embedded.validation.workload_specs import (
+    daemon_set_errors,
+    deployment_errors,
+    replica_set_errors,
+    stateful_set_errors,
+)
 
 Object = dict[str, Any]
 _STATEFUL = (
@@ -29,6 +34,14 @@ _STATEFUL_MUTABLE = (
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 )
+_GENERATION = "deprecated.daemonset.template.generation"
+_PARTS = (
+    "fullyLabeledReplicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "currentReplicas",
+    "availableReplicas",
+)
 _DAEMON_STATUS = (
     "currentNumberScheduled",
     "numberMisscheduled",
@@ -41,12 +54,16 @@ _DAEMON_STATUS = (
 class WorkloadStrategy(Strategy):
     """A kind that makes pods from a template.
 
-    ``always`` are status counters that are there when they are zero, ``sometimes`` those that
-    are not; ``times`` are the times of its conditions; ``annotations`` says that a change of
-    annotations raises the generation.
+    ``rules`` say what is wrong with a spec; ``counters`` are the numbers of the status, in the
+    order in which they are looked at. ``always`` are status counters that are there when they
+    are zero, ``sometimes`` those that are not; ``times`` are the times of its conditions;
+    ``annotations`` says that a change of annotations raises the generation.
     """
 
     default_spec: Callable[[Object], None]
+    rules: Callable[[Object], list[FieldError]]
+    counters: tuple[str, ...] = ()
+    ready_name: str = "readyReplicas"
     always: tuple[str, ...] = ()
     sometimes: tuple[str, ...] = ()
     times: tuple[str, ...] = ("lastTransitionTime",)
@@ -73,16 +90,21 @@ class WorkloadStrategy(Strategy):
         return self.annotations and before.get("annotations") != after.get("annotations")
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return validate_template(obj["spec"])
+        return self.rules(obj["spec"])
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        if context.subresource == "status" or new["spec"] == old["spec"]:
+        if context.subresource == "status":
+            return status_errors(new["status"], self.counters, self.ready_name)
+        if new["spec"] == old["spec"]:
             return []
-        found = validate_template(new["spec"])
-        if new["spec"].get("selector") != old["spec"].get("selector"):
-            shown = new["spec"].get("selector")
-            found.append(errors.invalid_value("spec.selector", shown, "field is immutable"))
-        return found
+        return [*self.rules(new["spec"]), *self.fixed(new["spec"], old["spec"])]
+
+    def fixed(self, new: Object, old: Object) -> list[FieldError]:
+        """What may not change: the selector."""
+        if new.get("selector") == old.get("selector"):
+            return []
+        shown = shown_selector(new.get("selector"))
+        return [errors.invalid_text("spec.selector", shown, "field is immutable")]
 
 
 @dataclass(frozen=True)
@@ -97,45 +119,61 @@ class DeploymentStrategy(WorkloadStrategy):
 
 @dataclass(frozen=True)
 class StatefulSetStrategy(WorkloadStrategy):
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        if context.subresource == "status" or new["spec"] == old["spec"]:
+    def fixed(self, new: Object, old: Object) -> list[FieldError]:
+        """What may not change: nearly everything."""
+        if _fixed(new) == _fixed(old):
             return []
-        if _fixed(new["spec"]) != _fixed(old["spec"]):
-            return [errors.forbidden_field("spec", _STATEFUL)]
-        return validate_template(new["spec"])
+        return [errors.forbidden_field("spec", _STATEFUL)]
+
+
+@dataclass(frozen=True)
+class DaemonSetStrategy(WorkloadStrategy):
+    """The generation of the template stands in an annotation, from before there was a field."""
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        super().prepare_create(obj, context)
+        obj["metadata"].setdefault("annotations", {})[_GENERATION] = "1"
+
+    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        super().prepare_update(new, old, context)
+        if context.subresource == "status":
+            return
+        before = (old["metadata"].get("annotations") or {}).get(_GENERATION, "1")
+        changed = new["spec"].get("template") != old["spec"].get("template")
+        after = str(int(before) + 1) if changed else before
+        new["metadata"].setdefault("annotations", {})[_GENERATION] = after
 
 
 def _fixed(spec: Object) -> Object:
     return {key: value for key, value in spec.items() if key not in _STATEFUL_MUTABLE}
 
 
-def validate_template(spec: Object) -> list[FieldError]:
-    """The selector, the template's labels and its pod spec."""
-    found: list[FieldError] = []
-    if spec.get("replicas", 0) < 0:
-        text = "must be greater than or equal to 0"
-        found.append(errors.invalid_value("spec.replicas", spec["replicas"], text))
-    selector = spec.get("selector")
-    if selector is None:
-        found.append(errors.required("spec.selector"))
-    elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        text = "empty selector is invalid for deployment"
-        found.append(errors.invalid_value("spec.selector", selector, text))
-    template = spec["template"]
-    labels = (template.get("metadata") or {}).get("labels")
-    if selector is None or not selects(selector, labels or {}):
-        text = "`selector` does not match template `labels`"
-        found.append(errors.invalid_value("spec.template.metadata.labels", labels, text))
-    found += validate_pod_spec(template["spec"], "spec.template.spec")
-    policy = template["spec"]["restartPolicy"]
-    if policy != "Always":
-        where = "spec.template.spec.restartPolicy"
-        found.append(errors.not_supported(where, policy, ("Always",)))
+def status_errors(status: Object, counters: tuple[str, ...], ready: str) -> list[FieldError]:
+    """Counters are not negative, and no part is larger than the whole."""
+    found = not_negative(status, counters, "status")
+    whole = status.get("replicas") or 0
+    for key in (key for key in counters if key in _PARTS and (status.get(key) or 0) > whole):
+        text = "cannot be greater than status.replicas"
+        found.append(errors.invalid_value(f"status.{key}", status[key], text))
+    available = status.get("availableReplicas") or 0
+    if "readyReplicas" in counters and available > (status.get("readyReplicas") or 0):
+        text = f"cannot be greater than {ready}"
+        found.append(errors.invalid_value("status.availableReplicas", available, text))
     return found
 
 
 DEPLOYMENTS = DeploymentStrategy(
     defaults.default_deployment,
+    deployment_errors,
+    (
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "collisionCount",
+    ),
     sometimes=(
         "replicas",
         "updatedReplicas",
@@ -150,6 +188,14 @@ DEPLOYMENTS = DeploymentStrategy(
 )
 REPLICASETS = WorkloadStrategy(
     defaults.default_replica_set,
+    replica_set_errors,
+    (
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+    ),
     always=("replicas",),
     sometimes=(
         "fullyLabeledReplicas",
@@ -160,7 +206,12 @@ REPLICASETS = WorkloadStrategy(
 )
 STATEFULSETS = StatefulSetStrategy(
     defaults.default_stateful_set,
+    stateful_set_errors,
+    ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"),
+    "status.readyReplicas",
     always=("replicas", "availableReplicas"),
     sometimes=("readyReplicas", "currentReplicas", "updatedReplicas", "observedGeneration"),
 )
-DAEMONSETS = WorkloadStrategy(defaults.default_daemon_set, always=_DAEMON_STATUS)
+DAEMONSETS = DaemonSetStrategy(
+    defaults.default_daemon_set, daemon_set_errors, _DAEMON_STATUS, always=_DAEMON_STATUS
+)
