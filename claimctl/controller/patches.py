@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from claimctl.reservation.grouping import MakeGroup
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import (
@@ -80,8 +78,11 @@ def claim_body(
     """The claim that a reservation asks to be made from a template.
 
     It belongs to the reservation and goes with it; it does not block a foreground deletion.
+
+    Raises:
+        msgspec.ValidationError: the template's spec is no object.
     """
-    spec: dict[str, Any] = msgspec.json.decode(template.spec.spec)
+    spec: dict[str, Any] = decode(template.spec.spec, dict[str, Any])
     if reserved_for is not None:
         spec["reservedFor"] = to_plain(reserved_for)
     meta = template.spec.metadata

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import structlog
 
 from claimctl.controller.keys import ClaimKey
@@ -17,7 +18,7 @@ from claimctl.controller.patches import (
 )
 from claimctl.controller.snapshots import Knowledge
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
+from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
     CreateClaim,
@@ -35,6 +36,7 @@ from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import FINALIZER, RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from claimctl.wire.unreadable import Unreadable
 
 log = structlog.get_logger(__name__)
 
@@ -143,7 +145,12 @@ class Writer:
             template = await self._client.get(RESOURCECLAIMTEMPLATES, name, namespace)
         except NotFound as error:
             raise TemplateMissing(f"ResourceClaimTemplate {name} does not exist") from error
-        body = claim_body(reservation, template, write.reserved_for)
+        try:
+            body = claim_body(reservation, template, write.reserved_for)
+        except msgspec.ValidationError as error:
+            path = RESOURCECLAIMTEMPLATES.path(namespace, name)
+            found = Unreadable(RESOURCECLAIMTEMPLATES, str(error), namespace, name)
+            raise UnreadableObject("GET", path, found) from error
         self._note(await self._client.create(RESOURCECLAIMS, body, namespace))
 
     async def _delete(self, snapshot: Snapshot, write: DeleteClaim) -> None:

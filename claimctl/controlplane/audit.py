@@ -14,6 +14,8 @@ from pathlib import Path
 import msgspec
 import yaml
 
+from claimctl.wire.base import decode
+
 AUDITED = {
     "resource.k8s.io": ("resourceclaims", "resourceclaims/status"),
     "scheduling.k8s.io": ("podgroups", "podgroups/status"),
@@ -136,9 +138,6 @@ class AuditLog:
     _begun: dict[str, tuple[Address, Write, float]] = field(default_factory=dict)
     """By audit ID: what was received, and when, and has not ended yet."""
     _offset: int = 0
-    _decoder: msgspec.json.Decoder[_Entry] = field(
-        default_factory=lambda: msgspec.json.Decoder(_Entry)
-    )
 
     def read(self) -> None:
         """Take in the whole lines that were added since the last call."""
@@ -153,7 +152,7 @@ class AuditLog:
         for line in whole.splitlines():
             # an API server that was killed may leave half a line in the middle
             try:
-                self._take(self._decoder.decode(line))
+                self._take(decode(line, _Entry))
             except msgspec.MsgspecError:
                 continue
 
@@ -231,7 +230,7 @@ def _deletes(write: Write) -> bool:
 def _asked_version(entry: _Entry) -> str:
     """The version that the request names; a JSON patch has no metadata."""
     try:
-        asked = msgspec.json.decode(entry.request_object, type=_Answer)
+        asked = decode(entry.request_object, _Answer)
     except msgspec.MsgspecError:
         return ""
     return asked.metadata.resource_version

@@ -71,7 +71,7 @@ def on_bench(scenario: Callable[[Bench], Awaitable[None]], *, late: str = "") ->
 
     async def main() -> None:
         made = server(Dialect.HOLD)
-        _furnish(made)
+        furnish(made)
         bench, caches = _bench(made)
         informers = [asyncio.create_task(each.run()) for each in caches.informers()]
         for each in caches.informers():
@@ -108,7 +108,7 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     return bench, caches
 
 
-def _furnish(made: Server) -> None:
+def furnish(made: Server) -> None:
     import yaml
 
     for path in sorted(CRDS.glob("*.claimctl.io.yaml")):

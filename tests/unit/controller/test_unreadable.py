@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -12,26 +13,39 @@ from claimctl.cli import acting
 from claimctl.cli.diagnosis import Observed, findings, uids
 from claimctl.cli.explain import document, lines
 from claimctl.cli.explaining import explain
+from claimctl.controller.caches import Caches
 from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
 from claimctl.controller.freeing import Freeing, Outcome
+from claimctl.controller.freshness import Freshness
 from claimctl.controller.ghosts import GhostLedger
-from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
+from claimctl.controller.memory import Memories
+from claimctl.controller.nodes import BootIds
+from claimctl.controller.outcome import DONE
+from claimctl.controller.plans import DowngradePlanReconciler
+from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.survey import survey
+from claimctl.controller.workloads import WorkloadReconciler
 from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import UnreadableObject
+from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
 from claimctl.reservation.sights import Patience
+from claimctl.reservation.snapshot import Rules, Snapshot
+from claimctl.reservation.workloads import Life
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.resources import DOWNGRADEPLANS, PODS, RESOURCECLAIMS
 from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import CLAIM, NAMESPACE, NOW, deployment_ref, finished
 from tests.support.spoiling import Spoiling
 from tests.support.virtual import run
 from tests.unit.cli.test_explaining import deployment, held, reserved
+from tests.unit.controller.recording import Recording
 from tests.unit.controller.servers import Server, pod_body, server
+from tests.unit.controller.test_claims import furnish
 from tests.unit.controller.test_evidence import reference, replace_uid, snapshot
 from tests.unit.controller.test_podgroups import (
     deleted_group,
@@ -184,6 +198,88 @@ def test_a_pod_that_only_the_live_list_shows_unreadable_keeps_its_group() -> Non
 KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
+def plan(*namespaces: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "claimctl.io/v1alpha1",
+        "kind": "DowngradePlan",
+        "metadata": {"name": "claimctl"},
+        "spec": {"namespaces": list(namespaces)},
+    }
+
+
+async def seen(plural: str, name: str, *path: str) -> Snapshot:
+    """The snapshot of a held claim while one object cannot be read."""
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    spoilt = Spoiling(made.transport)
+    made.client = Client(spoilt, LoopClock(NOW))
+    furnish(made)
+    if plural == "downgradeplans":
+        made.create("downgradeplans", plan("other"))
+    spoilt.spoil(plural, name, *path)
+    caches, clock = await filled(made), LoopClock(NOW)
+    knowledge = Knowledge(
+        caches=caches,
+        ghosts=GhostLedger(clock, BootIds().of),
+        memories=Memories(clock),
+        freshness=Freshness(clock),
+        investigator=Investigator(made.client, caches.pods),
+        clock=clock,
+        rules=Rules(dialect="podgroup"),
+    )
+    return Snapshots(knowledge).build(KEY, Findings())
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "path", "count"),
+    [
+        ("pods", "train-1", (), 1),
+        ("resourceclaims", CLAIM, (), 1),
+        ("claimreservations", "train-slice", (), 1),
+        ("deployments", "train", (), 0),
+        ("pods", "none", (), 0),
+    ],
+)
+def test_a_snapshot_has_what_cannot_be_read_and_may_concern_the_claim(
+    plural: str, name: str, path: tuple[str, ...], count: int
+) -> None:
+    async def main() -> None:
+        snapshot = await seen(plural, name, *path)
+        assert len(snapshot.unreadable) == count
+        assert not snapshot.frozen
+
+    run(main())
+
+
+def test_a_listed_pod_that_cannot_be_read_is_neither_dead_nor_a_ghost() -> None:
+    async def main() -> None:
+        snapshot = await seen("pods", "train-1")
+        assert len(snapshot.references) == 1
+        assert (snapshot.ghosts, snapshot.memory.dead_age) == ((), {})
+
+    run(main())
+
+
+@pytest.mark.parametrize("path", [(), ("metadata",)], ids=["known", "nameless"])
+def test_of_a_workload_that_cannot_be_read_the_claim_knows_no_more(path: tuple[str, ...]) -> None:
+    async def main() -> None:
+        (held,) = (await seen("deployments", "train", *path)).reservations
+        assert held.workload.life is Life.UNREADABLE
+        assert bool(held.workload.uid) == (not path)
+        assert "cannot be read" in held.workload.problem
+
+    run(main())
+
+
+@pytest.mark.parametrize(("path", "frozen"), [(("spec", "namespaces"), True), ((), False)])
+def test_a_plan_that_cannot_be_read_freezes_what_it_may_name(
+    path: tuple[str, ...], frozen: bool
+) -> None:
+    async def main() -> None:
+        assert (await seen("downgradeplans", "claimctl", *path)).frozen == frozen
+
+    run(main())
+
+
 def pod(name: str) -> Unreadable:
     return Unreadable(PODS, "?", NAMESPACE, name, f"uid-{name}", "7", b'{"spec":{"nodeName":"n"}}')
 
@@ -201,6 +297,110 @@ def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_before() 
         await asyncio.sleep(5)
         found = ledger.of(KEY)
         assert dict(found.ages) == {"uid-early": 5.0}
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "path", "writes"),
+    [
+        ("deployments", "none", (), 1),
+        ("claimreservations", "bad", (), 1),
+        ("claimreservations", "bad", ("spec", "workloadRef"), 0),
+        ("claimreservations", "bad", ("metadata",), 1),
+        ("claimreservations", "train", ("metadata", "labels"), 0),
+    ],
+)
+def test_reservations_are_made_only_when_all_that_there_are_can_be_read(
+    plural: str, name: str, path: tuple[str, ...], writes: int
+) -> None:
+    """One that may be the workload's may be the one that its annotation asks for."""
+
+    async def main() -> None:
+        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+        spoilt = Spoiling(made.transport)
+        made.client = Client(spoilt, LoopClock(NOW))
+        furnish(made)
+        for called, workload in (("bad", "other"), ("train-other", "train")):
+            ref = {"apiGroup": "apps", "kind": "Deployment", "name": workload}
+            body = {
+                "apiVersion": "claimctl.io/v1alpha1",
+                "kind": "ClaimReservation",
+                "metadata": {"name": called, "namespace": NAMESPACE},
+                "spec": {"resourceClaimName": "other", "workloadRef": ref},
+            }
+            made.create("claimreservations", body)
+        wanted = {"metadata": {"annotations": {"claimctl.io/reserve": f"{CLAIM},more"}}}
+        made.admin.patch("deployments", NAMESPACE, "train", wanted)
+        spec = made.admin.get("deployments", NAMESPACE, "train")["spec"]["template"]["spec"]
+        more = [*spec["resourceClaims"], {"name": "more", "resourceClaimName": "more"}]
+        change = {"spec": {"template": {"spec": {"resourceClaims": more}}}}
+        made.admin.patch("deployments", NAMESPACE, "train", change)
+        spoilt.spoil(plural, name, *path)
+        caches, clock = await filled(made), LoopClock(NOW)
+        events = EventRecorder(made.client, clock, "test", "test")
+        reconciler = WorkloadReconciler(made.client, caches, Freshness(clock), events)
+        key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+        with Recording().span("reconcile") as span:
+            await reconciler.reconcile(key, span)
+        made_now = [each for each in made.requests if each.startswith("POST")]
+        assert len(made_now) == writes, made.requests
+
+    run(main())
+
+
+def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() -> None:
+    async def main() -> None:
+        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+        spoilt = Spoiling(made.transport)
+        made.client = Client(spoilt, LoopClock(NOW))
+        furnish(made)
+        wanted = {"metadata": {"annotations": {"claimctl.io/reserve": CLAIM}}}
+        made.admin.patch("deployments", NAMESPACE, "train", wanted)
+        made.admin.delete("claimreservations", NAMESPACE, "train-slice")
+        caches, clock = Caches(made.client, LoopClock(NOW), Random(0)), LoopClock(NOW)
+        tasks = [asyncio.create_task(each.run()) for each in caches.informers()]
+        for each in caches.informers():
+            await each.wait_synced()
+        spoilt.spoil("deployments", "train")
+        # the watch was opened before: what it brings is spoilt from here on
+        made.admin.patch("deployments", NAMESPACE, "train", {"metadata": {"labels": {"x": "y"}}})
+        await asyncio.sleep(1)
+        made.requests.clear()
+        events = EventRecorder(made.client, clock, "test", "test")
+        reconciler = WorkloadReconciler(made.client, caches, Freshness(clock), events)
+        with Recording().span("reconcile") as span:
+            await reconciler.reconcile(WorkloadKey("apps", "Deployment", NAMESPACE, "train"), span)
+        assert made.requests == []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(main())
+
+
+def test_a_plan_that_cannot_be_read_is_not_carried_out() -> None:
+    async def main() -> None:
+        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+        spoilt = Spoiling(made.transport)
+        made.client = Client(spoilt, LoopClock(NOW))
+        furnish(made)
+        made.create("downgradeplans", plan())
+        caches = await filled(made)
+        caches.plans = Informer(made.client, DOWNGRADEPLANS, LoopClock(NOW), rng=Random(0))
+        task = asyncio.create_task(caches.plans.run())
+        await caches.plans.wait_synced()
+        spoilt.spoil("downgradeplans", "claimctl")
+        made.admin.patch("downgradeplans", "", "claimctl", {"metadata": {"labels": {"x": "y"}}})
+        await asyncio.sleep(1)
+        assert caches.plans.get("claimctl") is not None
+        made.requests.clear()
+        reconciler = DowngradePlanReconciler(made.client, caches, LoopClock(NOW), 5.0)
+        with Recording().span("reconcile") as span:
+            assert await reconciler.reconcile(PlanKey("claimctl"), span) == DONE
+        assert [each for each in made.requests if "downgradeplans" in each] == []
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     run(main())
 
