@@ -320,8 +320,17 @@ class Kubelets:
             seat.restarts += 1
             await self._report(seat, running(seat.pod, _now(), seat.restarts))
         elif not seat.leaving:
+            await self._end(seat, code)
+
+    async def _end(self, seat: _Seat, code: int) -> None:
+        """The containers have ended before anybody can hear of it and take their devices."""
+        seat.runs = False
+        try:
             await self._report(seat, finished(seat.pod, _now(), code, seat.restarts))
-            seat.runs = False
+        except (KubeError, Refused, OSError):
+            # told again later, and not started again for that
+            seat.runs = True
+            raise
 
     def _run_seconds(self, pod: Object) -> float | None:
         """None for a pod that runs until it is deleted."""

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.components.kubelet import RUN_SECONDS
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.clock import LoopClock
 from tests.support.builders import NOW
 from tests.support.virtual import run
 
-POD = {
+POD: dict[str, Any] = {
     "metadata": {"name": "train-0", "namespace": "team"},
     "spec": {
         "nodeName": "node-0",
@@ -91,3 +94,20 @@ async def _delete(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
 
 def test_a_pod_gets_its_last_phase_before_it_goes_although_nobody_heard_it_at_first() -> None:
     assert play(_delete) == ["Pending", "Running", "Failed"]
+
+
+def test_nothing_runs_any_more_when_somebody_can_hear_that_a_pod_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who hears it may take the claim's devices before the answer is back."""
+    told: list[tuple[str, bool]] = []
+    report = Kubelets._report
+
+    async def hear(kubelets: Kubelets, seat: Any, status: Any) -> None:
+        told.append((status["phase"], seat.runs))
+        await report(kubelets, seat, status)
+
+    monkeypatch.setattr(Kubelets, "_report", hear)
+    monkeypatch.setitem(POD["metadata"], "annotations", {RUN_SECONDS: "1"})
+    assert play(_nothing) == ["Pending", "Running", "Succeeded"]
+    assert [runs for phase, runs in told if phase == "Succeeded"] == [False]
