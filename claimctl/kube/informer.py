@@ -51,7 +51,8 @@ class Change(Generic[T]):
 
     Attributes:
         relist: noticed by a list, not by a watch event, or after a time in which the object could
-            not be read; what happened between is unknown.
+            not be read, or in which it may have been one that cannot be told; what happened
+            between is unknown.
     """
 
     resource: Resource[T]
@@ -332,7 +333,7 @@ class Informer(Generic[T]):
         old = self._index.get(key)
         if old is not None and before is None and _same(old, item):
             return
-        relist = relist or before is not None
+        relist = relist or before is not None or self._unread.may_be_nameless(key)
         kept = self._keep(item) if self._keep is not None else item
         if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
             self._went(key, None, relist=relist)

@@ -207,8 +207,25 @@ def test_an_event_without_a_name_ends_no_watch_and_the_next_stream_begins_with_a
     )
     assert told.asked == ["list", "watch 10", "list", "watch 20"]
     assert told.told == [
-        "a came unwatched", "nameless unread", "b came", "nameless no trouble", "a went unwatched",
+        "a came unwatched", "nameless unread", "b came unwatched", "nameless no trouble",
+        "a went unwatched",
     ]  # fmt: skip
+
+
+def test_what_comes_after_an_event_without_a_name_may_have_had_that_version_in_between() -> None:
+    elsewhere = {"type": "ADDED", "object": {"metadata": {"namespace": "other"}}}
+    told = story(
+        listing(10, thing("a", 1)),
+        stream(elsewhere, event("MODIFIED", "a", 11)),
+        seconds=1,
+    )
+    assert told.told == ["a came unwatched", "nameless unread", "a changed"]
+    told = story(
+        listing(10, thing("a", 1)),
+        stream({"type": "MODIFIED", "object": NAMELESS}, event("MODIFIED", "a", 11)),
+        seconds=1,
+    )
+    assert told.told == ["a came unwatched", "nameless unread", "a changed unwatched"]
 
 
 @pytest.mark.parametrize("line", [b"?\n", b'{"type": "NEW", "object": {}}\n', b"{}\n"])
