@@ -141,13 +141,15 @@ def _left_to_kcm(case: Case) -> Decision | None:
     """Leave KCM alone with a list of nothing but pods: its last removal deallocates.
 
     None where it is not KCM's, or where KCM should have been done by now. Of pods that live the
-    watch will tell.
+    watch will tell; but a claim that is being deleted takes none of those that wait for it, and
+    KCM leaves their entries.
     """
     references = case.snapshot.references
     if not references or not all(map(is_pod, references)):
         return None
     if case.live_pod_entries():
-        return Decision()
+        in_vain = case.claim.metadata.deleting and not case.left_to_pods
+        return None if in_vain else Decision()
     limit = case.snapshot.rules.dead_reference_seconds
     ages = case.snapshot.memory.dead_age
     left = limit - min(ages.get(reference.uid, 0.0) for reference in references)

@@ -58,6 +58,9 @@ LEFT_LISTED = replace(
     cache_lag=0,
     kinds=frozenset({"cordon", "restart scheduler"}),
 )
+DELETED_LISTED = replace(
+    CORDONED, crashes=0, kinds=frozenset({"restart scheduler", "delete claim", "force"})
+)
 CORDONED_GROUP = replace(
     CORDONED,
     pods=3,
@@ -82,9 +85,11 @@ SCENARIOS = (
     Scenario("devices out of reach", HOLD, CORDONED),
     Scenario("two pods, devices out of reach", HOLD, CORDONED_TWICE),
     Scenario("two pods that schedulers left listed", HOLD, LEFT_LISTED),
+    Scenario("a claim deleted with a pod that a scheduler left listed", HOLD, DELETED_LISTED),
     Scenario("a pod, a crash, a lost answer", OLD_HOLD, ONE_POD),
     Scenario("devices out of reach", OLD_HOLD, CORDONED),
     Scenario("two pods that schedulers left listed", OLD_HOLD, LEFT_LISTED),
+    Scenario("a claim deleted with a pod that a scheduler left listed", OLD_HOLD, DELETED_LISTED),
     Scenario("two pods", OLD_HOLD, TWO_PODS_HOLD),
     Scenario("a pod, a crash", GROUPED, ONE_GROUPED),
     Scenario("a workload made again", GROUPED, AGAIN),

@@ -13,6 +13,7 @@ from tests.model.scenarios import (
     AGAIN,
     CORDONED,
     CORDONED_GROUP,
+    DELETED_LISTED,
     GAPS,
     GROUPED,
     HOLD,
@@ -51,6 +52,7 @@ QUICK = (
         for dialect in (NATIVE, HOLD, OLD_HOLD, GROUPED)
     ),
     Scenario("two pods that schedulers left listed", HOLD, LEFT_LISTED),
+    Scenario("a claim deleted with a pod that a scheduler left listed", HOLD, DELETED_LISTED),
     Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
 )
 

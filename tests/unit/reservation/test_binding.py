@@ -30,6 +30,7 @@ from tests.support.builders import (
     pod_group,
     pod_ref,
     reservation,
+    running,
     slow,
     tomb,
 )
@@ -169,6 +170,19 @@ def test_a_deleted_claim_keeps_its_list_while_pods_may_be_bound(
     assert lists(on.settle(seconds=59)) == []
     assert condition(on, "Released") == ("False", BOUND_LATE)
     assert lists(on.settle(seconds=1.5)) == [((), True)]
+
+
+def test_a_deleted_claim_that_nobody_held_yet_does_not_wait_for_pods_that_wait_for_it() -> None:
+    """A scheduler listed one and ended: no scheduler binds it now, and KCM leaves its entry."""
+    on = stage(HOLD, pod_ref("a"))
+    on.reservations = {"train-slice": (reservation(), ACTIVE)}
+    on.claim = claim(pod_ref("a"), deleting=True, version="11")
+    on.put(pending("a"))
+    waits(on, 60)
+    on = stage(HOLD, pod_ref("a"), pod_ref("b"))
+    on.claim = claim(pod_ref("a"), pod_ref("b"), deleting=True, version="11")
+    on.put(pending("a"), running("b"))
+    assert lists(on.settle(seconds=3600)) == []
 
 
 def test_a_deleted_claim_with_a_hold_waits_for_no_pod_that_was_never_listed() -> None:
