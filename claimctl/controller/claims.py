@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 import structlog
 
 from claimctl.controller.announcements import announcements
+from claimctl.controller.caches import reserved_key
 from claimctl.controller.census import Census
 from claimctl.controller.evidence import Findings
 from claimctl.controller.keys import ClaimKey
@@ -35,13 +36,15 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.ownership import unanswered
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.refusals import Refusal, refused_status
 from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.unreadable import may_concern
 from claimctl.telemetry.face import Metric, Span, Telemetry
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
 log = structlog.get_logger(__name__)
 
@@ -138,6 +141,8 @@ class ClaimReconciler:
         try:
             if _parts(write) and not await self._still_parts(key, judged):
                 return After(SOON)
+            if _frees(write) and await self._holds_for_another(key, judged.snapshot):
+                return After(WATCHDOG)
             await self._apply(judged, write)
         except Conflict:
             self._count_conflict(write)
@@ -169,6 +174,17 @@ class ClaimReconciler:
         self._know.memories.see(claim)
         again = await self._judge(key, judged.findings, claim)
         return again.decision.write == judged.decision.write
+
+    async def _holds_for_another(self, key: ClaimKey, snapshot: Snapshot) -> bool:
+        """Whether another controller holds the claim for a reservation that our cache lacks."""
+        known = [held.reservation for held in snapshot.reservations]
+        if snapshot.claim is None or not unanswered(snapshot.claim, known):
+            return False
+        listed = await self._client.list(CLAIMRESERVATIONS, key.namespace, partial=True)
+        seen = {one.metadata.uid for one in known}
+        return any(may_concern(each, *key, snapshot.claim) for each in listed.unreadable) or any(
+            reserved_key(one) == key and one.metadata.uid not in seen for one in listed.items
+        )
 
     async def _apply(self, judged: Judged, write: Write) -> None:
         try:
@@ -259,6 +275,11 @@ class ClaimReconciler:
 def _parts(write: Write) -> bool:
     """Whether the write lets a reservation go for good."""
     return isinstance(write, SetFinalizer) and not write.present
+
+
+def _frees(write: Write) -> bool:
+    """Whether the write takes out every hold, or the allocation."""
+    return isinstance(write, WriteList) and (write.deallocate or write.fence)
 
 
 def _at_rest(judged: Judged) -> Outcome:

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
+from claimctl.reservation.references import WORKLOAD_RESOURCES, is_workload
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
@@ -39,6 +40,24 @@ def uids_on_record(
         if one.status.reserved_for is not None
         and one.metadata.namespace == claim.metadata.namespace
         and one.status.claim_uid == claim.metadata.uid
+    )
+
+
+def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
+    """UIDs of claimctl's holds in the list that none of these reservations is the reason for.
+
+    What they were written for may be gone; or it is younger than what these were read from, and
+    another controller has seen it.
+    """
+    refs = [one.spec.workload_ref for one in reservations]
+    made = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
+    own = uids_written_by(claim)
+    return frozenset(
+        each.uid
+        for each in claim.status.reserved_for
+        if is_workload(each)
+        and each.uid in own
+        and (each.api_group, each.resource, each.name) not in made
     )
 
 

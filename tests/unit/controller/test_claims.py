@@ -22,13 +22,14 @@ from claimctl.controller.outcome import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.triggers import Queues, Triggers, Witnesses
 from claimctl.embedded.options import Dialect
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.snapshot import Rules
 from claimctl.telemetry.face import Metric
 from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.resources import RESOURCECLAIMS
 from tests.e2e.harness import CRDS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.virtual import run
@@ -66,12 +67,18 @@ class Bench:
         return [each["resource"] for each in claim["status"].get("reservedFor", [])]
 
 
-def on_bench(scenario: Callable[[Bench], Awaitable[None]], *, late: str = "") -> None:
+def on_bench(
+    scenario: Callable[[Bench], Awaitable[None]],
+    *,
+    late: str = "",
+    before: Callable[[Server], None] = lambda _: None,
+) -> None:
     """Play a scenario, with the cache of one resource never told more than it listed."""
 
     async def main() -> None:
         made = server(Dialect.HOLD)
         furnish(made)
+        before(made)
         bench, caches = _bench(made)
         informers = [asyncio.create_task(each.run()) for each in caches.informers()]
         for each in caches.informers():
@@ -123,17 +130,23 @@ def furnish(made: Server) -> None:
         ],
     }
     made.admin.update("resourceclaims", claim, "status")
-    made.create("deployments", _meta("train") | {"spec": _deployment()})
-    reservation = _meta("train-slice") | {
+    _reserve(made, "train")
+
+
+def _reserve(made: Server, workload: str) -> str:
+    """The UID of a new Deployment for which the claim is reserved."""
+    deployment = made.create("deployments", _meta(workload) | {"spec": _deployment()})
+    reservation = _meta(f"{workload}-slice") | {
         "apiVersion": "claimctl.io/v1alpha1",
         "kind": "ClaimReservation",
         "spec": {
             "resourceClaimName": CLAIM,
-            "workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": "train"},
+            "workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": workload},
         },
     }
     reservation["metadata"]["finalizers"] = [FINALIZER]
     made.create("claimreservations", reservation)
+    return str(deployment["metadata"]["uid"])
 
 
 def _meta(name: str) -> dict[str, Any]:
@@ -238,6 +251,57 @@ def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it
         assert left["metadata"]["finalizers"] == [FINALIZER]
 
     on_bench(scenario, late="resourceclaims")
+
+
+def _releasing(made: Server) -> None:
+    """The workload has ended, and a controller has put on record that it releases the claim."""
+    admin = made.admin
+    held = admin.get("claimreservations", NAMESPACE, "train-slice")
+    claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+    uid = admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
+    hold = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
+    claim["status"]["reservedFor"] = [hold]
+    admin.update("resourceclaims", claim, "status")
+    step = {"step": "Intent", "reason": "WorkloadEnded", "claimUID": claim["metadata"]["uid"]}
+    held["status"] = {
+        "claimUID": claim["metadata"]["uid"],
+        "reservedFor": hold,
+        "release": step | {"since": "2026-01-01T00:00:00Z"},
+    }
+    admin.update("claimreservations", held, "status")
+    admin.delete("deployments", NAMESPACE, "train")
+    admin.delete("pods", NAMESPACE, "train-1", DeleteOptions(grace_period_seconds=0))
+
+
+@pytest.mark.parametrize("reserved", [True, False])
+def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_yet_stays(
+    reserved: bool,
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        admin = bench.server.admin
+        uid = _reserve(bench.server, "eval")
+        if not reserved:
+            finalizers = {"metadata": {"finalizers": None}}
+            admin.patch("claimreservations", NAMESPACE, "eval-slice", finalizers)
+            admin.delete("claimreservations", NAMESPACE, "eval-slice")
+        claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+        hold = {"apiGroup": "apps", "resource": "deployments", "name": "eval", "uid": uid}
+        await bench.server.client.merge_patch(
+            RESOURCECLAIMS,
+            CLAIM,
+            {"status": {"reservedFor": [*claim["status"]["reservedFor"], hold]}},
+            NAMESPACE,
+            resource_version=claim["metadata"]["resourceVersion"],
+            subresource="status",
+        )
+        await asyncio.sleep(400)
+        for _ in range(6):
+            await bench.reconcile()
+            await asyncio.sleep(1)
+        claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+        assert ("allocation" in claim["status"]) == reserved
+
+    on_bench(scenario, late="claimreservations", before=_releasing)
 
 
 def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
