@@ -10,9 +10,9 @@ from random import Random
 
 from claimctl.controlplane.process import Server
 from claimctl.controlplane.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CannotStart
-from claimctl.kube.documents import DocumentClient, Refused, Version
-from claimctl.kube.errors import KubeError
+from claimctl.kube.documents import DocumentClient, Version
 from tests.torture_real.controllers import Controllers
+from tests.torture_real.people import TROUBLE
 from tests.torture_real.stage import Stage
 
 PAUSES = (2.0, 4.0, 7.0)
@@ -40,7 +40,7 @@ class Havoc:
     log: list[tuple[float, str]] = field(default_factory=list)
     """When (seconds of the wall clock) and what."""
     _down: set[str] = field(default_factory=set)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def run(self) -> None:
         """One fault after another, some of them at the same time."""
@@ -72,9 +72,7 @@ class Havoc:
         self.counts[name] += 1
         self.log.append((self.stage.now(), name))
         self._down.add(victim)
-        task = asyncio.create_task(self._suffer(victim, deed))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.append(asyncio.create_task(self._suffer(victim, deed)))
 
     async def _suffer(self, victim: str, deed: Deed) -> None:
         try:
@@ -195,7 +193,7 @@ class Havoc:
                 {"apiVersion": PLAN[0], "kind": PLAN[1], "metadata": {"name": "claimctl"}}
                 | {"spec": {}}
             )
-        except (KubeError, Refused, OSError):
+        except TROUBLE:
             return
         await asyncio.sleep(self.rng.choice(ASLEEP))
         await self._unfreeze()
@@ -204,7 +202,7 @@ class Havoc:
         while True:
             try:
                 await self.client.delete(PLAN, "", "claimctl")
-            except (KubeError, Refused, OSError):
+            except TROUBLE:
                 await asyncio.sleep(1.0)
             else:
                 return
