@@ -18,7 +18,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: differential torture torture-real torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
+.PHONY: slow-scheduler differential torture torture-real torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -69,6 +69,9 @@ generate: $(STAMP) ## write crds/ from the models
 
 bench: $(STAMP) ## measure memory and time
 	$(BIN)/python -m bench.informer $(ARGS)
+
+slow-scheduler: $(STAMP) ## releases beside a real scheduler that is slow (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
+	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m tests.slow_scheduler
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)

@@ -238,7 +238,16 @@ def _verdict(explanation: Explanation) -> list[str]:
         head = "Release:    possible as soon as the controller acts again"
     else:
         head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
-    return [head, *(f"  {one.reason}: {one.message}" for one in explanation.obstacles)]
+    return [head, *map(_obstacle, explanation.obstacles)]
+
+
+def _obstacle(blocker: Any) -> str:
+    from claimctl.reservation.reasons import Reason
+
+    left = ""
+    if blocker.reason is Reason.PODS_MAY_BE_BOUND and blocker.after is not None:
+        left = f" (for {blocker.after:.0f} s more at the most)"
+    return f"  {blocker.reason}: {blocker.message}{left}"
 
 
 def _leftover(explanation: Explanation) -> list[str]:

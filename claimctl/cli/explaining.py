@@ -15,15 +15,16 @@ from claimctl.controller.survey import Examiner
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.reservation.binding import PENDING_PODS_GIVE_WAY
 from claimctl.reservation.case import Case
 from claimctl.reservation.consumers import claim_names, unschedulable_since
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.leftovers import judge
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.references import LIMIT
 from claimctl.reservation.sights import Leftover, Patience, Sight
-from claimctl.reservation.snapshot import Held, LiveList, Memory, Rules, Snapshot
+from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.unreadable import about_claim, may_concern
 from claimctl.reservation.verdict import blockers
@@ -52,6 +53,7 @@ ADVICE = {
     Reason.FORCE_DELETED_PODS: (
         "Make sure that the node no longer runs the pod; the grace ends by itself."
     ),
+    Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
     Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
     Reason.UNKNOWN_REFERENCES: "Let the owner of that reference let go; claimctl never touches it.",
     Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
@@ -200,14 +202,19 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
         reservations=tuple([await _held(client, one, name) for one in reservations]),
         pods=pods,
         rules=Rules(dialect=_dialect(reservations)),
-        memory=Memory(ghost_age=_ghost_ages(reservations, now)),
+        memory=Memory(
+            ghost_age=_ghost_ages(reservations, now),
+            openings=Openings(watched_age=_fenced_for(reservations, now)),
+        ),
         ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
         unreadable=tuple(each for each in unreadable if may_concern(each, namespace, name, claim)),
     )
     if any(map(unschedulable_since, pods)):
         snapshot = await _with_reach(client, snapshot)
     case = Case.of(snapshot, claim)
-    against = blockers(snapshot, Reason.RELEASE_REQUESTED, case.consumers, case.own)
+    under_way = case.release_reason in PENDING_PODS_GIVE_WAY
+    reason = case.release_reason if under_way else None
+    against = blockers(snapshot, reason or Reason.RELEASE_REQUESTED, case.consumers, case.own)
     found = against if case.stands else ()
     uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
     doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
@@ -253,6 +260,17 @@ def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
     """As the controller found it out; without one nothing depends on it."""
     found = (one.status.dialect for one in reservations)
     return next((dialect for dialect in found if dialect in DIALECTS), "hold")
+
+
+def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
+    """Seconds since the release on record began, once it has come to its fence.
+
+    The controller measures by its own clock, from the fence on, and a little later.
+    """
+    releases = (one.status.release for one in reservations)
+    fenced = [each.since for each in releases if each and each.step == ReleaseStep.FENCED]
+    ages = [(now - since).total_seconds() for since in fenced if since is not None]
+    return max(min(ages, default=0.0), 0.0)
 
 
 def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:

@@ -67,6 +67,8 @@ class _Sight:
     """Its present allocation, or its next one, was made by this version or by a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
     unstarted_since: dict[str, float] = field(default_factory=dict)
+    fenced_at: float | None = None
+    """When this process fenced its present allocation."""
     deallocated: str = ""
     """The version by which this process deallocated it."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
@@ -123,6 +125,16 @@ class Memories:
         if (sight := self._sights.get(key)) is not None:
             content = tuple(sorted(references, key=lambda reference: reference.uid))
             sight.writes.append((self._clock.monotonic(), content))
+
+    def fenced(self, key: ClaimKey) -> None:
+        """Note that this process has just fenced the claim for its release."""
+        if (sight := self._sights.get(key)) is not None:
+            sight.fenced_at = self._clock.monotonic()
+
+    def fenced_age(self, key: ClaimKey) -> float | None:
+        """Seconds since this process fenced the claim; None where it did not."""
+        sight = self._sights.get(key)
+        return _age(self._clock.monotonic(), sight.fenced_at) if sight is not None else None
 
     def deallocated(self, written: ObjectMeta) -> None:
         if (sight := self._sights.get(ClaimKey.of(written))) is not None:
@@ -207,7 +219,7 @@ def _note(sight: _Sight, claim: ResourceClaim, now: float, *, just_allocated: bo
     if meta.deleting and sight.deleting_since is None:
         sight.deleting_since = now
     if claim.status.allocation is None:
-        sight.allocated_since = None
+        sight.allocated_since = sight.fenced_at = None
         sight.writes.clear()
     elif sight.allocated_since is None:
         sight.allocated_since = now

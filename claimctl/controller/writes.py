@@ -94,7 +94,14 @@ class Writer:
             self._know.memories.deallocated(written.metadata)
             labels = {"reason": write.reason, "dialect": self._know.rules.dialect}
             self._telemetry.add(Metric.RELEASES, labels)
-        elif not write.fence:
+            waited = self._know.memories.fenced_age(key)
+            if waited is not None:
+                self._telemetry.observe(
+                    Metric.RELEASE_WAIT_SECONDS, waited, {"reason": write.reason}
+                )
+        elif write.fence:
+            self._know.memories.fenced(key)
+        else:
             self._know.memories.wrote_list(key, write.reserved_for)
             self._measure_hold(snapshot, write)
 

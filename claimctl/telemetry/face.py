@@ -24,6 +24,7 @@ class Metric(StrEnum):
     DANGLING_REFERENCES = "claimctl_dangling_references"
     ALLOCATION_TO_HOLD_SECONDS = "claimctl_allocation_to_hold_seconds"
     RELEASES = "claimctl_releases_total"
+    RELEASE_WAIT_SECONDS = "claimctl_release_wait_seconds"
     WRITE_CONFLICTS = "claimctl_write_conflicts_total"
     RECONCILE_SECONDS = "claimctl_reconcile_duration_seconds"
     WORKQUEUE_DEPTH = "claimctl_workqueue_depth"

@@ -59,6 +59,14 @@ MEANINGS: dict[Metric, Meaning] = {
     Metric.RELEASES: Meaning(
         Sort.COUNTER, "Claims released, by reason and dialect.", labels=("reason", "dialect")
     ),
+    Metric.RELEASE_WAIT_SECONDS: Meaning(
+        Sort.HISTOGRAM,
+        "Time from a release's fence until its deallocation, by reason: for schedulers to settle "
+        "and to bind the pods that they work on.",
+        labels=("reason",),
+        unit="s",
+        buckets=LONG,
+    ),
     Metric.WRITE_CONFLICTS: Meaning(
         Sort.COUNTER,
         "Writes refused because somebody else wrote first, by resource.",

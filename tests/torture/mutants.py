@@ -200,7 +200,17 @@ MUTANTS = (
         """            return DONE
             if isinstance(write, WriteList)""",
     ),
+    *(
+        Mutant(
+            f"ignore pods that may be bound: {reason}",
+            "claimctl.reservation.binding",
+            "        elif not _to_be_fenced(snapshot, pod)",
+            f"        elif reason != {reason!r} and not _to_be_fenced(snapshot, pod)",
+        )
+        for reason in ("Withdrawn", "ClaimDeleted", "WorkloadRecreated", "Reallocated")
+    ),
 )
+"""For HoldYielded, which takes 256 pods, tests/unit/reservation/test_binding.py has a case."""
 
 
 class Planter(MetaPathFinder, Loader):

@@ -110,7 +110,7 @@ class Bodies:
         }
 
     def _spec(self, app: App, pods: int) -> Body:
-        template = self._pod(app)
+        template = self.pod(app)
         if app.kind == "Job":
             template["spec"]["restartPolicy"] = "Never"
             count = {"parallelism": max(pods, 1), "completions": max(pods, 1)}
@@ -124,7 +124,8 @@ class Bodies:
             found |= {"serviceName": app.name, "podManagementPolicy": "Parallel"}
         return found
 
-    def _pod(self, app: App) -> Body:
+    def pod(self, app: App) -> Body:
+        """The template of its pods."""
         source = {"resourceClaimName": app.claim}
         if not app.claim:
             source = {"resourceClaimTemplateName": TEMPLATE}

@@ -61,6 +61,8 @@ class Controllers:
     bug: str = ""
     elect: bool = True
     """Whether they share a Lease; two that do not are both at work."""
+    flags: tuple[str, ...] = ()
+    """Further arguments of every process."""
     running: dict[str, Server] = field(default_factory=dict)
     crashes: list[str] = field(default_factory=list)
     """Ends that no outage of the API server explains."""
@@ -98,6 +100,7 @@ class Controllers:
             "--leader-elect" if self.elect else "--no-leader-elect",
             f"--binding-seconds={BINDING_SECONDS}",
             "--log-format=json",
+            *self.flags,
         )
 
     def revive(self) -> None:

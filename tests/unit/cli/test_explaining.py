@@ -109,6 +109,30 @@ def test_a_ghost_stands_against_a_release_for_the_rest_of_its_grace() -> None:
     run(scenario())
 
 
+def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_the_wait() -> None:
+    async def scenario() -> None:
+        server = Server.started()
+        reference = deployment(server)
+        server.claim("slice", reference)
+        server.pod("late", node="")
+        since = (NOW - timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        release = {"step": "Fenced", "reason": "Withdrawn", "since": since, "claimUID": "any"}
+        reserved(server, held(server, reference) | {"release": release})
+        finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+        server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
+        server.admin.delete("claimreservations", NAMESPACE, "train")
+        status = {"status": {"reservedFor": None}}
+        server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
+        told = await explained(server)
+        assert [(each.reason, each.after) for each in told.obstacles] == [("PodsMayBeBound", 40.0)]
+        text = "a scheduler may still bind 1 pods to the claim as it was before: late"
+        said = f"  PodsMayBeBound: {text} (for 40 s more at the most)"
+        assert lines(told)[-4:-1] == ["Release:    under way (Withdrawn)", said, "What to do:"]
+        assert told.advice()[0].startswith("Wait: it ends by itself.")
+
+    run(scenario())
+
+
 def test_a_foreign_reference_is_named_and_left_to_its_owner() -> None:
     async def scenario() -> None:
         server = Server.started()

@@ -199,6 +199,18 @@ def test_a_reservation_that_is_gone_leaves_nothing_with_a_claim_that_stays() -> 
     assert memories.memory_without_claim(KEY) == Memory()
 
 
+def test_a_fence_is_as_old_as_the_time_since_this_process_made_it() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim())
+    assert memories.fenced_age(KEY) is None
+    memories.fenced(KEY)
+    clock.time = 7
+    assert memories.fenced_age(KEY) == 7.0
+    memories.see(claim(allocated=False))
+    assert memories.fenced_age(KEY) is None
+
+
 def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories = Memories(HandClock())
     memories.pods_listed("1")
