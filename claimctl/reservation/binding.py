@@ -48,7 +48,7 @@ def binding_seconds(pod: Pod, rules: Rules, groups: Iterable[PodGroup] = ()) -> 
     known = pod.spec.scheduler_name in ("", *rules.known_schedulers)
     waits = any(volume.may_be_unbound for volume in pod.spec.volumes)
     slow = waits or not known or _may_be_of_gang(pod, groups)
-    return rules.slow_binding_seconds if slow else rules.binding_seconds
+    return max(rules.binding_seconds, rules.slow_binding_seconds if slow else 0.0)
 
 
 def _may_be_of_gang(pod: Pod, groups: Iterable[PodGroup]) -> bool:

@@ -226,6 +226,8 @@ def test_pods_with_volumes_and_of_other_schedulers_take_longer() -> None:
     }
     for expected, pods in seconds.items():
         assert [binding_seconds(each, rules) for each in pods] == [expected] * len(pods)
+    hasty = Rules(binding_seconds=90, slow_binding_seconds=30)
+    assert binding_seconds(slow(pod, volume=True), hasty) == 90
 
 
 def test_pods_that_may_wait_for_their_gang_take_longer() -> None:
