@@ -83,6 +83,10 @@ async def _run(options: Options, plane: ControlPlane) -> Tally:
         waves = asyncio.create_task(_waves(options, stage, controllers, tally, end))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, waves.cancel)
+        watched = {waves, following}
+        if options.bug:
+            # one finding gives the bug away
+            watched.add(asyncio.create_task(_end(waves, stage.found)))
         try:
             await asyncio.wait({waves, following}, return_when=asyncio.FIRST_COMPLETED)
             if following.done():
@@ -92,15 +96,20 @@ async def _run(options: Options, plane: ControlPlane) -> Tally:
             except asyncio.CancelledError:
                 tally.interrupted = True
         finally:
-            for task in (waves, following):
+            for task in watched:
                 task.cancel()
-            await asyncio.gather(waves, following, return_exceptions=True)
+            await asyncio.gather(*watched, return_exceptions=True)
             for name in list(controllers.running):
                 controllers.kill(name)
     for text in (*controllers.crashes, *controllers.tracebacks()):
         tally.bad.append(Verdict("claimctl", violations=[text]))
     tally.ended = controllers.ended
     return tally
+
+
+async def _end(waves: asyncio.Task[None], found: asyncio.Event) -> None:
+    await found.wait()
+    waves.cancel()
 
 
 async def _waves(
@@ -110,7 +119,7 @@ async def _waves(
     await install(client)
     controllers.prepare(await token(stage.transport))
     seed = options.seed
-    while (left := end - time.monotonic()) > 0 and not (options.bug and tally.bad):
+    while (left := end - time.monotonic()) > 0:
         await Wave(stage, controllers, seed, options.namespaces).play(left, tally)
         seed += options.namespaces
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,9 +18,10 @@ Line = tuple[float, str]
 
 @dataclass
 class Verdict:
-    """What was found, and the history for people where that is anything."""
+    """What was found, and the history for people; ``found`` is set with the first finding."""
 
     name: str
+    found: asyncio.Event = field(default_factory=asyncio.Event)
     violations: list[str] = field(default_factory=list)
     leaks: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
@@ -42,6 +44,7 @@ class Verdict:
         for text in texts:
             getattr(self, kind).append(text)
             print(f"{self.name}: {kind}: {text[:400]}", file=sys.stderr, flush=True)
+            self.found.set()
 
     def weigh(self, text: str, takers: list[str]) -> None:
         """A violation where claimctl is among those who took the allocation away."""

@@ -33,7 +33,7 @@ class Schedule:
         transport = stage.transport
         self._rng = Random(seed)
         name = f"torture-{seed}"
-        self.verdict = Verdict(f"SEED={seed}")
+        self.verdict = Verdict(f"SEED={seed}", stage.found)
         fleet = Fleet(
             version=stage.plane.programs.version,
             count=NODES,

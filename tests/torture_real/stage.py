@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 
@@ -51,6 +52,8 @@ class Stage:
     history: History
     pod_groups: bool = False
     sight: Sight = field(default_factory=Sight)
+    found: asyncio.Event = field(default_factory=asyncio.Event)
+    """Something was found in some schedule."""
 
     def now(self) -> float:
         """Seconds of the wall clock, as the history has them."""
