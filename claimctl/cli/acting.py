@@ -14,7 +14,7 @@ from enum import StrEnum
 from claimctl.cli.output import duration
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.reservation.case import Case
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.references import is_pod
@@ -105,6 +105,8 @@ async def election(client: Client, now: datetime) -> Election:
         leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
     except (Forbidden, NotFound):
         return Election(State.UNKNOWN, "you may not list Leases, which would tell")
+    except UnreadableObject as error:
+        return Election(State.UNKNOWN, error.found.told())
     return elected(leases.items, now)
 
 

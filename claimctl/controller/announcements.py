@@ -40,6 +40,7 @@ WARNINGS = frozenset(
         Reason.FORBIDDEN,
         Reason.INVALID,
         Reason.INVALID_ANNOTATION,
+        Reason.UNREADABLE,
     }
 )
 """Reasons that ask somebody to look; all others are the normal course of things."""

@@ -305,8 +305,7 @@ class Client:
 
     def _whole(self, resource: Resource[T], namespace: str, found: Listing[T]) -> Listing[T]:
         for each in found.unreadable:
-            call = self._call("GET", resource, namespace)
-            raise UnreadableObject(call.method, call.path, each)
+            raise UnreadableObject("GET", self.served(resource).path(namespace), each)
         return found
 
     def _decode(self, call: Call, resource: Resource[T], body: bytes) -> T:

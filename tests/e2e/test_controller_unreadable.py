@@ -204,6 +204,7 @@ def test_a_claim_that_cannot_be_read_is_left_alone(options: ClusterOptions, know
             await stage.stop()
             await stage.started("two", transport=transport)
         await stage.until_condition("Ready", "False", UNREADABLE)
+        await stage.until_event(UNREADABLE)
         await idle(stage)
         await still(stage, "slice")
         assert set(before) & set(await stage.references())

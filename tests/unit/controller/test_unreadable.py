@@ -13,6 +13,7 @@ from claimctl.cli import acting
 from claimctl.cli.diagnosis import Observed, findings, uids
 from claimctl.cli.explain import document, lines
 from claimctl.cli.explaining import explain
+from claimctl.cli.get import Wanted, gather
 from claimctl.controller.caches import Caches
 from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
 from claimctl.controller.freeing import Freeing, Outcome
@@ -542,6 +543,35 @@ def test_explain_shows_what_blocks_the_release() -> None:
         shown = document(told, made.clock.now())
         assert shown["unreadable"][0]["message"] == problem
         assert shown["leftAlone"] is False
+
+    run(main())
+
+
+def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        for plural in ("resourceclaims", "pods"):
+            made = await spoilt_server(plural, "bad")
+            for name in ("bad", "slice"):
+                made.claim(name)
+                made.pod(name, claim=name)
+            shown = await gather(made.client, Wanted(downgrade.NAMESPACE))
+            names = ["slice"] if plural == "resourceclaims" else ["bad", "slice"]
+            assert [view.name for view in shown] == names
+            (line,) = capsys.readouterr().err.splitlines()
+            assert line.startswith("warning: ")
+            assert "ml/bad cannot be read: Expected `int`" in line
+
+    run(main())
+
+
+def test_a_lease_that_cannot_be_read_tells_nothing_of_who_is_elected() -> None:
+    async def main() -> None:
+        made = await spoilt_server("leases", "claimctl")
+        meta = {"name": "claimctl-controller", "namespace": downgrade.NAMESPACE}
+        made.admin.create("leases", {"metadata": meta, "spec": {}})
+        found = await acting.election(made.client, made.clock.now())
+        assert found.state is acting.State.UNKNOWN
+        assert "cannot be read" in found.message
 
     run(main())
 
