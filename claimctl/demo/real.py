@@ -32,6 +32,8 @@ from claimctl.kube.transport import HttpTransport
 _JOIN_SECONDS = 30.0
 _CAUGHT_UP_SECONDS = 20.0
 _PATIENCE = 3.0
+_BINDING_SECONDS = 10.0
+"""This scheduler has little to do and may send 500 requests a second."""
 
 
 @contextmanager
@@ -124,7 +126,7 @@ async def really_staged(plane: ControlPlane) -> AsyncIterator[tuple[Stage, RealS
             resource_api=f"resource.k8s.io/{resource_api(plane.programs.version)}",
         )
         theirs = await _connected(stack, plane.files.kubeconfig(CONTROLLER))
-        await set_up(stack, stage, theirs)
+        await set_up(stack, stage, theirs, binding_seconds=_BINDING_SECONDS)
         yield stage, scene
         await stage.look_closely()
 
