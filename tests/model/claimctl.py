@@ -207,8 +207,12 @@ class Claimctl:
             for pod, (was, free) in enumerate(zip(process.opened, open_still, strict=True))
         )
         if over != process.opened:
-            at = world if beyond else drop_views(world, age)
-            yield "waits out the binding time", process._replace(opened=over), at
+            # both times of a deletion begin with its first sight, and the binding time is longer
+            deleting = claim.there == There.DELETING
+            at = world if beyond else drop_views(world, -1 if deleting else age)
+            settled = int(process.deleting_settled or deleting)
+            aged = process._replace(opened=over, deleting_settled=settled)
+            yield "waits out the binding time", aged, at
 
     # writing
 
