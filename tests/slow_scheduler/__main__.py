@@ -32,9 +32,9 @@ READY = 240.0
 """Seconds for every claim to be held, and for every claim to be freed in the end."""
 RATE = 20
 """Requests a second of the slow scheduler."""
-BUSY = 45.0
+BUSY = 38.0
 """Seconds for which it is busy with other pods."""
-BEGUN = 4.0
+BEGUN = 6.0
 """Seconds after which it has begun with the pods of the tries."""
 VOLUMES_AFTER = 20.0
 WATCHED = 110.0
@@ -105,13 +105,13 @@ class Run:
         server = self.plane.servers[SCHEDULER]
         limits = (f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}")
         server.command = (*server.command, *limits)
-        await asyncio.to_thread(self.plane.restart, SCHEDULER, kill=False)
-        await asyncio.sleep(BEGUN)
+        await asyncio.to_thread(server.stop)
         busy = fleet.names[-1]
         await self._gathered(
             self._client.create(_other_pod(number, busy)) for number in range(int(BUSY * RATE))
         )
         await self._each(Try.begin)
+        server.start()
         await asyncio.sleep(BEGUN)
         await self._release()
 
