@@ -36,7 +36,7 @@ BUSY = 38.0
 """Seconds for which it is busy with other pods."""
 BEGUN = 6.0
 """Seconds after which it has begun with the pods of the tries."""
-VOLUMES_AFTER = 20.0
+VOLUMES_AFTER = 35.0
 WATCHED = 110.0
 """Seconds in which all pods are bound that will be."""
 AT_A_TIME = 16
