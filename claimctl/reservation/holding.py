@@ -59,9 +59,10 @@ def _old_incarnations(case: Case, reference: Reference) -> set[str]:
 def yields(case: Case) -> bool:
     """Where the holds leave a waiting pod no place, all of them step aside; live pods stay listed.
 
-    They come back when there is a place for each beside the others, or nobody waits.
+    They come back when there is a place for each beside the others, or nobody waits. A claim that
+    is being deleted gives nobody a place, and its list has to stay as it is (``binding``).
     """
-    if case.snapshot.shared:
+    if case.snapshot.shared or case.claim.metadata.deleting:
         return False
     listed = {reference.uid for reference in case.snapshot.references}
     holds = _holds(case)

@@ -185,6 +185,15 @@ def test_a_deleted_claim_that_nobody_held_yet_does_not_wait_for_pods_that_wait_f
     assert lists(on.settle(seconds=3600)) == []
 
 
+def test_no_hold_steps_aside_at_a_deleted_claim() -> None:
+    names = [f"p{number}" for number in range(255)]
+    on = stage(HOLD, *map(pod_ref, names), WORKLOAD)
+    on.put(*map(running, names), pending("waiting"))
+    assert lists(on.settle(seconds=1))[0] == (tuple(map(pod_ref, names)), False)
+    on.claim = claim(*map(pod_ref, names), WORKLOAD, deleting=True, version="20")
+    assert lists(on.settle(seconds=60)) == []
+
+
 def test_a_deleted_claim_with_a_hold_waits_for_no_pod_that_was_never_listed() -> None:
     on = stage(HOLD, WORKLOAD)
     on.decide()
