@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from claimctl.wire.base import encode
+import msgspec
+
+from claimctl.kube.errors import BadAnswer
+from claimctl.wire.base import encode, from_plain
 from claimctl.wire.seams import Query, Transport
+from claimctl.wire.served import ApiResourceList
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -102,7 +106,7 @@ class DocumentClient:
         listing = await self._send("GET", served.at(namespace))
         api_version, name = kind
         return [
-            {"apiVersion": api_version, "kind": name, **each} for each in listing["items"] or ()
+            {"apiVersion": api_version, "kind": name, **each} for each in listing.get("items") or ()
         ]
 
     async def delete(
@@ -129,13 +133,15 @@ class DocumentClient:
     async def _discover(self, api_version: str) -> dict[str, Served]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
-            listing = await self._send("GET", path)
+            listing = from_plain(await self._send("GET", path), ApiResourceList)
         except Refused:
             return {}
+        except msgspec.MsgspecError as error:
+            raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
         return {
-            each["kind"]: Served(path, each["name"], each["namespaced"])
-            for each in listing.get("resources") or ()
-            if "/" not in each["name"]
+            each.kind: Served(path, each.name, each.namespaced)
+            for each in listing.resources or ()
+            if "/" not in each.name
         }
 
     async def _send(

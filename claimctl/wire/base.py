@@ -87,3 +87,8 @@ def _without_nulls(
 def to_plain(value: object) -> Any:
     """A struct as plain dicts and lists with JSON names, for patches and for printing."""
     return msgspec.to_builtins(value)
+
+
+def from_plain(value: object, type_: type[T]) -> T:
+    """Plain dicts and lists as ``type_``, by the rules of ``decode`` and with its errors."""
+    return decode(encode(value), type_)

@@ -1,0 +1,55 @@
+"""Requests with plain documents, where the server's answers have nulls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.kube.documents import DocumentClient, NotServed
+from claimctl.kube.errors import BadAnswer
+from tests.support.virtual import run
+from tests.support.wire_server import WireServer, ok
+
+CLAIMS = {"name": "resourceclaims", "kind": "ResourceClaim", "namespaced": True}
+STATUS = {"name": "resourceclaims/status", "kind": "ResourceClaim", "namespaced": True}
+CLASSES = {"name": "deviceclasses", "kind": "DeviceClass", "namespaced": None}
+API = "resource.k8s.io/v1"
+
+
+def client(*answers: Any) -> DocumentClient:
+    return DocumentClient(WireServer(*map(ok, answers)), "test")
+
+
+@pytest.mark.parametrize("empty", [{"items": None}, {"items": []}, {"metadata": {}}])
+def test_a_list_without_items_is_empty(empty: dict[str, Any]) -> None:
+    async def main() -> None:
+        told = client({"resources": [STATUS, CLAIMS]}, empty)
+        assert await told.list((API, "ResourceClaim")) == []
+
+    run(main())
+
+
+def test_what_is_not_said_to_have_a_namespace_has_none() -> None:
+    async def main() -> None:
+        found = await client({"resources": [CLAIMS, CLASSES, None]}).served(API, "DeviceClass")
+        assert found.at("team", "x") == f"/apis/{API}/deviceclasses/x"
+
+    run(main())
+
+
+@pytest.mark.parametrize("nothing", [{"resources": None}, {}])
+def test_a_version_without_resources_serves_nothing(nothing: dict[str, Any]) -> None:
+    async def main() -> None:
+        with pytest.raises(NotServed):
+            await client(nothing).served(API, "ResourceClaim")
+
+    run(main())
+
+
+def test_an_answer_of_another_shape_names_the_request() -> None:
+    async def main() -> None:
+        with pytest.raises(BadAnswer, match=f"GET /apis/{API}: unexpected answer: Expected"):
+            await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")
+
+    run(main())
