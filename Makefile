@@ -86,7 +86,7 @@ e2e-real: $(STAMP) ## the scenarios on real servers (KUBEBUILDER_ASSETS, GATES=1
 	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)
 
 e2e-real-core: $(STAMP) ## those of them that guard the promises
-	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real -m core $(ARGS)
+	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real --core $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)

@@ -9,19 +9,15 @@ import pytest
 from tests.e2e import harness, playground, selection
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a real cluster: each scenario once, and some of them on a cluster of their own.
-
-    It has to come before xdist, which writes the groups of ``mark`` into the names of tests.
-    """
+    """On a real cluster: each scenario once, and those of this process's share."""
     cluster = playground.shared()
     if cluster is None:
         return
-    kept, left = selection.fitting(items, cluster)
+    kept, left = selection.fitting(items, cluster, playground.share())
     items[:] = kept
     config.hook.pytest_deselected(items=left)
-    selection.mark(items, cluster)
+    selection.skip(items, cluster)
 
 
 @pytest.fixture(autouse=True)

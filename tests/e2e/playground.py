@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
@@ -29,10 +29,10 @@ from tests.e2e.site import CRDS
 ASSETS = "KUBEBUILDER_ASSETS"
 CLUSTER = "CLAIMCTL_E2E_CLUSTER"
 """Set by the launcher: the cluster, as JSON."""
-CLUSTER_DIRECTORY = "CLAIMCTL_E2E_DIRECTORY"
-"""Set by the launcher: a directory for what the processes of a run have to tell each other."""
+SHARE = "CLAIMCTL_E2E_SHARE"
+"""Set by the launcher for a process that plays scenarios which need a cluster for themselves."""
 OWNERS = 2
-"""So many processes start a cluster for scenarios that need one for themselves."""
+"""So many of those processes there are."""
 _RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
 _TRIES = 600
 _owned: list[RealCluster] = []
@@ -59,7 +59,6 @@ def own() -> RealCluster | None:
     if common is None or not common.keeps:
         return None
     if not _owned:
-        _check_count()
         atexit.register(_stack.close)
         plane, cluster = _stack.enter_context(
             started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
@@ -70,14 +69,13 @@ def own() -> RealCluster | None:
     return _owned[0]
 
 
-def _check_count() -> None:
-    """Raises RuntimeError when more processes than ``OWNERS`` want a cluster of their own."""
-    for number in range(OWNERS):
-        path = Path(f"{os.environ[CLUSTER_DIRECTORY]}/owner-{number}")
-        with suppress(FileExistsError):
-            path.touch(exist_ok=False)
-            return
-    raise RuntimeError(f"{OWNERS} processes have a cluster of their own already")
+def share() -> int | None:
+    """Which of ``OWNERS`` shares of the scenarios that need a cluster for themselves is played.
+
+    None for all other scenarios.
+    """
+    told = os.environ.get(SHARE)
+    return None if told is None else int(told)
 
 
 @contextmanager

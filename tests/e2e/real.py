@@ -14,15 +14,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.errors import ConfigError, KubeError
 from tests.e2e.elsewhere import RealCluster
-from tests.e2e.playground import ASSETS, CLUSTER, CLUSTER_DIRECTORY, furnished, started
+from tests.e2e.playground import ASSETS, CLUSTER, OWNERS, SHARE, furnished, started
 
 KUBECONFIG, GATES, WORKERS = (f"CLAIMCTL_E2E_{name}" for name in ("KUBECONFIG", "GATES", "WORKERS"))
+CORE = "--core"
+"""Play the scenarios that guard the promises, and no others."""
+_NOTHING_CHOSEN = 5
 _AT_ONCE = "24"
 """Scenarios wait most of the time."""
 _SETTINGS = (
@@ -70,15 +73,17 @@ def _told(cluster: RealCluster) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    chosen = arguments if any(".py" in each for each in arguments) else [*arguments, *_files()]
-    workers = os.environ.get(WORKERS, _AT_ONCE)
-    spread = ("-n", workers, "--dist", "loadgroup", "--maxschedchunk", "1")
+    core = CORE in arguments
+    chosen = [each for each in arguments if each != CORE]
+    if not any(".py" in each for each in chosen):
+        chosen += _files("pytest.mark.core" if core else "")
+    if core:
+        chosen += ["-m", "core and not alone"]
     try:
-        with prepared(os.environ) as cluster, tempfile.TemporaryDirectory() as shared:
-            print(f"Kubernetes {'.'.join(map(str, cluster.version))}, dialect {cluster.dialect}")
-            command = (sys.executable, "-m", "pytest", "-q", *spread, *_SETTINGS, *chosen)
-            environment = {**os.environ, CLUSTER: _told(cluster), CLUSTER_DIRECTORY: shared}
-            return subprocess.run(command, env=environment, check=False).returncode
+        with prepared(os.environ) as cluster:
+            version = ".".join(map(str, cluster.version))
+            print(f"Kubernetes {version}, dialect {cluster.dialect}", flush=True)
+            return _played(cluster, chosen, 0 if core or not cluster.keeps else OWNERS)
     except CannotStart as error:
         print(f"error: {error}", file=sys.stderr)
         return 1 if os.environ.get(ASSETS) else 2
@@ -87,8 +92,33 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _files() -> list[str]:
-    return sorted(str(path) for pattern in SCENARIOS for path in HERE.glob(pattern))
+def _played(cluster: RealCluster, chosen: list[str], owners: int) -> int:
+    """Most scenarios side by side; meanwhile, one after the other, those that are alone."""
+    environment = {**os.environ, CLUSTER: _told(cluster)}
+    pytest = (sys.executable, "-m", "pytest", "-q", *_SETTINGS, *chosen)
+    with ExitStack() as stack:
+        alone = []
+        for share in range(owners):
+            told = {**environment, SHARE: str(share)}
+            output = stack.enter_context(tempfile.TemporaryFile())
+            ran = subprocess.Popen((*pytest, "-n", "0"), env=told, stdout=output, stderr=output)
+            stack.callback(ran.wait)
+            stack.callback(ran.terminate)
+            alone.append((ran, output))
+        workers = os.environ.get(WORKERS, _AT_ONCE)
+        spread = ("-n", workers, "--maxschedchunk", "1")
+        codes = [subprocess.run((*pytest, *spread), env=environment, check=False).returncode]
+        for ran, output in alone:
+            codes.append(ran.wait())
+            output.seek(0)
+            print(output.read().decode(errors="replace"), flush=True)
+    return max((code for code in codes if code != _NOTHING_CHOSEN), default=_NOTHING_CHOSEN)
+
+
+def _files(mark: str) -> list[str]:
+    """The files of scenarios that have a text in them."""
+    found = sorted(path for pattern in SCENARIOS for path in HERE.glob(pattern))
+    return [str(path) for path in found if mark in path.read_text()]
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import count
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -20,11 +20,14 @@ NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
 
 
 def fitting(
-    items: Iterable[pytest.Item], cluster: RealCluster
+    items: Iterable[pytest.Item], cluster: RealCluster, share: int | None
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Of each scenario that is there for several versions, the one nearest to the cluster's.
 
     The parameters ``minor`` and ``version`` stand for what only that version does.
+
+    Args:
+        share: of those that need a cluster for themselves; None for all others.
 
     Returns:
         what to play, and what to leave out.
@@ -32,13 +35,19 @@ def fitting(
     best: dict[str, tuple[int, str]] = {}
     items = list(items)
     for item in items:
-        if not _is_of(item, cluster):
+        if not _is_of(item, cluster) or _share(item) != share:
             continue
         key, distance = _same(item), _distance(item, cluster)
         best[key] = min(best.get(key, (distance, item.nodeid)), (distance, item.nodeid))
     chosen = {nodeid for _, nodeid in best.values()}
     kept = [item for item in items if item.nodeid in chosen]
     return kept, [item for item in items if item.nodeid not in chosen]
+
+
+def _share(item: pytest.Item) -> int | None:
+    if item.get_closest_marker(ALONE) is None:
+        return None
+    return crc32(item.nodeid.encode()) % playground.OWNERS
 
 
 def _parameters(item: pytest.Item) -> dict[str, Any]:
@@ -67,12 +76,8 @@ def _distance(item: pytest.Item, cluster: RealCluster) -> int:
     return abs(options.kubernetes_version[1] - cluster.version[1])
 
 
-def mark(items: list[pytest.Item], cluster: RealCluster) -> None:
-    """Skip what cannot be played there, and let those come first, in turns, that are alone."""
-    turns = count()
+def skip(items: list[pytest.Item], cluster: RealCluster) -> None:
+    """Skip what cannot be played there."""
     for item in items:
         if reason := reason_for(item.nodeid, cluster):
             item.add_marker(pytest.mark.skip(reason=reason))
-        elif item.get_closest_marker(ALONE) is not None:
-            item.add_marker(pytest.mark.xdist_group(f"{ALONE}-{next(turns) % playground.OWNERS}"))
-    items.sort(key=lambda item: item.get_closest_marker(ALONE) is None)
