@@ -18,8 +18,9 @@ from claimctl.embedded.errors import (
 from claimctl.embedded.fieldset import Fields, Path, contains, covers, members, shown
 from claimctl.embedded.hooks import ApplyRequest
 from claimctl.embedded.managed_fields import Entry, Manager, entry_of, in_order, without
-from claimctl.embedded.schema import ANY, Json, Schema, unknown_fields
+from claimctl.embedded.schema import ANY, Json, Schema
 from claimctl.embedded.schemas import Schemas
+from claimctl.embedded.typed import typed_problem
 
 Object = dict[str, Any]
 
@@ -91,12 +92,12 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
             "object was found"
         )
         raise conflict(Subject(kind.group, kind.plural, name), why)
-    unknown = unknown_fields(schema, patch) if schema is not None else []
-    if unknown:
+    problem = typed_problem(schema, patch) if schema is not None else ""
+    if problem:
         group, _, short = version.rpartition("/")
         what = f"{metadata.get('namespace', '')}/{name}; {group}/{short}, Kind={kind.kind}"
-        text = f"failed to create typed patch object ({what}): .{unknown[0]}: field not declared"
-        raise StatusError(500, "", f"{text} in schema")
+        text = f"failed to create typed patch object ({what}): {problem}"
+        raise StatusError(500, "", text)
 
 
 def _relevant(request: ApplyRequest) -> Object:
@@ -189,11 +190,16 @@ def _refuse_conflicts(request: ApplyRequest, others: Sequence[Entry], change: Di
     found = [
         (_named(entry), shown(path))
         for entry in sorted(others, key=lambda entry: str(entry.get("manager", "")))
-        for path in sorted(change.taken)
+        for path in sorted(change.taken, key=_leaves_first)
         if contains(entry.get("fieldsV1") or {}, path)
     ]
     if found:
         raise StatusError(409, "Conflict", _conflict_text(found), {"causes": _causes(found)})
+
+
+def _leaves_first(path: Path) -> list[tuple[bool, str]]:
+    """At every level what has nothing below it comes first."""
+    return [(index < len(path) - 1, element) for index, element in enumerate(path)]
 
 
 def _causes(found: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

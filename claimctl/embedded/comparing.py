@@ -121,13 +121,21 @@ def _leaf(schema: Schema, value: Json) -> bool:
     return True
 
 
+_KEY_DEFAULTS = {"protocol": "TCP"}
+"""Keys of list items that need not be there (the ports of a container)."""
+
+
 def elements(schema: Schema, values: list[Json]) -> dict[str, Json]:
     """The items of a keyed list by their path element."""
     if schema.list_type == "set":
         return {value_element(value): value for value in values}
     found = {}
     for item in values:
-        keys = {key: item[key] for key in schema.list_keys if key in item}
+        keys = {
+            key: item.get(key, _KEY_DEFAULTS.get(key))
+            for key in schema.list_keys
+            if key in item or key in _KEY_DEFAULTS
+        }
         found[item_element(keys)] = item
     return found
 

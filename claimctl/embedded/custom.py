@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,8 @@ class CustomStrategy(Strategy):
         return _content(new) != _content(old)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return self._all(obj, None, validate(self.raw, obj))
+        found = self._all(obj, None, validate(self.raw, obj))
+        return _with_types(found, obj, context.features)
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         """What was wrong before and did not change is let pass (ratcheting)."""
@@ -79,7 +81,8 @@ class CustomStrategy(Strategy):
             found, before = self._status(new), self._status(old)
         else:
             found, before = validate(self.raw, new), validate(self.raw, old)
-        return self._all(new, old, [error for error in found if error not in before])
+        found = self._all(new, old, [error for error in found if error not in before])
+        return _with_types(found, new, context.features)
 
     def _status(self, obj: Object) -> list[FieldError]:
         """Through /status the status alone is looked at; messages name it from there."""
@@ -107,6 +110,36 @@ class CustomStrategy(Strategy):
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
         return {name: _first_text(name, obj) for name in self._fields}
+
+
+_PLAIN = re.compile(r'Invalid value: (?=[^"\[{\d-])(?!null|true|false)')
+
+
+def _with_types(found: list[FieldError], obj: Object, features: Features) -> list[FieldError]:
+    """Before 1.35 the error of a broken rule names the type of the value."""
+    if features.version >= (1, 35):
+        return found
+    return [
+        FieldError(
+            error.reason,
+            error.path,
+            _PLAIN.sub(f'Invalid value: "{type_name(_at(obj, error.path))}": ', error.message),
+        )
+        for error in found
+    ]
+
+
+def _at(obj: Object, path: str) -> Any:
+    """The value at a field path; the object itself where the path leads nowhere."""
+    value: Any = obj
+    for part in re.findall(r"[^.\[\]]+", path) if path != "<nil>" else ():
+        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, dict) and part in value:
+            value = value[part]
+        else:
+            return obj
+    return value
 
 
 def scale_paths(version: Object) -> Scale | None:

@@ -179,8 +179,11 @@ def delete_collection(removal: Removal, options: ListOptions) -> Object:
     """Delete what a list with these options shows; the answer is that list, each as it was."""
     check_options(removal.options)
     body = list_objects(removal.api, removal.target, options)
+    _propagation(removal)
+    warned = removal.options.warnings[:1]
     for item in body["items"]:
         meta = item["metadata"]
         target = replace(removal.target, name=meta["name"], namespace=meta.get("namespace", ""))
         delete(replace(removal, target=target))
+    removal.options.warnings[:] = warned
     return body

@@ -10,14 +10,14 @@ from claimctl.embedded.hooks import Attributes
 from claimctl.embedded.rbac import GROUP, Rbac, Rule, covers
 from claimctl.embedded.requests import MASTERS, Actor
 from claimctl.embedded.strategy import Context
-from claimctl.embedded.validation.core import SegmentNameStrategy
+from claimctl.embedded.validation.rbac import RuledStrategy
 
 Object = dict[str, Any]
 
 _NOBODY = Actor("")
 
 
-class RoleStrategy(SegmentNameStrategy):
+class RoleStrategy(RuledStrategy):
     """Roles and ClusterRoles under RBAC."""
 
     def __init__(self, rbac: Rbac) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from claimctl.embedded import errors, metadata
@@ -76,9 +77,10 @@ def inward(write: Write, body: Object) -> Object:
 def _check_type(write: Write, obj: Object) -> None:
     target = write.target
     wanted = target.kind.api_version(target.version)
+    for key in ("apiVersion", "kind"):
+        if not isinstance(obj.get(key), (str, NoneType)):
+            raise errors.bad_request(_no_text(obj[key], key, target))
     given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
-    if not all(isinstance(each, str) for each in given):
-        raise errors.bad_request("couldn't get version/kind; apiVersion and kind must be strings")
     if given[1] != target.kind.kind or given[0] != wanted:
         if target.kind.custom:
             _other_custom_type(write, obj, given, wanted)
@@ -99,6 +101,17 @@ def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted
     raise errors.invalid(subject, [found, *write.strategy.misnamed(obj)])
 
 
+_JSON_NAMES = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+
+
+def _no_text(value: Any, key: str, target: Target) -> str:
+    kind = target.kind.kind
+    found = _JSON_NAMES.get(type(value), "value")
+    text = f"json: cannot unmarshal {found} into Go struct field .{key} of type string"
+    why = f"couldn't get version/kind; json parse error: {text}"
+    return f'{kind} in version "{target.version}" cannot be handled as a {kind}: {why}'
+
+
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
@@ -110,7 +123,7 @@ def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -
         hub = target.kind.group.partition(".")[0] or "core"
         types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
         return f"{cannot}: {types}: unknown conversion"
-    if version != wanted:
+    if version != wanted and api.kinds.by_kind(group, kind) is not None:
         return (
             f"the API version in the data ({version}) does not match the expected API version "
             f"({wanted})"

@@ -26,7 +26,6 @@ _SERVER_OWNED = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "selfLink",
-    "generateName",
     "namespace",
     "name",
 )

@@ -101,3 +101,22 @@ def qualified_name(value: str) -> list[str]:
 def label_key(value: str) -> list[str]:
     """The key of a label, which is a qualified name."""
     return qualified_name(value)
+
+
+_CONFIG_KEY_RE = re.compile(r"[-._a-zA-Z0-9]+\Z")
+_CONFIG_KEY_TEXT = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+    "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+
+
+def config_key(value: str) -> list[str]:
+    """The key of a ConfigMap's or Secret's data."""
+    wrong = ["must be no more than 253 characters"] if len(value) > 253 else []
+    if not _CONFIG_KEY_RE.match(value):
+        wrong.append(_CONFIG_KEY_TEXT)
+    if value in (".", ".."):
+        wrong.append(f"must not be '{value}'")
+    elif value.startswith(".."):
+        wrong.append("must not start with '..'")
+    return wrong

@@ -8,6 +8,7 @@ from typing import Any
 from claimctl.embedded import custom_scale, json_text, subresources, writing
 from claimctl.embedded.errors import Subject, bad_request, forbidden_field, invalid
 from claimctl.embedded.patches import PatchError, json_patch, merge, refused
+from claimctl.embedded.raw_json import sorted_keys
 from claimctl.embedded.strategic import strategic_merge
 from claimctl.embedded.writing import Write
 
@@ -67,6 +68,6 @@ def _json(obj: Object, operations: Any) -> Object:
 
 def _strategic(obj: Object, body: Object) -> Object:
     try:
-        return strategic_merge(obj, body)
+        return dict(sorted_keys(strategic_merge(obj, body)))
     except PatchError as error:
         raise bad_request(str(error)) from None

@@ -1,7 +1,7 @@
 """JSON that a server keeps as it was sent: the order of its keys is part of the value.
 
-A patch goes through maps, whose keys Go writes in their order; so a patch that changes nothing
-may still change what was sent in another order.
+A strategic merge patch goes through maps, whose keys Go writes in their order; so one that changes
+nothing may still change what was sent in another order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def same(new: Any, old: Any) -> bool:
 
 
 def sorted_keys(value: Any) -> Any:
-    """``value`` with every raw part in the order of its keys, as after a patch."""
+    """``value`` with every raw part in the order of its keys, as after a patch through maps."""
     if isinstance(value, dict):
         return {
             key: _sorted(inner) if key == _RAW else sorted_keys(inner)

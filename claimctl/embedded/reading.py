@@ -10,7 +10,14 @@ from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, StatusError, Subject
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.requests import ListOptions
-from claimctl.embedded.selectors import Selector, SelectorError, parse_fields, parse_labels
+from claimctl.embedded.selectors import (
+    FieldTerm,
+    Requirement,
+    Selector,
+    SelectorError,
+    parse_fields,
+    parse_labels,
+)
 from claimctl.embedded.store import Address, Compacted, Items, decode
 from claimctl.embedded.tokens import Continue, decode_continue
 
@@ -54,7 +61,8 @@ class Target:
     @property
     def typed_subject(self) -> Subject:
         """For 422: the Kind instead of the plural."""
-        return Subject(self.kind.group, self.kind.kind, self.name)
+        group = "" if self.kind.plural == "events" else self.kind.group
+        return Subject(group, self.kind.kind, self.name)
 
 
 def stored(api: Api, target: Target) -> Object:
@@ -75,11 +83,7 @@ def selector_of(api: Api, kind: Kind, labels: str, fields: str) -> Selector:
     Raises:
         StatusError: 400, in the words of the server.
     """
-    try:
-        requirements = parse_labels(labels)
-        terms = parse_fields(fields)
-    except SelectorError as error:
-        raise errors.bad_request(str(error)) from None
+    requirements, terms = parsed_selectors(labels, fields)
     strategy = api.strategies.of(kind)
     own = strategy.selectable_names()
     for term in terms:
@@ -97,10 +101,22 @@ def selector_of(api: Api, kind: Kind, labels: str, fields: str) -> Selector:
     return Selector(requirements, terms, fields_of)
 
 
+def parsed_selectors(
+    labels: str, fields: str
+) -> tuple[tuple[Requirement, ...], tuple[FieldTerm, ...]]:
+    """Both selectors of a request, whatever fields the kind has. Raises StatusError 400."""
+    try:
+        return parse_labels(labels), parse_fields(fields)
+    except SelectorError as error:
+        raise errors.bad_request(str(error)) from None
+
+
 def _unknown_field(kind: Kind, key: str, has_own: bool) -> str:
     if kind.group == "resource.k8s.io" and has_own:
         version = kind.api_version(kind.versions[0])
         return f"field label not supported for {version}, Kind={kind.kind}: {key}"
+    if kind.plural == "jobs":
+        return f'field label "{key}" not supported for Job'
     if kind.custom or has_own:
         return f"field label not supported: {key}"
     return f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -184,9 +200,10 @@ def list_objects(api: Api, target: Target, options: ListOptions) -> Object:
     Raises:
         StatusError: 400, 410, 422, 504.
     """
-    selector = selector_of(api, target.kind, options.label_selector, options.field_selector)
+    parsed_selectors(options.label_selector, options.field_selector)
     if wrong := match_errors(options):
         raise errors.invalid(_OPTIONS, wrong)
+    selector = selector_of(api, target.kind, options.label_selector, options.field_selector)
     page = _page(api, target, options)
     start = bisect_right([key for key, _ in page.items], page.start) if page.start else 0
     found: list[Object] = []

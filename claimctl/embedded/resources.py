@@ -285,8 +285,19 @@ def _delete_body(handler: Handler, exchange: Exchange) -> Object:
     if not exchange.body:
         return {}
     body = parse_object(exchange.body, exchange.headers, "DeleteOptions", [])
+    _check_options_kind(handler, body)
     _check(handler, "delete", body)
     return body
+
+
+def _check_options_kind(handler: Handler, body: Object) -> None:
+    """Before 1.35 a body of an unknown kind was the server's fault (500)."""
+    kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
+    if kind == "DeleteOptions":
+        return
+    text = f'no kind "{kind}" is registered for version "{version}" in scheme'
+    code, reason = (400, "BadRequest") if handler.api.features.version >= (1, 35) else (500, "")
+    raise StatusError(code, reason, f'{text} "pkg/runtime/scheme.go:111"')
 
 
 def _delete_collection(handler: Handler, exchange: Exchange) -> Answer:

@@ -7,11 +7,11 @@ from claimctl.embedded.validation import workloads
 from claimctl.embedded.validation.claims import ClaimStrategy, TemplateStrategy
 from claimctl.embedded.validation.coordination import LeaseStrategy
 from claimctl.embedded.validation.core import (
+    ConfigMapStrategy,
     NodeStrategy,
     PriorityClassStrategy,
     RevisionStrategy,
     SecretStrategy,
-    SegmentNameStrategy,
     ServiceStrategy,
 )
 from claimctl.embedded.validation.devices import ClassStrategy, SliceStrategy
@@ -21,10 +21,12 @@ from claimctl.embedded.validation.jobs import CronJobStrategy, JobStrategy
 from claimctl.embedded.validation.namespaces import NamespaceStrategy
 from claimctl.embedded.validation.pods import PodStrategy
 from claimctl.embedded.validation.policy import BudgetStrategy
+from claimctl.embedded.validation.rbac import BindingStrategy, RuledStrategy
 
 _RBAC = "rbac.authorization.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
 _BUILTIN: dict[tuple[str, str], Strategy] = {
+    ("", "configmaps"): ConfigMapStrategy(),
     ("", "events"): EventStrategy(),
     ("", "namespaces"): NamespaceStrategy(),
     ("", "nodes"): NodeStrategy(),
@@ -45,10 +47,10 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),
     (NEW_GROUP, "events"): EventStrategy(),
-    (_RBAC, "clusterrolebindings"): SegmentNameStrategy(),
-    (_RBAC, "clusterroles"): SegmentNameStrategy(),
-    (_RBAC, "rolebindings"): SegmentNameStrategy(),
-    (_RBAC, "roles"): SegmentNameStrategy(),
+    (_RBAC, "clusterrolebindings"): BindingStrategy(),
+    (_RBAC, "clusterroles"): RuledStrategy(),
+    (_RBAC, "rolebindings"): BindingStrategy(),
+    (_RBAC, "roles"): RuledStrategy(),
     (_SCHEDULING, "podgroups"): PodGroupStrategy(),
     (_SCHEDULING, "priorityclasses"): PriorityClassStrategy(),
     (_SCHEDULING, "workloads"): WorkloadStrategy(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds import Kind
@@ -40,8 +40,7 @@ class Strategy:
 
     ``name_check`` says what is wrong with a name. ``standard_finalizers`` says that a finalizer
     without a domain has to be one that Kubernetes knows.
-    ``status_keeps_metadata`` says that a write through /status leaves labels, annotations,
-    finalizers and owners alone.
+    ``status_keeps`` are the parts of the metadata that a write through /status leaves alone.
     ``revalidates`` says that an update has the whole object checked again, its metadata too.
     ``marks_before_removal`` says that an object is stored once more as being deleted before it
     goes, so that watchers see MODIFIED and then DELETED.
@@ -49,7 +48,12 @@ class Strategy:
 
     standard_finalizers: bool = True
     name_check: Callable[[str], list[str]] = staticmethod(subdomain)
-    status_keeps_metadata: bool = True
+    status_keeps: ClassVar[tuple[str, ...]] = (
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    )
     initial_status: Mapping[str, Any] | None = None
     deletion_raises_generation: bool = True
     marks_before_removal: bool = False
@@ -85,9 +89,8 @@ class Strategy:
         for key in old:
             if key not in ("status", "metadata"):
                 new[key] = old[key]
-        if self.status_keeps_metadata:
-            for key in ("labels", "annotations", "finalizers", "ownerReferences"):
-                _restore(new["metadata"], old["metadata"], key)
+        for key in self.status_keeps:
+            _restore(new["metadata"], old["metadata"], key)
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Whether a write through the main resource raises metadata.generation."""

@@ -9,6 +9,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from claimctl.embedded.errors import (
@@ -80,7 +81,7 @@ def _validate(raw: Raw, value: Json, path: str) -> Iterator[FieldError]:
     if "enum" in raw and value not in raw["enum"]:
         yield not_supported(path, value, [each for each in raw["enum"] if each is not None])
     if isinstance(value, str):
-        yield from _string(raw, value, path)
+        yield from islice(_string(raw, value, path), 1)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _number(raw, value, path)
     elif isinstance(value, list):
@@ -198,9 +199,9 @@ def _repeated(raw: Raw, value: list[Json], path: str) -> Iterator[FieldError]:
 
 
 def _object(raw: Raw, value: dict[str, Json], path: str) -> Iterator[FieldError]:
-    for name in raw.get("required", ()):
-        if name not in value:
-            yield required(_join(path, name))
+    missing = [name for name in raw.get("required", ()) if _missing(raw, value, name)]
+    for name in missing:
+        yield required(_join(path, name))
     if len(value) > raw.get("maxProperties", len(value)):
         text = f"{path} in body should have at most {raw['maxProperties']} properties"
         yield invalid_value(path, len(value), text)
@@ -210,12 +211,18 @@ def _object(raw: Raw, value: dict[str, Json], path: str) -> Iterator[FieldError]
     properties = raw.get("properties", {})
     additional = raw.get("additionalProperties")
     for name, below in properties.items():
-        if name in value and (path or name not in _METADATA):
+        if name in value and name not in missing and (path or name not in _METADATA):
             yield from _validate(below, value[name], _join(path, name))
     if isinstance(additional, dict):
         for name, item in value.items():
             if name not in properties:
                 yield from _validate(additional, item, _join(path, name))
+
+
+def _missing(raw: Raw, value: dict[str, Json], name: str) -> bool:
+    """A null counts as nothing where it is not allowed."""
+    nullable = raw.get("properties", {}).get(name, {}).get("nullable")
+    return name not in value or (value[name] is None and not nullable)
 
 
 def _combined(raw: Raw, value: Json, path: str) -> Iterator[FieldError]:

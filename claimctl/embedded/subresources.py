@@ -49,8 +49,12 @@ def put_scale(write: Write, scale: Object) -> Object:
         StatusError: 400, 404, 409, 422.
     """
     target = write.target
-    old = stored(write.api, target)
     meta = scale.get("metadata") or {}
+    if meta.get("namespace", target.namespace) != target.namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    old = stored(write.api, target)
     if meta.get("name", target.name) != target.name:
         shown = f"({meta['name']}) does not match the name on the URL ({target.name})"
         raise errors.bad_request(f"the name of the object {shown}")
@@ -74,9 +78,10 @@ def bind(write: Write, binding: Object) -> Object:
         StatusError: 400, 404, 409, 422.
     """
     target = write.target
-    old = stored(write.api, target)
     node = (binding.get("target") or {}).get("name", "")
-    _check_binding(write, old, binding, node)
+    _check_node(binding.get("target") or {})
+    old = stored(write.api, target)
+    _check_binding(write, old, binding)
     new = decode(encode(old))
     new["spec"]["nodeName"] = node
     for key, value in ((binding.get("metadata") or {}).get("annotations") or {}).items():
@@ -113,10 +118,24 @@ def bind_collection(write: Write, binding: Object) -> Object:
     return bind(replace(write, target=target), binding)
 
 
-def _check_binding(write: Write, pod: Object, binding: Object, node: str) -> None:
+_TARGETS = ("Node", "<empty>")
+
+
+def _check_node(target: Object) -> None:
+    """What is wrong with a binding itself is told without manners (500)."""
+    kind = target.get("kind") or ""
+    found = []
+    if kind not in ("", "Node"):
+        found.append(errors.not_supported("target.kind", kind, _TARGETS))
+    if not target.get("name"):
+        found.append(errors.required("target.name"))
+    if found:
+        text = ", ".join(str(each) for each in found)
+        raise StatusError(500, "", text if len(found) == 1 else f"[{text}]")
+
+
+def _check_binding(write: Write, pod: Object, binding: Object) -> None:
     meta, subject = pod["metadata"], write.target.subject
-    if not node:
-        raise StatusError(500, "", str(errors.required("target.name")))
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != meta["uid"]:
         raise errors.conflict(subject, writing.other_uid(write, uid, pod))

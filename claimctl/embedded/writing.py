@@ -10,7 +10,6 @@ from claimctl.embedded import errors, metadata
 from claimctl.embedded.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.incoming import Write as Write
 from claimctl.embedded.incoming import inward
-from claimctl.embedded.raw_json import sorted_keys
 from claimctl.embedded.reading import Target, stored
 from claimctl.embedded.store import decode, encode
 
@@ -205,9 +204,13 @@ def _missing_uid(write: Write, uid: str) -> str:
     return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: ")
 
 
+_STORED_AS = {"nodes": "minions", "services": "services/specs"}
+
+
 def _storage_error(write: Write, why: str) -> str:
     address = write.target.address
-    parts = [part for part in (address.plural, address.namespace, address.name) if part]
+    plural = _STORED_AS.get(address.plural, address.plural)
+    parts = [part for part in (plural, address.namespace, address.name) if part]
     return (
         f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(parts)}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
@@ -303,7 +306,7 @@ def patch(write: Write, change: Callable[[Object], Object]) -> Object:
         new["metadata"] = {}
     shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
     try:
-        obj = inward(write, sorted_keys(new))
+        obj = inward(write, new)
     except errors.StatusError as error:
         raise _unreadable(error, shown) from None
     _check_name(write.target, obj["metadata"])
@@ -319,6 +322,21 @@ def _unreadable(error: errors.StatusError, shown: str) -> errors.StatusError:
     reason = why.partition(": ")[2]
     field = errors.invalid_value("patch", shown, reason)
     return errors.invalid(errors.Subject("", ""), [field])
+
+
+def _unconvertible(error: errors.StatusError, write: Write, name: str) -> errors.StatusError:
+    """A merged object that cannot be decoded is no fault of the request, the server says (500)."""
+    _, cannot, why = error.message.partition(" cannot be handled as a ")
+    if error.code != 400 or not cannot or "strict decoding error" in why:
+        return error
+    target = write.target
+    group, _, version = target.kind.api_version(target.version).rpartition("/")
+    what = f"{group}/{version}, Kind={target.kind.kind}"
+    text = (
+        f"failed to convert new object (/{name}; {what}) to proper version: unable to convert "
+        f"unstructured object to {what}: {why.partition(': ')[2]}"
+    )
+    return errors.StatusError(500, "", text)
 
 
 def _check_metadata(target: Target, body: Object) -> None:
@@ -357,6 +375,7 @@ def apply(write: Write, body: Object) -> Object:
         time=metadata.timestamp(write.api.clock.now()),
     )
     merged = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
-    if old is None:
-        return create(write, sorted_keys(merged))
-    return modify(write, old, inward(write, sorted_keys(merged)))
+    try:
+        return create(write, merged) if old is None else modify(write, old, inward(write, merged))
+    except errors.StatusError as error:
+        raise _unconvertible(error, write, named) from None

@@ -57,6 +57,10 @@ class Writer:
         short = self.rng.choice(("a", "a", "b", "c"))
         return short if self.kind.namespaced else f"{self.namespace}-{short}"
 
+    def other(self, name: str) -> str:
+        """A name that is nobody else's, also for what is in no namespace."""
+        return name if self.kind.namespaced else f"{self.namespace}-{name}"
+
     def path(self, name: str, subresource: str = "", namespace: str = "") -> str:
         parts = [self.kind.collection(namespace or self.namespace), name, subresource]
         return "/".join(part for part in parts if part)
@@ -104,12 +108,22 @@ class Writer:
         parameters: dict[str, str] = {}
         if not valid and rng.random() < 0.7:
             body = bent(rng, body)
+            self._keep_apart(body)
         if not valid and rng.random() < 0.15:
             body["metadata"].pop("name", None)
             body["metadata"]["generateName"] = f"{self.namespace}-"
         if not valid and rng.random() < 0.2:
             parameters = self._write_parameters()
         return _step("POST", self.path("") + query(**parameters), body)
+
+    def _keep_apart(self, body: Object) -> None:
+        """Objects in no namespace have names of their own in every sequence."""
+        metadata = body.get("metadata")
+        if self.kind.namespaced or not isinstance(metadata, dict):
+            return
+        name = metadata.get("name")
+        if isinstance(name, str) and name and not name.startswith(self.namespace):
+            metadata["name"] = f"{self.namespace}-{name}"
 
     def _write_parameters(self) -> dict[str, str]:
         choices = (
@@ -126,7 +140,7 @@ class Writer:
 
     def get(self) -> Step:
         rng = self.rng
-        name = rng.choice((self.name(), self.name(), "missing"))
+        name = rng.choice((self.name(), self.name(), self.other("missing")))
         headers = {}
         if rng.random() < 0.4:
             headers["accept"] = rng.choice((TABLE, PARTIAL, "application/json", "text/html"))
@@ -288,7 +302,7 @@ class Writer:
     def odd(self) -> Step:
         """What goes wrong before anybody looks at the object."""
         rng, name = self.rng, self.name()
-        body = self.body(name)
+        body, missing = self.body(name), self.other("missing")
         choices: tuple[tuple[str, str, Any, dict[str, str]], ...] = (
             ("POST", self.path(""), "{", {}),
             ("POST", self.path(""), "", {}),
@@ -299,7 +313,7 @@ class Writer:
             ("POST", self.path(""), body, {"content-type": "text/plain"}),
             ("POST", self.path(name), body, {}),
             ("PUT", self.path(""), body, {}),
-            ("PUT", self.path("other"), body, {}),
+            ("PUT", self.path(self.other("other")), body, {}),
             ("PATCH", self.path(name), body, {"content-type": "application/json"}),
             ("PATCH", self.path(name), "{", {"content-type": PATCH_TYPES["merge"]}),
             ("PATCH", self.path(name), [], {"content-type": PATCH_TYPES["merge"]}),
@@ -309,8 +323,8 @@ class Writer:
             ("GET", self.path(name, "scale"), None, {}),
             ("POST", self.path("", namespace="nowhere"), body, {}),
             ("GET", self.path("", namespace="nowhere"), None, {}),
-            ("DELETE", self.path("missing"), None, {}),
-            ("PUT", self.path("missing"), {**body, "metadata": {"name": "missing"}}, {}),
+            ("DELETE", self.path(self.other("missing")), None, {}),
+            ("PUT", self.path(missing), {**body, "metadata": {"name": missing}}, {}),
         )
         method, path, content, headers = rng.choice(choices)
         if path == self.kind.collection("") and method == "GET":

@@ -29,12 +29,6 @@ _NODE_INFO = (
 )
 
 
-class SegmentNameStrategy(Strategy):
-    """RBAC: names are anything that fits into a path."""
-
-    name_check = staticmethod(names.path_segment)
-
-
 class ServiceStrategy(Strategy):
     """A Service gets an address that nobody answers at."""
 
@@ -70,7 +64,7 @@ class ServiceStrategy(Strategy):
 class NodeStrategy(Strategy):
     """A node's labels may be written through its status too, as kubelets do."""
 
-    status_keeps_metadata = False
+    status_keeps = ()
 
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("spec", {})
@@ -100,6 +94,43 @@ class NodeStrategy(Strategy):
         return {"spec.unschedulable": str(obj["spec"].get("unschedulable", False)).lower()}
 
 
+def data_keys(obj: Object, field: str) -> list[FieldError]:
+    """The keys of a ConfigMap or Secret are names of files."""
+    return [
+        errors.invalid_value(f"{field}[{key}]", key, text)
+        for key in sorted(obj.get(field) or {})
+        for text in names.config_key(key)
+    ]
+
+
+def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[FieldError]:
+    """What was marked as immutable stays so, and its data as they are."""
+    if not old.get("immutable"):
+        return []
+    text = "field is immutable when `immutable` is set"
+    found: list[FieldError] = []
+    if not new.get("immutable"):
+        found.append(errors.forbidden_field("immutable", text))
+    return [
+        *found,
+        *(errors.forbidden_field(key, text) for key in fields if new.get(key) != old.get(key)),
+    ]
+
+
+class ConfigMapStrategy(Strategy):
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found = data_keys(obj, "data")
+        for key in sorted(obj.get("binaryData") or {}):
+            if key in (obj.get("data") or {}):
+                text = "duplicate of key present in data"
+                found.append(errors.invalid_value(f"binaryData[{key}]", key, text))
+        return [*found, *data_keys(obj, "binaryData")]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        fixed = immutable_data(new, old, ("data", "binaryData"))
+        return [*fixed, *self.validate(new, context)]
+
+
 class SecretStrategy(Strategy):
     """stringData is written into data, encoded."""
 
@@ -108,6 +139,16 @@ class SecretStrategy(Strategy):
         texts = obj.pop("stringData", None) or {}
         for key, text in texts.items():
             obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        return data_keys(obj, "data")
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if new.get("type") != old.get("type"):
+            text = "field is immutable"
+            found.append(errors.invalid_value("type", new.get("type", ""), text))
+        return [*found, *immutable_data(new, old, ("data",)), *data_keys(new, "data")]
 
     def selectable_names(self) -> tuple[str, ...]:
         return ("type",)
@@ -135,7 +176,32 @@ class RevisionStrategy(Strategy):
         return found
 
 
+_PREEMPTION = ("PreemptLowerPriority", "Never")
+_HIGHEST = 1_000_000_000
+
+
 class PriorityClassStrategy(Strategy):
+    revalidates = False
+
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj.setdefault("value", 0)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if obj["value"] > _HIGHEST and not obj["metadata"].get("name", "").startswith("system-"):
+            text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+            found.append(errors.forbidden_field("value", text))
+        if obj["preemptionPolicy"] not in _PREEMPTION:
+            path = "preemptionPolicy"
+            found.append(errors.not_supported(path, obj[path], _PREEMPTION))
+        return found
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if new["value"] != old["value"]:
+            found.append(errors.forbidden_field("value", "may not be changed in an update."))
+        if new["preemptionPolicy"] != old["preemptionPolicy"]:
+            path, text = "preemptionPolicy", "field is immutable"
+            found.append(errors.invalid_value(path, new[path], text))
+        return found

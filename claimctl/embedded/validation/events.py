@@ -56,6 +56,8 @@ class EventStrategy(Strategy):
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         if context.kind.group == NEW_GROUP:
             return _validate_new(obj)
+        if obj.get("eventTime"):
+            return _validate_new(obj)
         namespace, own = obj["involvedObject"].get("namespace", ""), obj["metadata"]["namespace"]
         if namespace != own and (namespace or own != "default"):
             text = "does not match event.namespace"

@@ -70,6 +70,8 @@ def _claims(claims: list[Object], base: str) -> list[FieldError]:
 class PodGroupStrategy(Strategy):
     """The protection finalizer is there from the start; fields of gates that are off are not."""
 
+    revalidates = False
+
     def default(self, obj: Object, features: Features) -> None:
         spec = obj.setdefault("spec", {})
         if features.version >= (1, 37):
@@ -147,6 +149,8 @@ def _conditions(conditions: list[Object]) -> list[FieldError]:
 
 
 class WorkloadStrategy(Strategy):
+    revalidates = False
+
     def default(self, obj: Object, features: Features) -> None:
         for template in obj.setdefault("spec", {}).get("podGroupTemplates") or []:
             template.setdefault("schedulingConstraints", None)

@@ -31,6 +31,8 @@ _SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGate
 class JobStrategy(Strategy):
     """A Job finds its pods by its uid; deleted without options it orphans them."""
 
+    status_keeps = ()
+
     def default(self, obj: Object, features: Features) -> None:
         default_job(obj.setdefault("spec", {}))
         status = obj.setdefault("status", {})
@@ -139,6 +141,9 @@ def _fixed(template: Object, mutable: tuple[str, ...]) -> Object:
 
 
 class CronJobStrategy(Strategy):
+    revalidates = False
+    status_keeps = ()
+
     def default(self, obj: Object, features: Features) -> None:
         spec = obj.setdefault("spec", {})
         spec.setdefault("concurrencyPolicy", "Allow")

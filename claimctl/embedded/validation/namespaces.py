@@ -19,6 +19,7 @@ class NamespaceStrategy(Strategy):
     """A namespace goes when spec.finalizers is empty, which PUT /finalize alone may change."""
 
     name_check = staticmethod(names.namespace_name)
+    status_keeps = ()
 
     def default(self, obj: Object, features: Features) -> None:
         metadata = obj["metadata"]

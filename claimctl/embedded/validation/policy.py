@@ -9,9 +9,13 @@ from claimctl.embedded.errors import FieldError
 from claimctl.embedded.go_text import Struct, go_text
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
+from claimctl.embedded.validation.label_selectors import label_selector
+from claimctl.embedded.validation.templates import not_negative
+from claimctl.embedded.validation.workload_specs import at_most_all, int_or_percent
 
 Object = dict[str, Any]
 _COUNTERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _SPEC: Struct = {
     "MinAvailable": None,
     "Selector": None,
@@ -26,6 +30,7 @@ class BudgetStrategy(Strategy):
     name_check = staticmethod(names.path_segment)
     standard_finalizers = False
     revalidates = False
+    status_keeps = ()
 
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("spec", {})
@@ -39,7 +44,23 @@ class BudgetStrategy(Strategy):
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         spec = obj["spec"]
+        found = [
+            *int_or_percent(spec.get("minAvailable"), "spec.minAvailable"),
+            *at_most_all(spec.get("minAvailable"), "spec.minAvailable"),
+            *int_or_percent(spec.get("maxUnavailable"), "spec.maxUnavailable"),
+            *at_most_all(spec.get("maxUnavailable"), "spec.maxUnavailable"),
+            *label_selector(spec.get("selector") or {}, "spec.selector"),
+        ]
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy not in (*_POLICIES, None):
+            path = "spec.unhealthyPodEvictionPolicy"
+            found.append(errors.not_supported(path, policy, _POLICIES))
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             text = "minAvailable and maxUnavailable cannot be both set"
-            return [errors.invalid_text("spec", go_text(spec, _SPEC), text)]
-        return []
+            return [errors.invalid_text("spec", go_text(spec, _SPEC), text), *found]
+        return found
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        if context.subresource != "status":
+            return self.validate(new, context)
+        return not_negative(new["status"], _COUNTERS, "status")

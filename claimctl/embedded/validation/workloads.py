@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from claimctl.embedded import errors
+from claimctl.embedded import errors, names
 from claimctl.embedded.defaults import workloads as defaults
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.options import Features
@@ -35,6 +35,8 @@ _STATEFUL_MUTABLE = (
     "minReadySeconds",
 )
 _GENERATION = "deprecated.daemonset.template.generation"
+_NAMES_PODS = ("deployments", "replicasets")
+_SURPRISE = "surprising behavior; a DNS label is recommended"
 _PARTS = (
     "fullyLabeledReplicas",
     "updatedReplicas",
@@ -60,6 +62,8 @@ class WorkloadStrategy(Strategy):
     ``annotations`` says that a change of annotations raises the generation.
     """
 
+    revalidates = False
+    status_keeps: ClassVar[tuple[str, ...]] = ()
     default_spec: Callable[[Object], None]
     rules: Callable[[Object], list[FieldError]]
     counters: tuple[str, ...] = ()
@@ -90,6 +94,14 @@ class WorkloadStrategy(Strategy):
         return self.annotations and before.get("annotations") != after.get("annotations")
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        wrong = names.namespace_name(obj["metadata"].get("name", ""))
+        if (
+            wrong
+            and context.kind.plural in _NAMES_PODS
+            and not names.subdomain(obj["metadata"].get("name", ""))
+        ):
+            text = "metadata.name: this is used in Pod names and hostnames, which can result in"
+            context.warnings.append(f"{text} {_SURPRISE}: [{' '.join(wrong)}]")
         return self.rules(obj["spec"])
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
@@ -109,12 +121,9 @@ class WorkloadStrategy(Strategy):
 
 @dataclass(frozen=True)
 class DeploymentStrategy(WorkloadStrategy):
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
-        """Annotations pass through /status: that is how the controller sets the revision."""
-        annotations = new["metadata"].get("annotations")
-        super().prepare_update(new, old, context)
-        if context.subresource == "status" and annotations is not None:
-            new["metadata"]["annotations"] = annotations
+    """Annotations pass through /status: that is how the controller sets the revision."""
+
+    status_keeps = ("labels",)
 
 
 @dataclass(frozen=True)
