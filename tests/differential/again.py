@@ -21,7 +21,7 @@ from tests.differential.requests import judged
 _CHUNK = 40
 
 
-def _side(server: str) -> Side:
+def side_of(server: str) -> Side:
     major, minor = server.removeprefix("v").split(".")[:2]
     version = (int(major), int(minor))
     return Side(version, version >= (1, 36))
@@ -32,7 +32,7 @@ def _outcome(lines: list[str]) -> Outcome:
     outcome = Outcome("requests", "requests")
     for line in lines:
         kept: dict[str, Any] = json.loads(line)
-        server = _side(kept["server"]).server()
+        server = side_of(kept["server"]).server()
         played = play(server, kept["name"], kept["steps"], kept["managedFields"])
         for finding in judged(played, outcome, lambda kind: allowed(kind, rules)):
             outcome.note(finding)

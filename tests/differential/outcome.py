@@ -33,6 +33,8 @@ class Finding:
 
     kind: str
     shown: str
+    sequence: str = ""
+    """The name of the sequence in which it was found."""
 
 
 @dataclass(slots=True)

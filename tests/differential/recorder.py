@@ -70,7 +70,7 @@ class Recorder:
         if "during" in step:
             return await self._watched(step, request, made)
         answer = await self.server.send(*_sent(request))
-        if answer.status == 429 and "eviction" not in request["path"]:
+        if answer.status in (429, 503) and "eviction" not in request["path"]:
             raise Spoiled("the server is busy")
         self._answered(step, request, made, answer.status, answer.headers, _body(answer))
         return made
@@ -112,6 +112,8 @@ class Recorder:
                 reader.cancel()
                 raise Spoiled("the requests took longer than the watch")
             data = await reader
+            if answer.status == 429:
+                raise Spoiled("the server is busy")
             found = Answer(answer.status, _watch_headers(answer), data)
         body = _body(found) if found.status != 200 else _events(data)
         self._answered(step, request, made, found.status, found.headers, body)
@@ -158,5 +160,15 @@ def _body(answer: Answer) -> Any:
     return text
 
 
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
 def _events(data: bytes) -> dict[str, Any]:
-    return {"events": [json.loads(line) for line in data.splitlines() if line.strip()]}
+    """Bookmarks come when they come; only the one that ends the initial events is kept."""
+    events = [json.loads(line) for line in data.splitlines() if line.strip()]
+    kept = [
+        each
+        for each in events
+        if each["type"] != "BOOKMARK" or _INITIAL_END in json.dumps(each["object"])
+    ]
+    return {"events": kept}

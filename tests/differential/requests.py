@@ -7,13 +7,13 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from random import Random
 
 from tests.differential.exemplars import exemplars
 from tests.differential.kinds import kind_of, plain
-from tests.differential.ledger import Allowance, allowances, allowed
+from tests.differential.ledger import Allowance, allowances
 from tests.differential.outcome import Finding, Outcome, Run
 from tests.differential.playing import Played, Side, definitions, play
 from tests.differential.recorder import Recorder, Sequence, Spoiled
@@ -24,6 +24,8 @@ from tests.differential.templates import Step
 Transcript = tuple[str, bool, list[Step]]
 """Name, whether managed fields are part of it, and the steps."""
 
+_SHRINKING = 0.2
+"""The share of the time that is for making the findings small."""
 _AT_ONCE = 16
 _BATCH = 64
 _LENGTHS = (4, 8, 16, 24)
@@ -69,24 +71,54 @@ class Comparison:
     outcome: Outcome = field(default_factory=lambda: Outcome("requests", "requests"))
     spoiled: int = 0
     _rules: list[Allowance] = field(default_factory=allowances)
+    _sequences: dict[str, Sequence] = field(default_factory=dict)
 
     async def until(self, end: float) -> None:
         """The embedded server answers in a process of its own, one batch behind the real one."""
         await self._furnish()
         made = sequences(self.run)
         loop = asyncio.get_running_loop()
+        sampling = end - self.run.seconds * _SHRINKING
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             before: asyncio.Future[list[list[Played]]] | None = None
-            while time.monotonic() < end:
+            names: list[str] = []
+            while time.monotonic() < sampling:
                 batch = [next(made) for _ in range(_BATCH)]
+                self._sequences.update({each.name: each for each in batch})
                 recorded = [each for each in await self._recorded(batch) if each is not None]
                 self.spoiled += len(batch) - len(recorded)
                 self._keep(recorded)
                 if before is not None:
-                    self._judge_all(await before)
+                    self._judge_all(list(zip(names, await before, strict=True)))
+                names = [name for name, _, _ in recorded]
                 before = loop.run_in_executor(pool, _played, self._side, recorded)
             if before is not None:
-                self._judge_all(await before)
+                self._judge_all(list(zip(names, await before, strict=True)))
+            await self._shrink(pool, end)
+
+    async def _shrink(self, pool: ProcessPoolExecutor, end: float) -> None:
+        """The most frequent kinds first, as long as there is time."""
+        loop = asyncio.get_running_loop()
+
+        async def look(sequence: Sequence) -> Finding | None:
+            steps = await record(self.server, sequence)
+            if steps is None:
+                return None
+            transcript = (sequence.name, sequence.managed_fields, steps)
+            played = await loop.run_in_executor(pool, _played, self._side, [transcript])
+            found = judged(played[0], Outcome("", ""), self._is_allowed)
+            return next((each for each in found if not self._is_allowed(each.kind)), None)
+
+        shrinking = Shrinking(look, end)
+        for kind, _ in self.outcome.kinds.most_common():
+            finding = self.outcome.findings[kind]
+            sequence = self._sequences.get(finding.sequence)
+            if sequence is not None and not self._is_allowed(kind):
+                smaller = await shrinking.smallest(sequence, finding)
+                self.outcome.findings[kind] = smaller
+
+    def _is_allowed(self, kind: str) -> bool:
+        return allowed(kind, self._rules)
 
     def _keep(self, transcripts: list[Transcript]) -> None:
         if self.run.keep is None:
@@ -100,9 +132,9 @@ class Comparison:
     def _side(self) -> Side:
         return Side(self.run.programs.version, self.run.pod_groups)
 
-    def _judge_all(self, batch: list[list[Played]]) -> None:
-        for played in batch:
-            self.judge(played)
+    def _judge_all(self, batch: list[tuple[str, list[Played]]]) -> None:
+        for name, played in batch:
+            self.judge(name, played)
 
     async def _furnish(self) -> None:
         for body in definitions():
@@ -121,10 +153,10 @@ class Comparison:
 
         return list(await asyncio.gather(*(one(each) for each in batch)))
 
-    def judge(self, played: list[Played]) -> None:
+    def judge(self, name: str, played: list[Played]) -> None:
         """Note the first difference of a sequence; those after it may come from it."""
-        for finding in judged(played, self.outcome, lambda kind: allowed(kind, self._rules)):
-            self.outcome.note(finding)
+        for finding in judged(played, self.outcome, self._is_allowed):
+            self.outcome.note(replace(finding, sequence=name))
 
 
 def judged(
