@@ -13,12 +13,13 @@ from random import Random
 
 from tests.differential.exemplars import exemplars
 from tests.differential.kinds import kind_of, plain
-from tests.differential.ledger import Allowance, allowances
+from tests.differential.ledger import Allowance, allowances, allowed
 from tests.differential.outcome import Finding, Outcome, Run
 from tests.differential.playing import Played, Side, definitions, play
 from tests.differential.recorder import Recorder, Sequence, Spoiled
 from tests.differential.sequences import random_sequence
 from tests.differential.server import RealServer, api_server_alone, connected
+from tests.differential.shrinking import Shrinking
 from tests.differential.templates import Step
 
 Transcript = tuple[str, bool, list[Step]]
