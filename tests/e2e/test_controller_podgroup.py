@@ -71,7 +71,6 @@ async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") ->
     return await count() - before
 
 
-@pytest.mark.core
 @both
 def test_600_pods_share_one_claim_with_two_references(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -120,7 +119,6 @@ def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions
     play(scenario, options)
 
 
-@pytest.mark.core
 def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, PODGROUP_136)

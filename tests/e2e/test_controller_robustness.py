@@ -320,7 +320,8 @@ def test_an_unstable_api_server_delays_and_loses_nothing(options: ClusterOptions
 
     def hook(method: str, path: str) -> Fault | None:
         nonlocal seen
-        if method not in {"PATCH", "POST"}:
+        # a controller that is not told what it may do does not start
+        if method not in {"PATCH", "POST"} or path.endswith("/selfsubjectaccessreviews"):
             return None
         seen += 1
         if seen % 5 == 0:
