@@ -40,6 +40,8 @@ VOLUMES_AFTER = 35.0
 WATCHED = 110.0
 """Seconds in which all pods are bound that will be."""
 AT_A_TIME = 16
+ELSEWHERE = "a-busy-place"
+"""Where the other pods are: a scheduler that starts takes pods by the names of their namespaces."""
 
 
 @dataclass
@@ -107,6 +109,8 @@ class Run:
         server.command = (*server.command, *limits)
         await asyncio.to_thread(server.stop)
         busy = fleet.names[-1]
+        meta = {"name": ELSEWHERE}
+        await self._client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         await self._gathered(
             self._client.create(_other_pod(number, busy)) for number in range(int(BUSY * RATE))
         )
@@ -196,7 +200,7 @@ def _other_pod(number: int, node: str) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"other-{number}", "namespace": "default"},
+        "metadata": {"name": f"other-{number}", "namespace": ELSEWHERE},
         "spec": {"containers": [container], "nodeSelector": selector},
     }
 
