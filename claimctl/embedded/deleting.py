@@ -70,6 +70,7 @@ def delete(removal: Removal) -> Removed:
         StatusError: 404, 409 (preconditions), 422.
     """
     check_options(removal.options)
+    _warn(removal)
     removal.strategy.admit_delete(removal.target.name)
     obj = stored(removal.api, removal.target)
     _check_preconditions(removal, obj)
@@ -128,9 +129,15 @@ def _propagation(removal: Removal) -> str:
     if options.propagation:
         return options.propagation
     default = removal.strategy.default_propagation()
-    if warning := removal.strategy.delete_warning():
-        options.warnings.append(warning)
     return "" if default == "Background" else default
+
+
+def _warn(removal: Removal) -> None:
+    """Said of every deletion without a policy, also of what is not there."""
+    options = removal.options
+    warning = removal.strategy.delete_warning()
+    if warning and options.orphan_dependents is None and not options.propagation:
+        options.warnings.append(warning)
 
 
 def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
@@ -179,11 +186,10 @@ def delete_collection(removal: Removal, options: ListOptions) -> Object:
     """Delete what a list with these options shows; the answer is that list, each as it was."""
     check_options(removal.options)
     body = list_objects(removal.api, removal.target, options)
-    _propagation(removal)
-    warned = removal.options.warnings[:1]
+    _warn(removal)
+    quiet = replace(removal, options=replace(removal.options, warnings=[]))
     for item in body["items"]:
         meta = item["metadata"]
-        target = replace(removal.target, name=meta["name"], namespace=meta.get("namespace", ""))
-        delete(replace(removal, target=target))
-    removal.options.warnings[:] = warned
+        target = replace(quiet.target, name=meta["name"], namespace=meta.get("namespace", ""))
+        delete(replace(quiet, target=target))
     return body

@@ -23,12 +23,32 @@ _PATCHES = {
 }
 
 
+_SAME = "message quotes another value: "
+_FAMILIES = (
+    ("a message quotes the whole patched object", re.compile(f"{_SAME}patch: ")),
+    (
+        "a message quotes a diff of pod specs",
+        re.compile(f"{_SAME}.*spec: Forbidden: pod updates may not change fields"),
+    ),
+    (
+        "a message quotes a pod template",
+        re.compile(rf"{_SAME}\[?(.*spec\.template: |spec\.(selector|completions|template\.))"),
+    ),
+    ("a message has the words of the CEL parser", re.compile("message: .*compilation failed: ")),
+)
+"""Kinds that are one whatever resource they come with."""
+
+
 def kind_of(step: Step, differences: tuple[Difference, ...]) -> str:
     """The kind of a step's differences, of which the first that says most counts."""
     chosen = _chosen(differences)
     if chosen.field.endswith("].description"):
         return "the description of a column"
-    return f"{_what(step)}: {_told(chosen, differences)}"
+    told = _told(chosen, differences)
+    for family, pattern in _FAMILIES:
+        if pattern.match(told):
+            return family
+    return f"{_what(step)}: {told}"
 
 
 def _chosen(differences: tuple[Difference, ...]) -> Difference:
@@ -98,7 +118,7 @@ def plain(text: Any) -> str:
     if not isinstance(text, str) or text == MISSING:
         return "-"
     text = text.partition(" is invalid: ")[2] or text
-    text = _QUOTED.sub("Q", text)
+    text = _QUOTED.sub("Q", " ".join(text.split()))
     text = _PLACEHOLDER.sub("P", text)
     text = re.sub(r"map\[.*?\]|\[\]interface {}{.*?}|{.*}", "V", text)
     return _NUMBER.sub("N", text)[:_LONGEST]

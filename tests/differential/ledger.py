@@ -13,6 +13,7 @@ import yaml
 ALLOWED = Path(__file__).parent / "allowed.yaml"
 SEEN = Path(__file__).parent / "seen.yaml"
 ENDS = ("fixed", "refused", "allowed", "open")
+HEAD = "# Every kind of difference ever seen, and how it ended: fixed, refused, allowed, or open.\n"
 LIMIT = 0.03
 """Of the kinds ever seen, how many may end as allowed."""
 
@@ -38,8 +39,8 @@ def allowed(kind: str, among: Iterable[Allowance]) -> bool:
 
 def seen(path: Path = SEEN) -> dict[str, str]:
     """Kind of difference to how it ended: fixed, refused (as not emulated), allowed, open."""
-    content = yaml.safe_load(path.read_text()) or {}
-    return {str(kind): str(ended) for kind, ended in content.items()}
+    content = yaml.safe_load(path.read_text()) or []
+    return {str(each["kind"]): str(each["ended"]) for each in content}
 
 
 def add_seen(kinds: Iterable[str], among: Iterable[Allowance], path: Path = SEEN) -> None:
@@ -48,7 +49,9 @@ def add_seen(kinds: Iterable[str], among: Iterable[Allowance], path: Path = SEEN
     content = seen(path)
     for kind in kinds:
         content[kind] = "allowed" if allowed(kind, rules) else "open"
-    path.write_text(yaml.safe_dump(content, sort_keys=True, width=200, allow_unicode=True))
+    listed = [{"kind": kind, "ended": content[kind]} for kind in sorted(content)]
+    text = yaml.safe_dump(listed, sort_keys=False, width=1000, allow_unicode=True)
+    path.write_text(f"{HEAD}{text}")
 
 
 def summary(content: dict[str, str]) -> str:

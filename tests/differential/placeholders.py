@@ -9,7 +9,9 @@ from typing import Any
 
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-_VERSION_IN_TEXT = re.compile(r"((?:ResourceVersion in object meta|current): )(\d+)")
+_VERSION_IN_TEXT = re.compile(
+    r"((?:ResourceVersion in object meta: |current: |ResourceVersion in record \())(\d+)"
+)
 _HASH = re.compile(r"(?<=hash=)[0-9A-F]{64,}")
 _AGE = re.compile(r"(?:\d+[smhdy])+|<unknown>|<invalid>")
 _SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
@@ -152,7 +154,7 @@ class Encoder:
         if "-" in text:
             text = _UID.sub(self._uid, text)
             text = _TIME.sub(self._time, text)
-        if ": " in text:
+        if "ersion" in text:
             text = _VERSION_IN_TEXT.sub(self._version, text)
         return _HASH.sub("<hash>", text) if "hash=" in text else text
 

@@ -55,10 +55,11 @@ class ClaimStrategy(Converted):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return [*_permission(new, old, context), *validate_status(new, old)]
-        wrong = validate_claim_spec(new["spec"], "spec", context.features)
-        again = wrong if context.features.version < (1, 35) else []
         shown = go_text(new["spec"], CLAIM_SPEC)
-        return [*_changed_spec(new["spec"], old["spec"], shown, wrong), *again]
+        if context.features.version >= (1, 35):
+            return _changed_spec(new["spec"], old["spec"], shown, [])
+        wrong = validate_claim_spec(new["spec"], "spec", context.features)
+        return [*_changed_spec(new["spec"], old["spec"], shown, wrong), *wrong]
 
 
 class TemplateStrategy(Converted):
