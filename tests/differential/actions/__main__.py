@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--count", type=int)
-    parser.add_argument("--slots", type=int, default=28)
+    parser.add_argument("--slots", type=int, default=44)
     parser.add_argument("--theme", default="")
     parser.add_argument("--numbers", default="", help="such as 3,17: only these stories")
     parser.add_argument("--once", action="store_true", help="do not try again what differs")
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     unsteady = sum(1 for each in session.results if each.unsteady)
     print(
         f"{len(session.results)} stories in {time.monotonic() - begun:.0f} s, "
-        f"{different} differ, {unsteady} differed once only"
+        f"{different} differ, {unsteady} differed once only, canary {session.slowness:.2f} s"
     )
     for result in session.results:
         for each in result.unsteady:

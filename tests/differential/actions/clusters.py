@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -115,8 +116,9 @@ class Stage(Protocol):
     transport: Transport
     fleet: Fleet
     log: Log
-    quiet: float
 
+    @property
+    def quiet(self) -> float: ...
     def wall(self) -> datetime: ...
     def lose(self, node: str) -> None: ...
     async def restore(self, node: str) -> None: ...
@@ -135,11 +137,13 @@ class RealCluster:
     logs: dict[str, Log] = field(default_factory=dict)
     beating: dict[str, Fleet] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    canary: Canary = field(init=False)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     client: DocumentClient = field(init=False)
 
     def __post_init__(self) -> None:
         self.client = DocumentClient(self.transport, "differential")
+        self.canary = Canary()
 
     async def start(self) -> None:
         """Watch, and let the nodes' kubelets report."""
@@ -152,6 +156,27 @@ class RealCluster:
             follower = Follower(self.transport, self.client, kind, self._taking(kind[1]))
             self._tasks.append(asyncio.create_task(follower.run(), name=f"follow {kind[1]}"))
         self._tasks.append(asyncio.create_task(self._beat(), name="heartbeats"))
+        stage = await self.open(CANARY, 1, 0, 0.0)
+        self._tasks.append(asyncio.create_task(self._sing(stage), name="canary"))
+
+    async def _sing(self, stage: RealStage) -> None:
+        """Measure, again and again, how long the controllers and the scheduler take."""
+        body = canary_workload(stage.fleet.names[0])
+        await self.client.create(body)
+        while True:
+            gone = {pod["metadata"]["uid"] for pod in stage.log.all("Pod")}
+            for pod in stage.log.all("Pod"):
+                path = f"/api/v1/namespaces/{CANARY}/pods/{pod['metadata']['name']}"
+                options = {"gracePeriodSeconds": 0}
+                with suppress(KubeError, OSError):
+                    await answer(self.transport, "DELETE", path, (), options)
+            self.canary.begin()
+            while not any(  # noqa: ASYNC110 - what changes is a log
+                _new_and_bound(pod, gone) for pod in stage.log.all("Pod")
+            ):
+                await asyncio.sleep(0.02)
+            self.canary.end()
+            await asyncio.sleep(0.5)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -222,6 +247,55 @@ class RealCluster:
             await leave(self.client, stage.fleet)
 
 
+CANARY = "canary"
+_REMEMBERED = 20
+"""So many measurements of the canary count."""
+
+
+@dataclass
+class Canary:
+    """How long it takes from a pod's deletion until another one is bound in its place."""
+
+    took: list[float] = field(default_factory=list)
+    begun: float | None = None
+
+    def begin(self) -> None:
+        self.begun = time.monotonic()
+
+    def end(self) -> None:
+        self.took = [*self.took[1 - _REMEMBERED :], self.now()]
+        self.begun = None
+
+    def now(self) -> float:
+        return 0.0 if self.begun is None else time.monotonic() - self.begun
+
+    def longest(self) -> float:
+        """Seconds, of the latest measurements and of the one under way."""
+        return max([*self.took, self.now()])
+
+
+def canary_workload(node: str) -> Object:
+    labels = {"a": CANARY}
+    spec = {
+        "containers": [{"name": "c", "image": "x"}],
+        "nodeSelector": {"kubernetes.io/hostname": node},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": CANARY, "namespace": CANARY},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def _new_and_bound(pod: Object, gone: set[str]) -> bool:
+    return pod["metadata"]["uid"] not in gone and bool(pod["spec"].get("nodeName"))
+
+
 @dataclass
 class RealStage:
     cluster: RealCluster
@@ -229,7 +303,12 @@ class RealStage:
     transport: Transport
     fleet: Fleet
     log: Log
-    quiet: float
+    shortest: float
+
+    @property
+    def quiet(self) -> float:
+        """A cluster that is slow now is not at rest when nothing happens for a moment."""
+        return self.shortest + 2 * self.cluster.canary.longest()
 
     def wall(self) -> datetime:
         return datetime.now(UTC)

@@ -24,7 +24,7 @@ from tests.differential.actions.play import Played, Player
 from tests.differential.actions.story import Story
 from tests.support.virtual import run as run_virtually
 
-QUIET = 1.4
+QUIET = 1.2
 """Seconds without any event after which the real cluster is at rest. Jobs gather for one."""
 SLOWER = 1.7
 """A difference is looked at again with rests that are so much longer."""
@@ -150,7 +150,7 @@ class Session:
     kubeconfig: Path
     seed: int
     seconds: float
-    slots: int = 28
+    slots: int = 44
     count: int | None = None
     theme: str = ""
     numbers: tuple[int, ...] = ()
@@ -158,6 +158,8 @@ class Session:
     """Take what differs on the first try for a difference."""
     results: list[Result] = field(default_factory=list)
     shrinks: bool = False
+    slowness: float = 0.0
+    """What the canary said last."""
     known: set[str] = field(default_factory=set)
     """Kinds of difference that need not be shrunk any more."""
 
@@ -168,6 +170,7 @@ class Session:
                 await real.start()
                 try:
                     await self._all(Comparer(real, pool))
+                    self.slowness = real.canary.longest()
                 finally:
                     await real.stop()
         return self.results
