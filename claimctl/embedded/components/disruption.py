@@ -17,7 +17,12 @@ from claimctl.embedded.views import Change, Key, Object
 GATHER_SECONDS = 0.01
 """Changes of pods within this time are answered together."""
 
-SOURCES = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
+SOURCES = {
+    "Deployment": "deployments",
+    "ReplicaSet": "replicasets",
+    "StatefulSet": "statefulsets",
+    "Job": "jobs",
+}
 
 
 class DisruptionController(Component[Key]):
@@ -36,17 +41,16 @@ class DisruptionController(Component[Key]):
         budget = self.views["poddisruptionbudgets"].get(*key)
         if budget is None:
             return
+        if not self._pods(budget):
+            self.event(budget, "Normal", "NoPods", "No matching pods found")
         status = self._status(budget)
         if status != (budget.get("status") or {}):
             self.api.update("poddisruptionbudgets", {**budget, "status": status}, "status")
 
     def _status(self, budget: Object) -> Object:
-        found = [
-            pod
-            for pod in self.views["pods"].items()
-            if namespace(pod) == namespace(budget) and _covers(budget, pod) and active(pod)
-        ]
-        expected = self._expected(budget, found)
+        every = self._pods(budget)
+        found = [pod for pod in every if active(pod)]
+        expected = self._expected(budget, every)
         desired = _desired(budget, expected)
         healthy = sum(1 for pod in found if ready(pod))
         disrupted = self._disrupted(budget, found)
@@ -61,21 +65,35 @@ class DisruptionController(Component[Key]):
         }
         return {**status, "disruptedPods": disrupted} if disrupted else status
 
+    def _pods(self, budget: Object) -> list[Object]:
+        return [
+            pod
+            for pod in self.views["pods"].items()
+            if namespace(pod) == namespace(budget) and _covers(budget, pod)
+        ]
+
     def _expected(self, budget: Object, pods: list[Object]) -> int:
         """The pods, for a plain minAvailable; else what the controllers of pods want."""
         if isinstance(budget["spec"].get("minAvailable"), int):
             return len(pods)
         wanted: dict[str, int] = {}
         for pod in pods:
-            owner = controller_of(pod)
-            plural = SOURCES.get(owner["kind"]) if owner else None
-            above = (
-                self.views[plural].get(namespace(pod), owner["name"]) if plural and owner else None
-            )
+            above = self._scaled_by(pod)
             if above is not None:
                 spec = above["spec"]
                 wanted[above["metadata"]["uid"]] = spec.get("replicas", spec.get("parallelism", 1))
         return sum(wanted.values())
+
+    def _scaled_by(self, pod: Object) -> Object | None:
+        """The workload that says how many pods there are: the Deployment above a ReplicaSet."""
+        found: Object | None = pod
+        while found is not None:
+            owner = controller_of(found)
+            plural = SOURCES.get(owner["kind"]) if owner else None
+            if owner is None or plural is None:
+                return None if found is pod else found
+            found = self.views[plural].get(namespace(pod), owner["name"])
+        return None
 
     def _disrupted(self, budget: Object, pods: list[Object]) -> Object:
         """Evictions that were allowed and have not come to anything yet."""

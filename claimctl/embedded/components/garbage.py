@@ -56,10 +56,11 @@ class GarbageCollector(Component[str]):
             plural = f"{revision.plural}.{revision.group}" if revision.group else revision.plural
             node = Node(plural, revision.namespace, revision.name, obj)
             self._nodes[uid(obj)] = node
+        began = _waits(obj) and (node.obj is obj or not _waits(node.obj))
         node.obj = obj
         if owners(obj) or node.owners:
             self._connect(uid(obj), node)
-        if deleting(obj) and {FOREGROUND, ORPHAN} & set(finalizers(obj)):
+        if began:
             self._look_soon(uid(obj))
 
     def _connect(self, own: str, node: Node) -> None:
@@ -173,3 +174,8 @@ class GarbageCollector(Component[str]):
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
+
+
+def _waits(obj: Object) -> bool:
+    """Whether it is deleted in the foreground, or orphans what it owns first."""
+    return deleting(obj) and bool({FOREGROUND, ORPHAN} & set(finalizers(obj)))

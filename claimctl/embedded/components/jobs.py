@@ -40,6 +40,7 @@ from claimctl.embedded.components.objects import (
     is_true,
     key_of,
     name,
+    refused_at_the_end,
     seconds_between,
     uid,
     without,
@@ -232,7 +233,13 @@ class JobController(Component[Task]):
         return remaining(failures, finished_at(failed, now), first, now)
 
     def _create(self, job: Object, counted: Counted, pod: Object) -> None:
-        made = self.api.create("pods", pod)
+        try:
+            made = self.api.create("pods", pod)
+        except StatusError as error:
+            if refused_at_the_end(error):
+                return
+            self.event(job, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
         counted.running += 1
         self.event(job, "Normal", "SuccessfulCreate", f"Created pod: {name(made)}")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from claimctl.embedded.errors import StatusError
 from claimctl.embedded.views import Object
 
 HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -148,6 +149,12 @@ def short_hash(value: Any) -> str:
 def seconds_between(then: str, now: str) -> float:
     """Between two timestamps of the API."""
     return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
+
+
+def refused_at_the_end(error: StatusError) -> bool:
+    """Whether something cannot be created because its namespace is being deleted."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(each.get("reason") == "NamespaceTerminating" for each in causes)
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:

@@ -15,6 +15,7 @@ from claimctl.embedded.components.objects import (
     name,
     namespace,
     owners,
+    refused_at_the_end,
     same_but_status,
     seconds_between,
     uid,
@@ -101,16 +102,25 @@ class ReplicaSetController(Component[Key]):
         missing = _wanted(replica_set) - len(pods)
         if missing > 0:
             for _ in range(min(missing, BURST)):
-                self._create(replica_set)
+                if not self._create(replica_set):
+                    return
         elif missing < 0:
             for pod in deletable(pods)[: min(-missing, BURST)]:
                 self._delete(replica_set, pod)
         if abs(missing) > BURST:
             self.queue.add(key_of(replica_set))
 
-    def _create(self, replica_set: Object) -> None:
-        created = self.api.create("pods", pod_from(replica_set))
+    def _create(self, replica_set: Object) -> bool:
+        """False in a namespace that is being deleted, where any pod would be refused."""
+        try:
+            created = self.api.create("pods", pod_from(replica_set))
+        except StatusError as error:
+            if refused_at_the_end(error):
+                return False
+            self.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
         self.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name(created)}")
+        return True
 
     def _delete(self, replica_set: Object, pod: Object) -> None:
         try:

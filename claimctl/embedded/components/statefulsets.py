@@ -93,8 +93,11 @@ class StatefulSetController(Component[Key]):
         look = _Look(workload, pods, current, update)
         status = self._status(look)
         if not deleting(workload):
-            rolled = self._act(look)
-            status = self._status(look)
+            try:
+                rolled = self._act(look)
+            except StatusError:
+                self._write_status(look, status)
+                raise
             if rolled and status.get("currentReplicas"):
                 status["currentReplicas"] -= 1
         self._write_status(look, status)

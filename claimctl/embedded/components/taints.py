@@ -80,7 +80,10 @@ class TaintController(Component[Task]):
         taints = _evicting(node) if node is not None else []
         wait = borne_for(taints, pod["spec"].get("tolerations") or ())
         if not taints or wait is None:
-            self._since.pop(uid(pod), None)
+            if self._since.pop(uid(pod), None) is not None and not deleting(pod):
+                shown = "/".join(key_of(pod))
+                message = f"Cancelling deletion of Pod {shown}"
+                self.event(pod, "Normal", "TaintManagerEviction", message)
             return
         now = self.context.clock.monotonic()
         left = self._since.setdefault(uid(pod), now) + wait - now
@@ -98,6 +101,7 @@ class TaintController(Component[Task]):
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
             "lastTransitionTime": self.context.now(),
+            "observedGeneration": pod["metadata"].get("generation", 1),
         }
         patch = {"status": {"conditions": [told]}}
         try:

@@ -97,7 +97,8 @@ def _answers(theirs: Segment, ours: Segment) -> Found:
 
 def _rests(theirs: Segment, ours: Segment) -> Found:
     real, emulated = _looping(theirs), _looping(ours)
-    if real != emulated:
+    finished = _finished_beside(theirs) | _finished_beside(ours)
+    if real - finished != emulated - finished:
         yield "loop", str(sorted(real)), str(sorted(emulated))
     groups = [_grouped(each, real | emulated) for each in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):

@@ -108,6 +108,9 @@ def whole(kind: str, obj: Object) -> Object:
     if status.get("conditions"):
         told = [each for each in status["conditions"] if not is_race(each.get("message", ""))]
         status["conditions"] = {each["type"]: _condition(each) for each in told}
+    if kind == "Namespace":
+        # its conditions are a diary of the namespace controller's tries, at times of its own
+        status = {"phase": status.get("phase")}
     if kind == "Node":
         status = {"conditions": status.get("conditions", {}).get("Ready", {}).get("status")}
         return {"status": status, **shortened(kind, obj)}
