@@ -8,9 +8,14 @@ import sys
 import time
 from collections import Counter
 
-from tests.differential.actions.runs import Session
+from tests.differential.actions.runs import Result, Session
 from tests.differential.actions.servers import real_servers
 from tests.differential.assets import programs_of
+
+
+def _say(result: Result) -> None:
+    if result.differences:
+        print(result.shown(), end="\n\n", flush=True)
 
 
 def main(arguments: list[str]) -> int:
@@ -39,13 +44,12 @@ def main(arguments: list[str]) -> int:
             theme=wanted.theme,
             numbers=numbers,
             once=wanted.once,
+            said=_say,
         )
         asyncio.run(session.run())
     kinds: Counter[str] = Counter()
     for result in session.results:
         kinds.update({each.kind for each in result.differences})
-        if result.differences:
-            print(result.shown(), end="\n\n")
     for kind, count in kinds.most_common():
         print(f"{count:4} x {kind}")
     different = sum(1 for each in session.results if each.differences)

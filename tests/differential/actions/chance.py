@@ -505,6 +505,8 @@ def _weights(groups: bool) -> list[tuple[str, int]]:
     return [(theme, WEIGHTS.get(theme, 2)) for theme in THEMES if groups or theme != "pod group"]
 
 
-def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = "") -> Story:
+def by_chance(
+    seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = ""
+) -> Story:
     """The story of that number; it does not depend on the others."""
     return Teller(Random(f"{seed}/{number}"), version, groups).tell(theme)

@@ -138,6 +138,8 @@ class RealCluster:
     beating: dict[str, Fleet] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     canary: Canary = field(init=False)
+    ends: bool = False
+    """The servers go, and with them what stories leave."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     client: DocumentClient = field(init=False)
 
@@ -232,6 +234,8 @@ class RealCluster:
     async def close(self, stage: RealStage) -> None:
         """Everything of a story goes; nobody waits for it."""
         log = self.logs.pop(stage.namespace)
+        if self.ends:
+            return
         base = f"/api/v1/namespaces/{stage.namespace}"
         with suppress(KubeError, OSError, Refused):
             finalized = [pod for pod in log.all("Pod") if pod["metadata"].get("finalizers")]

@@ -15,7 +15,7 @@ other. Levelled out is only what two runs of the same cluster differ in:
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -43,6 +43,10 @@ _MERGED = ("generation", "status.observedGeneration")
 _SUMMED = ("Deployment", "ReplicaSet")
 """Kinds whose status sums up what is compared by itself (pods, sizes), seen sooner or later while
 a rollout goes on: it is compared at rest."""
+_AT_REST = ("Namespace", "Node", "ControllerRevision")
+"""Kinds that several controllers write, each in its own time: they are compared at rest only."""
+_MANY = 20
+"""Of so many Events about one object the recorder of a real controller drops some."""
 _LOOP = 6
 """So many states in one step, half of them repeated, are a loop."""
 
@@ -111,10 +115,18 @@ def _rests(theirs: Segment, ours: Segment) -> Found:
 
 def _grouped(segment: Segment, without: set[Name]) -> dict[Name, list[Object]]:
     found: dict[Name, list[Object]] = defaultdict(list)
+    going = any("deletionTimestamp" in each["metadata"] for each in _sets(segment))
     for (kind, plain), obj in segment.rest.items():
+        if kind == "ControllerRevision" and going:
+            # its StatefulSet makes it anew, and the garbage collector deletes it again
+            continue
         if (kind, level_text(plain)) not in without:
             found[kind, level_text(plain)].append(whole(kind, obj))
     return found
+
+
+def _sets(segment: Segment) -> Iterator[Object]:
+    return (obj for (kind, _), obj in segment.rest.items() if kind == "StatefulSet")
 
 
 def _paired(key: Name, left: list[Object], right: list[Object]) -> Found:
@@ -166,6 +178,8 @@ def _tracks(segment: Segment) -> dict[Name, list[Seen]]:
 def _looping(segment: Segment) -> set[Name]:
     found = set()
     for (kind, plain), events in _tracks(segment).items():
+        if kind == "ControllerRevision":
+            continue
         states = [state for state, _ in groupby(_state(each) for each in events)]
         if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
             found.add((kind, level_text(plain)))
@@ -182,8 +196,7 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
     groups = [_by_name(each) for each in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):
         kind, plain = key
-        if key in loops or kind in ("Namespace", "Node"):
-            # several controllers write nodes, each in its own time: they are compared at rest
+        if key in loops or kind in _AT_REST:
             continue
         left, right = (each.get(key, []) for each in groups)
         if kind in _COUNTED:
@@ -474,11 +487,23 @@ def _marks(seen: Seen) -> Iterator[tuple[Name, str]]:
 
 
 def _messages(theirs: Played, ours: Played) -> Found:
-    real, emulated = (_told(each) for each in (theirs, ours))
+    crowded = _crowded(theirs) | _crowded(ours)
+    real, emulated = (
+        [each for each in _told(played) if each.partition(" ")[0] not in crowded]
+        for played in (theirs, ours)
+    )
     for each in sorted(set(real) - set(emulated)):
         yield f"event {each.partition(':')[0]} is missing", each, ""
     for each in sorted(set(emulated) - set(real)):
         yield f"event {each.partition(':')[0]} is too much", "", each
+
+
+def _crowded(played: Played) -> set[str]:
+    """Kinds about one of whose objects too much was told."""
+    counts = Counter(
+        (each["involvedObject"]["kind"], each["involvedObject"]["name"]) for each in played.messages
+    )
+    return {kind for (kind, _), count in counts.items() if count >= _MANY}
 
 
 _UNSTEADY = ("combined from similar", "had untolerated taint")

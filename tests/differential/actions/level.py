@@ -21,6 +21,9 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _GENERATED = re.compile(rf"-[{_SAFE}]{{5,10}}(?![\w-])|-[{_SAFE}]{{6,10}}(?=-)")
 _INNER = re.compile(rf"-[{_SAFE}]{{5}}(?=-)")
+_PLACED_NAME = re.compile(r"-<(?:gen|hash):\d+>")
+_PLACED = re.compile(r"<(\w+):\d+>")
+"""Placeholders of recordings."""
 _NAMESPACE = re.compile(r"\bs\d+\b")
 """Names of stories' namespaces: their nodes, classes and drivers begin with them."""
 _CHOICE = re.compile(r"\b(dev|node)-\d+")
@@ -39,6 +42,7 @@ def level(value: Any) -> Any:
 
 
 def level_text(text: str) -> str:
+    text = _PLACED.sub(r"<\1>", _PLACED_NAME.sub("-*", text))
     text = _NAMESPACE.sub("ns", _TIME.sub("<time>", _UID.sub("<uid>", text)))
     text = _HASH_LABEL.sub(r"\1<hash>", text)
     for pattern in (_INNER, _GENERATED):
@@ -119,9 +123,16 @@ def whole(kind: str, obj: Object) -> Object:
     found.pop("kind", None)
     if kind == "ControllerRevision":
         found.pop("data", None)
-    shown: Object = level(found)
+    shown: Object = _without_nulls(level(found))
     _sort_references(shown)
     return shown
+
+
+def _without_nulls(value: Any) -> Any:
+    """Null means absent; the API half compares which of both it is."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _condition(condition: Object) -> Object:
@@ -135,6 +146,6 @@ def _condition(condition: Object) -> Object:
 
 def _sort_references(shown: Object) -> None:
     """Who comes first into the list of a claim is a race of pods that are alike."""
-    listed = shown["status"].get("reservedFor")
+    listed = shown.get("status", {}).get("reservedFor")
     if listed:
         listed.sort(key=lambda each: json.dumps(each, sort_keys=True))

@@ -7,9 +7,9 @@ import itertools
 import logging
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,8 @@ import structlog
 
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
-from tests.differential.actions.chance import story
+from tests.differential.actions.chance import by_chance
+from tests.differential.actions.classics import CLASSICS, classic
 from tests.differential.actions.clusters import RealCluster, embedded
 from tests.differential.actions.judge import Difference, differences
 from tests.differential.actions.play import Played, Player
@@ -29,8 +30,8 @@ QUIET = 1.2
 SLOWER = 1.7
 """A difference is looked at again with rests that are so much longer."""
 
-_LAST_STORY = 45.0
-"""Seconds that the stories under way may still take when the time is over."""
+_LAST_STORY = 20.0
+"""Seconds before the end, from when on no story is begun. One that is cut off does not count."""
 
 Target = tuple[tuple[int, int], bool]
 """Version of Kubernetes, and whether PodGroups are on."""
@@ -142,6 +143,14 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = "") -> Story:
+    """The classics come first, then the stories by chance."""
+    names = list(CLASSICS)
+    if number < len(names) and not theme:
+        return classic(names[number], version)
+    return by_chance(seed, number, version, groups, theme)
+
+
 @dataclass
 class Session:
     """Stories of a seed, until the time is over or ``count`` were told."""
@@ -158,6 +167,8 @@ class Session:
     """Take what differs on the first try for a difference."""
     results: list[Result] = field(default_factory=list)
     shrinks: bool = False
+    said: Callable[[Result], object] = lambda _: None
+    """Called with each result as it comes."""
     slowness: float = 0.0
     """What the canary said last."""
     known: set[str] = field(default_factory=set)
@@ -169,7 +180,10 @@ class Session:
                 real = RealCluster(transport, *self.target)
                 await real.start()
                 try:
-                    await self._all(Comparer(real, pool))
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(self.seconds):
+                            await self._all(Comparer(real, pool))
+                    real.ends = True
                     self.slowness = real.canary.longest()
                 finally:
                     await real.stop()
@@ -192,6 +206,7 @@ class Session:
                 if fresh and self.shrinks:
                     await comparer.shrink(result, end)
                 self.results.append(result)
+                self.said(result)
 
         async with asyncio.TaskGroup() as group:
             for slot in range(self.slots):

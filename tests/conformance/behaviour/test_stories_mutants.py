@@ -1,0 +1,140 @@
+"""Emulated components are broken on purpose: the recorded stories must tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from claimctl.embedded import eviction
+from claimctl.embedded.components import binding, claims, deployments, job_status, jobs, rollout
+from claimctl.embedded.components.garbage import GarbageCollector
+from claimctl.embedded.components.generated import Generator
+from claimctl.embedded.components.replicasets import ReplicaSetController
+from claimctl.embedded.components.statefulsets import StatefulSetController
+from claimctl.embedded.components.taints import TaintController
+from tests.differential.actions.judge import differences
+from tests.differential.actions.recording import load, recordings
+from tests.differential.actions.runs import on_embedded
+
+Patch = pytest.MonkeyPatch
+
+
+def no_surge(patch: Patch) -> None:
+    patch.setattr(rollout, "max_surge", lambda _: 0)
+
+
+def rollouts_do_not_wait(patch: Patch) -> None:
+    def all_at_once(deployment: Any, new: Any, old: Any) -> Any:
+        return ((each, 0) for each in old)
+
+    patch.setattr(deployments, "old_sizes", all_at_once)
+
+
+def claims_stay_allocated(patch: Patch) -> None:
+    clean = claims.ClaimController._clean
+
+    def kept(self: Any, claim: Any, valid: Any, *, deallocate: bool) -> None:
+        clean(self, claim, valid, deallocate=False)
+
+    patch.setattr(claims.ClaimController, "_clean", kept)
+
+
+def no_finalizer_before_an_allocation(patch: Patch) -> None:
+    patch.setattr(binding, "_protected", lambda claim: claim)
+
+
+def generated_claims_stay(patch: Patch) -> None:
+    patch.setattr(claims.ClaimController, "_delete_unused", lambda *_: None)
+
+
+def orphans_are_collected(patch: Patch) -> None:
+    def deleted(self: Any, node: Any, owner: str) -> None:
+        self._delete(node, foreground=False)
+
+    patch.setattr(GarbageCollector, "_disown", deleted)
+
+
+def orphans_are_not_adopted(patch: Patch) -> None:
+    patch.setattr(deployments.DeploymentController, "_adopted", lambda *_: iter(()))
+
+
+def budgets_allow_everything(patch: Patch) -> None:
+    patch.setattr(eviction, "_unprotected", lambda _: True)
+
+
+def partitions_do_not_count(patch: Patch) -> None:
+    roll = StatefulSetController._roll
+
+    def whole(self: Any, look: Any) -> Any:
+        spec = {**look.workload["spec"], "updateStrategy": {"type": "RollingUpdate"}}
+        changed = type(look)({**look.workload, "spec": spec}, look.pods, look.current, look.update)
+        return roll(self, changed)
+
+    patch.setattr(StatefulSetController, "_roll", whole)
+
+
+def ordinals_do_not_wait(patch: Patch) -> None:
+    patch.setattr(StatefulSetController, "_is_available", lambda *_: True)
+
+
+def failures_are_not_counted(patch: Patch) -> None:
+    patch.setattr(job_status, "_counts_as_failed", lambda *_: False)
+
+
+def indexes_come_highest_first(patch: Patch) -> None:
+    free = jobs._free
+    patch.setattr(jobs, "_free", lambda *args: free(*args)[::-1])
+
+
+def suspended_jobs_go_on(patch: Patch) -> None:
+    patch.setattr(jobs.JobController, "_suspend", lambda *_: None)
+
+
+def lost_nodes_keep_their_pods(patch: Patch) -> None:
+    patch.setattr(TaintController, "_evict", lambda *_: None)
+
+
+def nobody_tells_of_created_pods(patch: Patch) -> None:
+    patch.setattr(ReplicaSetController, "event", lambda *_: None)
+
+
+def templates_are_ignored(patch: Patch) -> None:
+    patch.setattr(Generator, "for_pod", lambda self, pod, group: pod)
+
+
+MUTANTS: tuple[Callable[[Patch], None], ...] = (
+    no_surge,
+    rollouts_do_not_wait,
+    claims_stay_allocated,
+    no_finalizer_before_an_allocation,
+    generated_claims_stay,
+    orphans_are_collected,
+    orphans_are_not_adopted,
+    budgets_allow_everything,
+    partitions_do_not_count,
+    ordinals_do_not_wait,
+    failures_are_not_counted,
+    indexes_come_highest_first,
+    suspended_jobs_go_on,
+    lost_nodes_keep_their_pods,
+    nobody_tells_of_created_pods,
+    templates_are_ignored,
+)
+
+
+def _noticed(version: tuple[int, int]) -> bool:
+    for path in recordings():
+        of, told, theirs = load(path)
+        if of == version and differences(
+            theirs, on_embedded((version, version >= (1, 36)), told, "s0")
+        ):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.__name__)
+def test_a_broken_component_is_noticed(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    assert _noticed((1, 36))

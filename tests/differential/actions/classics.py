@@ -1,0 +1,186 @@
+"""Stories that are always told, and recorded: what people do to clusters every day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.differential.actions.chance import NODE_LOST, kubelets, node, pods, wait
+from tests.differential.actions.manifests import NONE, OWN, SHARED, Manifests
+from tests.differential.actions.story import Step, Story, send
+
+Steps = list[Step]
+NODES = 3
+
+
+def _workload(make: Manifests, plain: str, size: int, claims: str, **more: Any) -> dict[str, Any]:
+    return {
+        "replicas": size,
+        "selector": {"matchLabels": {"a": plain}},
+        "template": make.pod_template(plain, make.pod_spec(claims)),
+        **more,
+    }
+
+
+def indexed_job(make: Manifests) -> Steps:
+    template = make.pod_template("job", make.pod_spec(OWN, restartPolicy="Never"))
+    spec = {"completions": 3, "parallelism": 2, "completionMode": "Indexed", "template": template}
+    return [
+        make.template("each"),
+        make.create("jobs", "job", spec=spec),
+        pods("index 0 succeeds", "job-0", "end", "running"),
+        pods("index 1 fails", "job-1", "end", "running", code=1),
+        pods("index 1 succeeds", "job-1", "end", "running"),
+        pods("index 2 succeeds", "job-2", "end", "running"),
+        make.delete("jobs", "job", "Background"),
+    ]
+
+
+def rollout(make: Manifests) -> Steps:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+    spec = _workload(make, "web", 3, SHARED, strategy=rolling)
+    return [
+        make.claim("shared"),
+        make.create("deployments", "web", spec=spec),
+        kubelets("kubelets do not start pods", start=False),
+        make.roll("deployments", "web", 2),
+        make.scale("deployments", "web", 5),
+        kubelets("kubelets start pods", start=True),
+        make.patch("deployments", "web", "pause web", {"spec": {"paused": True}}),
+        make.roll("deployments", "web", 3),
+        make.patch("deployments", "web", "resume web", {"spec": {"paused": False}}),
+        make.roll("deployments", "web", 2),
+    ]
+
+
+def own_claims(make: Manifests) -> Steps:
+    spec = _workload(make, "web", 2, OWN)
+    return [
+        make.create("deployments", "web", spec=spec),
+        make.template("each"),
+        make.scale("deployments", "web", 3),
+        pods("delete a pod of web", "web-", "delete", "running"),
+        pods("force a pod of web", "web-", "force", "running"),
+        pods("a pod of web ends", "web-", "end", "running"),
+        make.scale("deployments", "web", 0),
+    ]
+
+
+def suspend(make: Manifests) -> Steps:
+    template = make.pod_template("job", make.pod_spec(OWN, restartPolicy="Never"))
+    spec = {"completions": 3, "parallelism": 2, "suspend": True, "template": template}
+    return [
+        make.template("each"),
+        make.create("jobs", "job", spec=spec),
+        make.patch("jobs", "job", "resume job", {"spec": {"suspend": False}}),
+        pods("a pod of job succeeds", "job-", "end", "running"),
+        make.patch("jobs", "job", "suspend job", {"spec": {"suspend": True}}),
+        make.patch("jobs", "job", "set parallelism to 1", {"spec": {"parallelism": 1}}),
+        make.patch("jobs", "job", "resume job", {"spec": {"suspend": False}}),
+        pods("a pod of job succeeds", "job-", "end", "running"),
+        pods("a pod of job succeeds", "job-", "end", "running"),
+    ]
+
+
+def cascades(make: Manifests) -> Steps:
+    steps = [make.claim("shared")]
+    for cascade in ("Background", "Foreground", "Orphan"):
+        plain = cascade.lower()
+        steps.append(make.create("deployments", plain, spec=_workload(make, plain, 2, SHARED)))
+    steps += [
+        make.delete("deployments", "background", "Background"),
+        make.delete("deployments", "foreground", "Foreground"),
+        make.delete("deployments", "orphan", "Orphan"),
+    ]
+    anew = _workload(make, "orphan", 1, SHARED)
+    return [*steps, make.create("deployments", "orphan", "create orphan anew", spec=anew)]
+
+
+def lost_node(make: Manifests) -> Steps:
+    bears = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+    tolerations = [{**bears, "effect": "NoExecute", "tolerationSeconds": 1}]
+    template = make.pod_template("web", make.pod_spec(OWN, tolerations=tolerations))
+    return [
+        make.template("each"),
+        make.create("deployments", "web", spec=_workload(make, "web", 1, OWN, template=template)),
+        node("the node of web is lost", "lose", of="web"),
+        wait(NODE_LOST),
+        node("the node is back", "restore"),
+        wait(2),
+    ]
+
+
+def eviction(make: Manifests) -> Steps:
+    budget = {"minAvailable": 2, "selector": {"matchLabels": {"a": "web"}}}
+    return [
+        make.claim("shared"),
+        make.create("deployments", "web", spec=_workload(make, "web", 3, SHARED)),
+        make.create("poddisruptionbudgets", "pdb", spec=budget),
+        kubelets("kubelets do not start pods", start=False),
+        pods("evict a pod of web", "web-", "evict", "running"),
+        pods("evict another pod of web", "web-", "evict", "running"),
+        kubelets("kubelets start pods", start=True),
+        pods("evict a pod of web", "web-", "evict", "running"),
+    ]
+
+
+def stateful_update(make: Manifests) -> Steps:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    spec = _workload(make, "db", 3, SHARED, serviceName="db", updateStrategy=rolling)
+    whole = {
+        "spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}}
+    }
+    return [
+        make.claim("shared"),
+        make.create("statefulsets", "db", spec=spec),
+        make.roll("statefulsets", "db", 2),
+        make.patch("statefulsets", "db", "set the partition to 0", whole),
+        pods("a pod of db is not ready any more", "db-1", "unready", "ready"),
+        make.roll("statefulsets", "db", 3),
+        make.scale("statefulsets", "db", 1),
+        make.delete("statefulsets", "db", "Foreground"),
+    ]
+
+
+def finished_beside_a_hold(make: Manifests) -> Steps:
+    path = make.path("resourceclaims", "shared", "status")
+    reference = {"apiGroup": "apps", "resource": "deployments", "name": "web", "uid": "held"}
+    held = {"status": {"reservedFor": [reference]}}
+    free = {"status": {"reservedFor": [{"$patch": "delete", "uid": "held"}]}}
+    return [
+        make.claim("shared"),
+        make.create("pods", "p0", spec=make.pod_spec(SHARED, restartPolicy="Never")),
+        send("hold the claim", "PATCH", path, held, patch="strategic"),
+        pods("the pod ends", "p0", "end", "running"),
+        pods("delete the pod", "p0", "delete", "ended"),
+        send("let the claim go", "PATCH", path, free, patch="strategic"),
+    ]
+
+
+def many_pods(make: Manifests) -> Steps:
+    """More than a claim can list."""
+    spec = _workload(make, "web", 40, NONE)
+    return [
+        make.create("deployments", "web", spec=spec),
+        make.scale("deployments", "web", 3),
+        make.roll("deployments", "web", 2),
+    ]
+
+
+CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
+    "indexed-job": indexed_job,
+    "rollout": rollout,
+    "own-claims": own_claims,
+    "suspend": suspend,
+    "cascades": cascades,
+    "lost-node": lost_node,
+    "eviction": eviction,
+    "stateful-update": stateful_update,
+    "finished-beside-a-hold": finished_beside_a_hold,
+    "many-pods": many_pods,
+}
+
+
+def classic(name: str, version: tuple[int, int]) -> Story:
+    steps = CLASSICS[name](Manifests(version, NODES))
+    return Story(name, tuple(steps), NODES)
