@@ -1,0 +1,62 @@
+"""The lists of the differential tests, and the names of what differs. No real server is needed."""
+
+from __future__ import annotations
+
+from tests.conformance.compare import Difference
+from tests.differential.kinds import kind_of
+from tests.differential.ledger import ENDS, LIMIT, allowances, allowed, seen
+from tests.differential.placeholders import Encoder
+from tests.differential.templates import Known
+
+
+def test_every_kind_ever_seen_has_come_to_an_end_that_is_known() -> None:
+    assert set(seen().values()) <= set(ENDS)
+
+
+def test_few_kinds_are_allowed_and_each_has_a_reason() -> None:
+    found = seen()
+    listed = [kind for kind, ended in found.items() if ended == "allowed"]
+    assert len(listed) <= LIMIT * len(found)
+    assert all(allowed(kind, allowances()) for kind in listed)
+    assert all(rule.reason for rule in allowances())
+
+
+def test_a_kind_of_difference_has_no_names_and_no_numbers() -> None:
+    def kind(name: str) -> str:
+        step = {"request": {"method": "POST", "path": f"/api/v1/namespaces/{name}/pods"}}
+        message = f'Pod "{name}" is invalid: spec.containers[{len(name)}].name: Required value'
+        found = (
+            Difference("status", 422, 201),
+            Difference("body.message", message, "(missing)"),
+        )
+        return kind_of(step, found)
+
+    assert kind("one") == kind("three")
+    assert kind("one") == "POST pods: status 422, here 201: spec.containers[N].name: Required value"
+
+
+def test_what_a_server_made_becomes_a_placeholder_and_what_was_chosen_does_not() -> None:
+    uid = "12345678-1234-1234-1234-123456789abc"
+    encoder = Encoder("[]")
+    made = {"uid": uid, "resourceVersion": "77", "creationTimestamp": "2026-05-06T07:08:09Z"}
+    answer = encoder.answer({"metadata": {"name": "a", **made}, "message": f"has {uid}"})
+    assert answer["metadata"] == {
+        "name": "a",
+        "uid": "<uid:1>",
+        "resourceVersion": "<rv:1>",
+        "creationTimestamp": "<time>",
+    }
+    assert answer["message"] == "has <uid:1>"
+    assert encoder.request({"path": "/x?resourceVersion=77"}) == {
+        "path": "/x?resourceVersion=<rv:1>"
+    }
+
+
+def test_a_request_takes_up_what_was_answered_before() -> None:
+    known = Known()
+    pod = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "5"}, "spec": {"x": 1}}
+    known.learn("/api/v1/namespaces/n/pods/a", pod)
+    changed = {"$from": "pods/a", "ops": [["set", ["spec", "x"], 2]]}
+    assert known.resolved(changed)["spec"] == {"x": 2}
+    assert known.resolved("<=pods/a#metadata.uid>") == "u"
+    assert pod["spec"] == {"x": 1}
