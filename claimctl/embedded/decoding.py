@@ -45,7 +45,7 @@ class Decoder:
             drop_nulls(schema, obj)
         paths = prune(schema, obj)
         if not kind.custom and kind.group != "apiextensions.k8s.io":
-            shape(schema, obj)
+            shape(schema, obj, null_times=self._schemas.version < (1, 34))
         if kind.custom:
             # Metadata is decoded before the rest, and the rest is reported in order of paths.
             paths.sort(key=lambda path: (not path.startswith("metadata."), path))

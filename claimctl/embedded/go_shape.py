@@ -7,6 +7,7 @@ labels, ``paused: false`` is absent, and a struct that nobody sent is an empty o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,24 +19,27 @@ Object = dict[str, Any]
 _ZERO: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 
 
-def shape(schema: Schema, obj: Object) -> None:
+def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
     """Change an object of a built-in kind, in place, to what Go would write of it.
 
     Only objects that come from a model have a shape; a model's own fields are looked up by
-    ``Model.field``. The metadata of the object itself is left to the rules of metadata.
+    ``Model.field``. Before 1.34 a template's metadata has a ``null`` for its creation
+    (``null_times``). The metadata of the object itself is left to the rules of metadata.
     """
     if not schema.definition:
         return
     whole = "apiVersion" in schema.properties
+    if null_times and schema.definition == "V1ObjectMeta":
+        obj.setdefault("creationTimestamp", None)
     for key, below in schema.properties.items():
         if whole and key == "metadata":
             continue
         place = f"{schema.definition}.{key}"
         if key in obj:
-            _known(place, below, obj, key, required=key in schema.required)
+            _known(place, below, obj, key, _Place(key in schema.required, null_times))
         elif place in tables.STRUCTS:
             made: Object = {}
-            shape(below, made)
+            shape(below, made, null_times=null_times)
             obj[key] = made
         elif place in tables.NULLS:
             obj[key] = None
@@ -50,28 +54,34 @@ def empty(schema: Schema) -> Object:
     return made
 
 
-def _known(place: str, schema: Schema, obj: Object, key: str, *, required: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    required: bool
+    null_times: bool
+
+
+def _known(place: str, schema: Schema, obj: Object, key: str, where: _Place) -> None:
     value = obj[key]
-    if schema.format in _WRITTEN and value != "":
+    if schema.format in _WRITTEN and value not in ("", None):
         obj[key] = _WRITTEN[schema.format](value)
     elif schema.type in ("array", "map"):
         if not value:
             _without_items(place, obj, key)
         elif schema.items is not None:
-            _items(schema.items, value)
+            _items(schema.items, value, where.null_times)
     elif schema.definition and isinstance(value, dict):
-        shape(schema, value)
-    elif not required and place not in tables.ZEROES and _left_out(place, schema, value):
+        shape(schema, value, null_times=where.null_times)
+    elif not where.required and place not in tables.ZEROES and _left_out(place, schema, value):
         del obj[key]
 
 
-def _items(schema: Schema, value: Any) -> None:
+def _items(schema: Schema, value: Any, null_times: bool) -> None:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in list(pairs):
         if schema.format in _WRITTEN:
             value[key] = _WRITTEN[schema.format](item)
         elif schema.definition and isinstance(item, dict):
-            shape(schema, item)
+            shape(schema, item, null_times=null_times)
 
 
 def _time(text: Any) -> Any:

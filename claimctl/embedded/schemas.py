@@ -20,6 +20,11 @@ class Schemas:
         self._raw: dict[tuple[str, str, str], dict[str, Json]] = {}
         self._changes = 0
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """The minor version that is played."""
+        return self._features().version
+
     def find(self, group: str, version: str, kind: str) -> Schema | None:
         """The schema of a kind, or None where nothing is known about it."""
         custom = self._custom.get((group, version, kind))

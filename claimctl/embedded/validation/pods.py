@@ -44,7 +44,8 @@ class PodStrategy(Strategy):
         default_pod(obj)
 
     def prepare_create(self, obj: Object, context: Context) -> None:
-        obj["metadata"]["generation"] = 1
+        if context.features.version >= (1, 33):
+            obj["metadata"]["generation"] = 1
         spec = obj["spec"]
         if not context.features.api_pod_groups:
             spec.pop("schedulingGroup", None)
@@ -164,11 +165,10 @@ def _nominated(status: Object) -> list[FieldError]:
 
 def _counted(new: Object, old: Object) -> list[FieldError]:
     text = "pod updates may not add or remove containers"
-    return [
-        errors.forbidden_field(f"spec.{key}", text)
-        for key in ("containers", "initContainers")
-        if len(new.get(key) or []) != len(old.get(key) or [])
-    ]
+    for key in ("containers", "initContainers"):
+        if len(new.get(key) or []) != len(old.get(key) or []):
+            return [errors.forbidden_field(f"spec.{key}", text)]
+    return []
 
 
 def _tolerated(new: Object, old: Object) -> list[FieldError]:

@@ -81,8 +81,10 @@ class BindingStrategy(Strategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         found = self.validate(new, context)
         if new["roleRef"] != old["roleRef"]:
-            order = ("apiGroup", "kind", "name")
-            shown = {key[:1].upper() + key[1:]: new["roleRef"].get(key, "") for key in order}
+            shown = {
+                go_name: new["roleRef"].get(key, "")
+                for go_name, key in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+            }
             error = errors.invalid_value("roleRef", shown, "cannot change roleRef")
             return [*found, *found, error]
         return [*found, *found]
