@@ -18,7 +18,7 @@ def reason_against(pod: Object, node: Object, version: tuple[int, int]) -> str:
     if spec.get("unschedulable") and not tolerated(UNSCHEDULABLE_TAINT, tolerations):
         return "node(s) were unschedulable"
     taint = untolerated(spec.get("taints") or (), tolerations)
-    if taint is not None and version >= (1, 36):
+    if taint is not None and version >= (1, 34):
         return "node(s) had untolerated taint(s)"
     if taint is not None:
         return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"

@@ -113,8 +113,9 @@ class Planner:
             raise Wait(topic)
         gang = (group["spec"].get("schedulingPolicy") or {}).get("gang")
         members = self._views["pods"].by("group", f"{namespace(pod)}/{plain}")
-        alive = [each for each in members if not ended(each) and not deleting(each)]
-        if gang and len(alive) < gang["minCount"]:
+        # a pod that is being deleted is still one of the gang
+        there = [each for each in members if not ended(each)]
+        if gang and len(there) < gang["minCount"]:
             raise Wait(topic)
         return group
 

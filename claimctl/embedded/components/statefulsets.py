@@ -166,8 +166,9 @@ class StatefulSetController(Component[Key]):
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
             return False
         partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        first = _ordinals(look.workload).start
         for number, pod in sorted(look.replicas.items(), reverse=True):
-            if number < partition or pod is None:
+            if number < first + partition or pod is None:
                 return False
             if revision_of(pod) != name(look.update) and not deleting(pod):
                 self._delete(look.workload, pod)
@@ -270,7 +271,7 @@ def _stays_old(look: _Look, number: int) -> bool:
         kept: int = (look.workload.get("status") or {}).get("currentReplicas", 0)
     else:
         kept = rolling.get("partition", 0)
-    return number < first + kept if rolling is None else number < max(kept, 0)
+    return number < first + kept
 
 
 def _first_unhealthy(look: _Look) -> Object | None:

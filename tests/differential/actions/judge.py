@@ -40,7 +40,7 @@ _COUNTED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "PodDisruptionBudg
 """Kinds whose status is counters that controllers write late."""
 _MERGED = ("generation", "status.observedGeneration")
 """Of a ReplicaSet: how often its size was written is merged, too."""
-_SUMMED = ("Deployment", "ReplicaSet")
+_SUMMED = ("Deployment", "ReplicaSet", "PodDisruptionBudget")
 """Kinds whose status sums up what is compared by itself (pods, sizes), seen sooner or later while
 a rollout goes on: it is compared at rest."""
 _AT_REST = ("Namespace", "Node", "ControllerRevision")

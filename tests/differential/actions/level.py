@@ -123,6 +123,10 @@ def whole(kind: str, obj: Object) -> Object:
     found.pop("kind", None)
     if kind == "ControllerRevision":
         found.pop("data", None)
+    if kind == "ReplicaSet":
+        # how often its size was written: several steps may be one write
+        meta.pop("generation", None)
+        status.pop("observedGeneration", None)
     shown: Object = _without_nulls(level(found))
     _sort_references(shown)
     return shown
