@@ -31,6 +31,8 @@ class Plot:
     downgraded: int
     wide: int = 300
     """0: the step with more pods than a list takes is left out."""
+    job_seconds: float = 1.0
+    """How long a pod of the Job runs: long enough to be seen beside the workload in the list."""
 
     @classmethod
     def of(cls, dialect: Dialect, version: str) -> Plot:
@@ -45,8 +47,8 @@ class Plot:
         Every pod is started by a few requests of the stand-in for its kubelet.
         """
         if dialect is not Dialect.HOLD:
-            return cls(dialect, version, shared=200, downgraded=100)
-        return cls(dialect, version, shared=20, downgraded=40, wide=0)
+            return cls(dialect, version, shared=200, downgraded=100, job_seconds=5.0)
+        return cls(dialect, version, shared=20, downgraded=40, wide=0, job_seconds=5.0)
 
     @property
     def native(self) -> bool:
@@ -202,7 +204,7 @@ class Story:
         await self.acts.room("batch")
         await self.acts.reserve(batch, JOB)
         await self.stage.user.create(
-            objects.job(self.acts.grouped(batch), at_once=2, run_seconds=1.0)
+            objects.job(self.acts.grouped(batch), at_once=2, run_seconds=self.plot.job_seconds)
         )
         await self.acts.held_again(batch)
         by = await self.acts.deallocated(batch)
