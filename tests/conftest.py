@@ -6,9 +6,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
+import structlog
 from hypothesis import settings
 
 settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+
+@pytest.fixture(autouse=True)
+def default_logging() -> Iterator[None]:
+    """A command that is run in the process sets a level; the next test starts without one."""
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
