@@ -75,7 +75,7 @@ class _Seat:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     gone: bool = False
     runs: bool = False
-    """Whether its containers run now, whatever the API server is told."""
+    """Whether its containers run now. The API server may not know it yet."""
     ran: bool = False
     """Whether they ever ran here."""
     told: bool = False
@@ -253,7 +253,7 @@ class Kubelets:
         await seat.until(lambda: seat.gone or node not in self._lost)
 
     async def _started(self, seat: _Seat) -> bool:
-        """Whether the containers run; else it is told why not."""
+        """Start the containers unless a claim forbids it. Returns whether they run."""
         if not seat.runs and not await self._admitted(seat):
             return False
         if not seat.told:

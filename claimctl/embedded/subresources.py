@@ -122,7 +122,7 @@ _TARGETS = ("Node", "<empty>")
 
 
 def _check_node(target: Object) -> None:
-    """What is wrong with a binding itself is told without manners (500)."""
+    """An invalid target is an error 500 on real servers, not a 422."""
     kind = target.get("kind") or ""
     found = []
     if kind not in ("", "Node"):

@@ -16,7 +16,7 @@ _NO_DEADLINE = 2**31 - 1
 
 
 def has_deadline(deployment: Object) -> bool:
-    """Without one, no progress is told."""
+    """A Deployment without a deadline has no Progressing condition."""
     return bool(deployment["spec"].get("progressDeadlineSeconds", 600) != _NO_DEADLINE)
 
 

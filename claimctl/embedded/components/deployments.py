@@ -134,7 +134,7 @@ class DeploymentController(Component[Key]):
         return by_age(found)
 
     def _kept(self, deployment: Object, found: list[Object]) -> Iterator[Object]:
-        """A ReplicaSet whose labels the selector does not match any more is let go."""
+        """Release a ReplicaSet whose labels the selector no longer matches."""
         for each in found:
             if _selects(deployment, each):
                 yield each

@@ -85,7 +85,7 @@ class ReplicaSetController(Component[Key]):
         return found
 
     def _keeps(self, replica_set: Object, pod: Object) -> bool:
-        """A pod whose labels the selector does not match any more is let go."""
+        """Release a pod whose labels the selector no longer matches."""
         if _selects(replica_set, pod) or not active(pod):
             return True
         kept = [each for each in owners(pod) if each["uid"] != uid(replica_set)]

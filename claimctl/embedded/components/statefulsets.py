@@ -118,7 +118,7 @@ class StatefulSetController(Component[Key]):
         return sorted(found, key=ordinal)
 
     def _keeps(self, workload: Object, pod: Object) -> bool:
-        """A pod whose labels the selector does not match any more is let go."""
+        """Release a pod whose labels the selector no longer matches."""
         if deleting(pod) or _is_member(workload, pod):
             return True
         kept = [each for each in owners(pod) if each["uid"] != uid(workload)]
@@ -230,7 +230,7 @@ class StatefulSetController(Component[Key]):
             self.api.update("statefulsets", {**workload, "status": status}, "status")
 
     def _status(self, look: _Look) -> Object:
-        """As the pods were when the look began; whoever was made or deleted then comes later."""
+        """Counts the pods as they were before this sync; the next one counts its changes."""
         workload, current, update = look.workload, name(look.current), name(look.update)
         are_ready = [pod for pod in look.pods if phase(pod) == "Running" and ready(pod)]
         staying = [pod for pod in look.pods if not deleting(pod)]
