@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from claimctl.controlplane.programs import API_SERVER, ETCD, CannotStart, Programs, find_programs
+from claimctl.controlplane.programs import (
+    API_SERVER,
+    ETCD,
+    CannotStart,
+    Programs,
+    find_programs,
+    present,
+)
 
 VARIABLE = "KUBEBUILDER_ASSETS"
 
@@ -34,5 +41,5 @@ def programs_of(version: str) -> Programs:
 
 def wanted_of(folder: Path) -> tuple[str, ...]:
     """All four programs where they are there; etcd and kube-apiserver in any case."""
-    others = ("kube-controller-manager", "kube-scheduler")
-    return (ETCD, API_SERVER, *(name for name in others if (folder / name).exists()))
+    needed = (ETCD, API_SERVER)
+    return (*needed, *(name for name in present(folder) if name not in needed))

@@ -24,8 +24,9 @@ from claimctl.controlplane.programs import SCHEDULER, CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
-from tests.slow_scheduler.options import VOLUME, BadOption, Options
+from tests.slow_scheduler.options import VOLUME, Options
 from tests.slow_scheduler.tries import STORAGE_CLASS, Act, Try
+from tests.support.variables import BadOption
 from tests.torture_real.controllers import Controllers, install, token
 
 READY = 240.0

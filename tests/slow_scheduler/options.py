@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from claimctl.controlplane.programs import Programs
 from claimctl.reservation.snapshot import Rules
 from tests.differential.assets import programs_of
+from tests.support.variables import BadOption, check_gates, gates_of, number_of
 
 RATE, VOLUME = "rate", "volume"
-
-
-class BadOption(Exception):
-    """A setting that makes no sense; one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +55,20 @@ class Options:
             BadOption: one of them is not what it should be.
             CannotStart: the folder does not hold the programs.
         """
-        gates, cause = environment.get("GATES") or "0", environment.get("CAUSE") or RATE
-        if gates not in ("0", "1"):
-            raise BadOption(f"GATES: {gates!r} is neither 0 nor 1")
+        pod_groups, cause = gates_of(environment), environment.get("CAUSE") or RATE
         if cause not in (RATE, VOLUME):
             raise BadOption(f"CAUSE: {cause!r} is neither {RATE} nor {VOLUME}")
-        tries = _number(environment, "TRIES", 50.0)
+        tries = number_of(environment, "TRIES", 50.0)
         if not 1 <= tries <= 100:
             raise BadOption(f"TRIES: {tries:g} is not between 1 and 100")
         binding = environment.get("BINDING") or ""
         programs = programs_of(environment.get("VERSION") or "")
-        if gates == "1" and programs.version < (1, 36):
-            raise BadOption(f"GATES=1: {programs.text} has no PodGroups for claims; use 1.36")
+        check_gates(programs, pod_groups=pod_groups)
         return cls(
             programs=programs,
-            pod_groups=gates == "1",
+            pod_groups=pod_groups,
             tries=int(tries),
             cause=cause,
-            binding=_number(environment, "BINDING", 0.0) if binding else None,
+            binding=number_of(environment, "BINDING", 0.0) if binding else None,
             keep=environment.get("KEEP") or "",
         )
-
-
-def _number(environment: Mapping[str, str], name: str, default: float) -> float:
-    text = environment.get(name) or ""
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        raise BadOption(f"{name}: {text!r} is no number") from None
-    if value < 0:
-        raise BadOption(f"{name}: {text} is less than 0")
-    return value

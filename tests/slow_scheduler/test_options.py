@@ -8,7 +8,8 @@ import pytest
 
 from claimctl.controlplane.programs import CannotStart, Programs
 from tests.slow_scheduler import options
-from tests.slow_scheduler.options import BadOption, Options
+from tests.slow_scheduler.options import Options
+from tests.support.variables import BadOption
 
 
 @pytest.fixture(autouse=True)

@@ -20,9 +20,10 @@ from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from tests.support.variables import BadOption
 from tests.torture_real.controllers import USER, Controllers, install, token
 from tests.torture_real.judge import Verdict
-from tests.torture_real.options import BadOption, Options
+from tests.torture_real.options import Options
 from tests.torture_real.report import Tally, report
 from tests.torture_real.stage import Stage
 from tests.torture_real.wave import Wave

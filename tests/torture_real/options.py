@@ -8,10 +8,7 @@ from dataclasses import dataclass
 
 from claimctl.controlplane.programs import Programs
 from tests.differential.assets import programs_of
-
-
-class BadOption(Exception):
-    """A setting that makes no sense; one line."""
+from tests.support.variables import check_gates, gates_of, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +41,17 @@ class Options:
             BadOption: one of them is not what it should be.
             CannotStart: the folder does not hold the programs.
         """
-        gates = environment.get("GATES") or "0"
-        if gates not in ("0", "1"):
-            raise BadOption(f"GATES: {gates!r} is neither 0 nor 1")
+        pod_groups = gates_of(environment)
         numbers = {
-            "seconds": _number(environment, "BUDGET", 300.0, least=1.0),
-            "seed": _number(environment, "SEED", 0.0, least=0.0),
-            "namespaces": _number(environment, "NAMESPACES", 6.0, least=1.0),
+            "seconds": number_of(environment, "BUDGET", 300.0, least=1.0),
+            "seed": number_of(environment, "SEED", 0.0, least=0.0),
+            "namespaces": number_of(environment, "NAMESPACES", 6.0, least=1.0),
         }
         programs = programs_of(environment.get("VERSION") or "")
-        if gates == "1" and programs.version < (1, 36):
-            raise BadOption(f"GATES=1: {programs.text} has no PodGroups for claims; use 1.36")
+        check_gates(programs, pod_groups=pod_groups)
         return cls(
             programs=programs,
-            pod_groups=gates == "1",
+            pod_groups=pod_groups,
             seconds=numbers["seconds"],
             seed=int(numbers["seed"]),
             namespaces=int(numbers["namespaces"]),
@@ -65,14 +59,3 @@ class Options:
             keep=environment.get("KEEP") or "",
             bug=environment.get("BUG") or "",
         )
-
-
-def _number(environment: Mapping[str, str], name: str, default: float, *, least: float) -> float:
-    text = environment.get(name) or ""
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        raise BadOption(f"{name}: {text!r} is no number") from None
-    if value < least:
-        raise BadOption(f"{name}: {text} is less than {least:g}")
-    return value

@@ -12,12 +12,13 @@ from claimctl.controlplane.kubelet import Finding
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.programs import CannotStart
 from claimctl.embedded.store import Address, Author, Revision, Store
+from tests.support.variables import BadOption
 from tests.torture.mutants import MUTANTS
 from tests.torture_real.bodies import App, Bodies
 from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict, judge, told
 from tests.torture_real.mutants import BUGS
-from tests.torture_real.options import BadOption, Options
+from tests.torture_real.options import Options
 from tests.torture_real.people import POLICIES
 from tests.unit.controlplane.scripts import folder_of
 
