@@ -15,28 +15,33 @@ from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlan
 
+Record = tuple[str, str, frozenset[str]]
+"""The UID of the plan, the version of the claim, and the UIDs of what is replaced in it."""
+
 
 @dataclass(slots=True)
 class Expansions:
     """What stands in the plan's status; after the plan's end, what stood there last.
 
-    A write that was decided under the plan may arrive after it. The version sees to it that it is
-    that write alone.
+    A write that was decided under the plan may arrive after it, also when an administrator has made
+    the next plan by then. The version sees to it that it is that write alone. The next plan's own
+    word about a claim takes the place of what the one before said about it.
     """
 
-    _records: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    """By UID and version of the claim: the UIDs of what is replaced."""
+    _records: dict[str, Record] = field(default_factory=dict)
+    """By UID of the claim."""
 
     def notice(self, revision: Revision) -> None:
         """Take in one revision of a DowngradePlan; others are passed over."""
         if revision.plural != "downgradeplans" or revision.type == "DELETED":
             return
-        self._records = {
-            (record.uid, record.resource_version): frozenset(
-                reference.uid for reference in record.replaced_references
-            )
-            for record in decode(revision.data, DowngradePlan).status.claims
-        }
+        plan = decode(revision.data, DowngradePlan)
+        uid = plan.metadata.uid
+        kept = {claim: record for claim, record in self._records.items() if record[0] != uid}
+        for record in plan.status.claims:
+            replaced = frozenset(reference.uid for reference in record.replaced_references)
+            kept[record.uid] = (uid, record.resource_version, replaced)
+        self._records = kept
 
     def may_replace(self, revision: Revision, reference: Reference) -> bool:
         """Whether the write to a claim could take this out for a downgrade."""
@@ -67,8 +72,9 @@ class Expansions:
         return [reference for reference in left if reference.uid not in recorded]
 
     def _recorded(self, before: ResourceClaim) -> frozenset[str]:
-        meta = before.metadata
-        return self._records.get((meta.uid, meta.resource_version), frozenset())
+        nothing: Record = ("", "", frozenset())
+        _, version, replaced = self._records.get(before.metadata.uid, nothing)
+        return replaced if version == before.metadata.resource_version else frozenset()
 
 
 def _before(revision: Revision) -> ResourceClaim | None:

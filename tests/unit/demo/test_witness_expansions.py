@@ -27,6 +27,7 @@ class Story(Past):
     def __init__(self, *, shared: bool = True) -> None:
         super().__init__()
         self.shared = shared
+        self.plans = 0
         self.listed()
         spec = {
             "nodeName": "n1",
@@ -67,11 +68,13 @@ class Story(Past):
         return self
 
     def put_plan(self, claims: list[dict[str, Any]]) -> None:
-        plan = {"metadata": {"name": "claimctl", "uid": "plan"}, "status": {"claims": claims}}
+        meta = {"name": "claimctl", "uid": f"plan-{self.plans}"}
+        plan = {"metadata": meta, "status": {"claims": claims}}
         self.store.put(PLAN, plan, Author(US, "patch", "status"))
 
     def withdrawn(self) -> Story:
         self.store.delete(PLAN, Author(ADMIN, "delete"))
+        self.plans += 1
         return self
 
     def rules(self) -> list[str]:
@@ -126,6 +129,23 @@ def test_a_running_pod_may_not_be_taken_out_whatever_is_on_record() -> None:
 def test_a_write_under_way_may_arrive_after_the_plan_has_gone_but_no_other() -> None:
     story = Story().listed(MADE_FOR).recorded(MADE_FOR).withdrawn().listed(POD, by=US)
     story.listed(MADE_FOR).listed(POD, by=US)
+    assert story.rules() == [REMOVED_FOREIGN, UNRECORDED]
+
+
+def test_a_write_under_way_may_arrive_when_the_next_plan_says_nothing_about_the_claim() -> None:
+    story = Story().listed(MADE_FOR).recorded(MADE_FOR).withdrawn()
+    story.recorded().recorded(MADE_FOR, claim="another")
+    assert story.listed(POD, by=US).rules() == []
+
+
+def test_the_next_plan_has_the_last_word_about_a_claim() -> None:
+    story = Story().listed(MADE_FOR).recorded(MADE_FOR).withdrawn()
+    story.recorded(MADE_FOR, version=1).listed(POD, by=US)
+    assert story.rules() == [REMOVED_FOREIGN, UNRECORDED]
+
+
+def test_what_a_plan_has_taken_off_its_record_is_on_record_no_more() -> None:
+    story = Story().listed(MADE_FOR).recorded(MADE_FOR).recorded().listed(POD, by=US)
     assert story.rules() == [REMOVED_FOREIGN, UNRECORDED]
 
 
