@@ -7,7 +7,6 @@ that cannot go, no reference, and no write of claimctl's once all is quiet.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from tests.torture_real.people import TROUBLE, People
 
 RUN_SECONDS, RUN_ROUNDS = 30.0, 5
 """How long pods may take to run before people make way for them, and how often they do."""
-RELEASE_SECONDS = 120.0
+RELEASE_SECONDS, LOOK_SECONDS = 120.0, 10.0
 GONE_SECONDS = 90.0
 STILL, WATCHED, FEW = 12.0, 8.0, 8
 """Seconds after which nothing may be written in a loop, how long that is watched, and how many
@@ -67,11 +66,9 @@ class Epilogue:
         else:
             self.verdict.say("stuck", [*self._missing(), *self._waiting()])
         await self._still()
-        if not await _until(lambda: not self._kept(), RELEASE_SECONDS):
-            self.verdict.say("leaks", self._kept())
+        await self.released(self._kept)
         await self._clear()
-        if not await _until(lambda: not self._unreleased(), RELEASE_SECONDS):
-            self.verdict.say("leaks", self._unreleased())
+        await self.released(self._unreleased)
         await self._quiet()
         await self._part()
 
@@ -90,12 +87,17 @@ class Epilogue:
         for name in people.bodies.fleet.names:
             opened = {"spec": {"unschedulable": None}}
             await self._tried(people.client.patch(NODE, "", name, opened))
-        for one in self._objects("claimreservations"):
-            # what the annotation makes has the default, which is longer than this schedule
-            shorter = {"spec": {"forceDeletedPodGraceSeconds": people.bodies.grace}}
-            await self._patch(RESERVATION, one, shorter)
+        await self._shorten()
         for claim in self._objects("resourceclaims"):
             await self._tried(self._expel(claim["metadata"]["name"]))
+
+    async def _shorten(self) -> None:
+        """What the annotation makes has the default grace, which is longer than this schedule."""
+        grace = self.people.bodies.grace
+        for one in self._objects("claimreservations"):
+            if one["spec"].get("forceDeletedPodGraceSeconds", grace) > grace:
+                shorter = {"spec": {"forceDeletedPodGraceSeconds": grace}}
+                await self._patch(RESERVATION, one, shorter)
 
     async def _expel(self, name: str) -> None:
         """The foreign writer takes its entries back.
@@ -211,6 +213,16 @@ class Epilogue:
         await asyncio.sleep(seconds)
         revisions = self.people.stage.history.revisions
         return [each for each in revisions if each.number > since and each.namespace == self.space]
+
+    async def released(self, left: Callable[[], list[str]]) -> None:
+        """Wait until nothing is left. A controller that comes back late from an outage may make a
+        reservation of an annotation meanwhile."""
+        end = _now() + RELEASE_SECONDS
+        while left():
+            await self._shorten()
+            if not await _until(lambda: not left(), LOOK_SECONDS) and _now() > end:
+                self.verdict.say("leaks", left())
+                return
 
     # -- nobody wants pods
 
@@ -341,9 +353,13 @@ def _held(revision: Revision) -> bool:
 
 
 async def _until(holds: Callable[[], bool], within: float) -> bool:
-    end = time.monotonic() + within
+    end = _now() + within
     while not holds():
-        if time.monotonic() >= end:
+        if _now() >= end:
             return False
         await asyncio.sleep(0.5)
     return True
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,75 @@
+"""The end of a schedule: what it waits for, and what it does so that the wait has an end."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+from claimctl.kube.documents import Version
+from tests.support.virtual import run
+from tests.torture_real.epilogue import RELEASE_SECONDS, Epilogue
+from tests.torture_real.judge import Verdict
+from tests.torture_real.people import People
+
+GRACE = 12
+
+
+class Cluster:
+    """The reservations of one namespace."""
+
+    def __init__(self) -> None:
+        self.reservations: dict[str, dict[str, Any]] = {}
+
+    def reserve(self, name: str, grace: int) -> None:
+        spec = {"forceDeletedPodGraceSeconds": grace}
+        self.reservations[name] = {"metadata": {"name": name}, "spec": spec}
+
+    def objects(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
+        return list(self.reservations.values()) if plural == "claimreservations" else []
+
+    async def patch(self, kind: Version, space: str, name: str, patch: dict[str, Any]) -> None:
+        self.reservations[name]["spec"] |= patch["spec"]
+
+    def waits(self) -> list[str]:
+        """Those that wait for longer than a schedule lasts."""
+        return [
+            name
+            for name, one in self.reservations.items()
+            if one["spec"]["forceDeletedPodGraceSeconds"] > GRACE
+        ]
+
+
+def _epilogue(cluster: Cluster) -> Epilogue:
+    people = SimpleNamespace(
+        namespace="team",
+        client=cluster,
+        bodies=SimpleNamespace(grace=GRACE),
+        stage=SimpleNamespace(sight=cluster),
+    )
+    return Epilogue(cast(People, people), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup"))
+
+
+def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
+    cluster = Cluster()
+    epilogue = _epilogue(cluster)
+
+    async def play() -> None:
+        async def later() -> None:
+            await asyncio.sleep(25.0)
+            cluster.reserve("late", 300)
+
+        cluster.reserve("there", 300)
+        task = asyncio.create_task(later())
+        await epilogue.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
+
+    run(play(), limit=2 * RELEASE_SECONDS)
+    assert epilogue.verdict.good
+    assert set(cluster.reservations) == {"there", "late"}
+    assert not cluster.waits()
+
+
+def test_what_stays_is_a_leak() -> None:
+    epilogue = _epilogue(Cluster())
+    run(epilogue.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
+    assert epilogue.verdict.leaks == ["claim slice is allocated"]
