@@ -72,7 +72,7 @@ class Expander:
             doubtful: UIDs of references that an earlier run may have taken out.
         """
         for _ in range(ATTEMPTS):
-            expansion = self._decided(claim, pods)
+            expansion = self._decided(record, claim, pods)
             if not isinstance(expansion, Expanded):
                 return told(record, claim, expansion, doubtful)
             if expansion.removed and not is_announced(record, claim):
@@ -97,12 +97,15 @@ class Expander:
         text = f"changed by somebody else {ATTEMPTS} times: run again"
         return failed(withdrawn(record, claim, doubtful), "Conflict", text)
 
-    def _decided(self, claim: ResourceClaim, pods: Listing[Pod]) -> Expansion:
+    def _decided(
+        self, record: DowngradedClaim, claim: ResourceClaim, pods: Listing[Pod]
+    ) -> Expansion:
         return expand(
             claim,
             pods.items,
             on_record=self.on_record,
             again=True,
+            opened_by=record.replaced_references,
             tombstones=self.tended,
             unreadable=pods.unreadable,
         )

@@ -32,7 +32,7 @@ from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.expansion import Unchanged, expand
 from claimctl.reservation.ownership import uids_on_record
 from claimctl.reservation.references import is_pod_group
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     ClaimReservation,
@@ -95,7 +95,12 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
         claim = claims[record.uid]
         pods = await _pods(client, record.namespace)
         expansion = expand(
-            claim, pods.items, on_record=on_record, again=True, unreadable=pods.unreadable
+            claim,
+            pods.items,
+            on_record=on_record,
+            again=True,
+            opened_by=record.replaced_references,
+            unreadable=pods.unreadable,
         )
         records[record.uid] = told(record, claim, expansion, doubtful.get(record.uid, ()))
     records |= _unread(unreadable, {record.uid: record for record in plan.status.claims})
@@ -217,7 +222,7 @@ class _Run:
         if any(_was_shared(before[uid], self.records[uid]) for uid in self._expanded()):
             await self._clock.sleep(settle_seconds)
         for _ in range(ROUNDS):
-            wrong = await self._not_as_written()
+            wrong = await self._not_as_written(or_bound_later=True)
             if not wrong:
                 return
             await self.expand(wrong)
@@ -227,22 +232,28 @@ class _Run:
     def _expanded(self) -> list[str]:
         return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
 
-    async def _not_as_written(self) -> dict[str, ResourceClaim]:
-        """The expanded claims that a workload holds again, or that a bound pod is missing from."""
+    async def _not_as_written(self, *, or_bound_later: bool = False) -> dict[str, ResourceClaim]:
+        """The expanded claims that a workload holds again, or that a bound pod is missing from.
+
+        Args:
+            or_bound_later: also those that a pending pod is missing from which came before the
+                list was written: a scheduler may be binding it still.
+        """
         claims, unreadable = await _claims(self._client, self._plan)
         mine = (each for each in unreadable if each.uid in self.records)
         self.records |= _unread(mine, self.records)
-        expanded = [uid for uid in self._expanded() if uid in claims]
         pods: dict[str, Listing[Pod]] = {}
-        for uid in expanded:
-            namespace = self.records[uid].namespace
-            if namespace not in pods:
-                pods[namespace] = await _pods(self._client, namespace)
-        return {
-            uid: claims[uid]
-            for uid in expanded
-            if _wants_writing(claims[uid], pods[self.records[uid].namespace])
-        }
+        wrong = {}
+        for uid in self._expanded():
+            record = self.records[uid]
+            if uid not in claims:
+                continue
+            if record.namespace not in pods:
+                pods[record.namespace] = await _pods(self._client, record.namespace)
+            opened_by = record.replaced_references if or_bound_later else ()
+            if _wants_writing(claims[uid], pods[record.namespace], opened_by):
+                wrong[uid] = claims[uid]
+        return wrong
 
 
 def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
@@ -252,8 +263,12 @@ def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
     return any_pod or any(map(is_pod_group, record.replaced_references))
 
 
-def _wants_writing(claim: ResourceClaim, pods: Listing[Pod]) -> bool:
-    expansion = expand(claim, pods.items, again=True, unreadable=pods.unreadable)
+def _wants_writing(
+    claim: ResourceClaim, pods: Listing[Pod], opened_by: Iterable[Reference]
+) -> bool:
+    expansion = expand(
+        claim, pods.items, again=True, opened_by=opened_by, unreadable=pods.unreadable
+    )
     return not isinstance(expansion, Unchanged)
 
 

@@ -24,6 +24,7 @@ from claimctl.reservation.references import (
     pod_reference,
 )
 from claimctl.reservation.unreadable import claims_named
+from claimctl.reservation.workloads import group_of
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.unreadable import Unreadable
@@ -104,6 +105,7 @@ def expand(
     *,
     on_record: Collection[str] = (),
     again: bool = False,
+    opened_by: Iterable[Reference] = (),
     tombstones: bool = True,
     unreadable: Iterable[Unreadable] = (),
 ) -> Expansion:
@@ -115,7 +117,9 @@ def expand(
             not there is gone, also where its entry names a pod that does not name the claim.
         on_record: UIDs of references that reservations made on this claim.
         again: the workload references were taken out before; where none is left, pods that are
-            bound and not listed are still added.
+            not listed and have to be are still added.
+        opened_by: references that were taken out before. A scheduler that saw one of them may bind
+            a pending pod without a write to the claim.
         tombstones: whether a controller goes on looking after them. Without one they would stay
             for ever and keep KCM from deallocating, so they go.
         unreadable: those pods of that LIST that cannot be read.
@@ -123,7 +127,7 @@ def expand(
     listed = claim.status.reserved_for
     workloads = workload_references(claim)
     consumers = Consumers.of(pod for pod in pods if claim.metadata.name in claim_names(pod))
-    missing = _missing(listed, consumers)
+    missing = _missing(claim, consumers, (*workloads, *opened_by))
     if claim.status.allocation is None:
         return Unchanged()
     doubtful = [each for each in unreadable if _may_use(each, claim)]
@@ -145,16 +149,26 @@ def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
     return named or any(each.uid == pod.uid for each in claim.status.reserved_for)
 
 
-def _missing(listed: tuple[Reference, ...], consumers: Consumers) -> tuple[Reference, ...]:
-    """Pods that use the claim and are not in the list, sorted."""
-    known = {entry.uid for entry in listed if is_pod(entry)}
-    pods = (pod for uid, pod in consumers.bound.items() if uid not in known)
-    return tuple(
-        sorted(
-            (pod_reference(pod.metadata) for pod in pods),
-            key=lambda reference: (reference.name, reference.uid),
-        )
-    )
+def _missing(
+    claim: ResourceClaim, consumers: Consumers, openers: Collection[Reference]
+) -> tuple[Reference, ...]:
+    """Pods that use the claim, or may be bound to it unlisted, and are not in the list, sorted."""
+    known = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
+    open_to = (pod for pod in consumers.pending.values() if _is_open(claim, openers, pod))
+    pods = (*consumers.bound.values(), *open_to)
+    missing = (pod_reference(pod.metadata) for pod in pods if pod.metadata.uid not in known)
+    return tuple(sorted(missing, key=lambda reference: (reference.name, reference.uid)))
+
+
+def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> bool:
+    """Whether a scheduler may be binding the pod without a write to the claim (``binding``).
+
+    Without the feature a kubelet refuses a pod that is not listed, and nobody would list it.
+    """
+    group = group_of(pod.spec)
+    names = {each.name for each in openers if is_pod_group(each)}
+    allocation = claim.status.allocation
+    return (allocation is not None and allocation.reserved_for_any_pod) or group in names
 
 
 def _kept(listed: tuple[Reference, ...], pods: Iterable[Pod]) -> tuple[Reference, ...]:
@@ -217,7 +231,7 @@ def _explain(
     match obstacle:
         case Obstacle.TOO_MANY_CONSUMERS:
             return (
-                f"{holders} runs {pods} pods on it and a claim lists at most {LIMIT}: scale down "
+                f"{holders} has {pods} pods on it and a claim lists at most {LIMIT}: scale down "
                 f"to {LIMIT} pods or spread them over several claims"
             )
         case Obstacle.GENERATED_FOR_POD_GROUP:

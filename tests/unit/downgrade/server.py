@@ -44,10 +44,12 @@ class Server:
     reports: list[DowngradePlanStatus] = field(default_factory=list)
 
     @classmethod
-    def started(cls, *namespaces: str, crds: bool = True) -> Server:
+    def started(
+        cls, *namespaces: str, crds: bool = True, dialect: Dialect = Dialect.NATIVE
+    ) -> Server:
         """In a running event loop."""
         clock = LoopClock(NOW)
-        handler = api_server(ClusterOptions(dialect=Dialect.NATIVE), clock)
+        handler = api_server(ClusterOptions(dialect=dialect), clock)
         admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
         for name in namespaces or (NAMESPACE,):
             admin.create("namespaces", {"metadata": {"name": name}})
@@ -74,13 +76,21 @@ class Server:
         self.admin.patch("resourceclaims", namespace, name, {"status": status}, "status")
 
     def pod(
-        self, name: str, *, claim: str = "slice", namespace: str = NAMESPACE, node: str = "n1"
+        self,
+        name: str,
+        *,
+        claim: str = "slice",
+        namespace: str = NAMESPACE,
+        node: str = "n1",
+        group: str = "",
     ) -> dict[str, str]:
-        """A bound pod that runs; its reference."""
-        spec = {
+        """A bound pod that runs (a pending one without a node); its reference."""
+        spec: dict[str, Any] = {
             "containers": [{"name": "main", "image": "x"}],
             "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
         }
+        if group:
+            spec["schedulingGroup"] = {"podGroupName": group}
         body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
         created = self.admin.create("pods", body)
         if node:

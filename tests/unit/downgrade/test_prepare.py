@@ -13,6 +13,7 @@ from claimctl.downgrade import prepare
 from claimctl.downgrade.expander import ATTEMPTS
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
+from claimctl.embedded.options import Dialect
 from claimctl.embedded.requests import Fault
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
@@ -26,6 +27,7 @@ from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
 
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
+GANG = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang", "uid": "g-1"}
 WORKLOAD = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
 
 
@@ -146,6 +148,37 @@ async def test_pods_that_were_bound_unseen_are_added_after_the_settle_time() -> 
     assert server.listed() == ["pods/a", "pods/late"]
     assert status.claims[0].pods == 2
     assert server.clock.monotonic() - start >= 5.0
+
+
+@story
+async def test_pods_that_a_scheduler_may_be_binding_for_a_listed_group_are_listed_as_well() -> None:
+    server = Server.started(dialect=Dialect.PODGROUP)
+    server.claim("slice", GANG, shared=False)
+    server.pod("a", group="gang")
+    server.pod("waits", group="gang", node="")
+
+    def late(number: int) -> Fault | None:
+        if number == 1:
+            server.pod("late", group="gang", node="")
+        return None
+
+    server.upon("patch", "resourceclaims", late)
+    status = await carried_out(server)
+    assert server.listed() == ["pods/a", "pods/waits", "pods/late"]
+    assert (status.phase, status.claims[0].pods) == ("Prepared", 3)
+
+
+@story
+async def test_pods_that_the_scheduler_lists_itself_by_now_hold_no_plan_up() -> None:
+    server = Server.started(dialect=Dialect.PODGROUP)
+    server.claim("slice", GANG, shared=False)
+    server.pod("a", group="gang")
+
+    def another(number: int) -> None:
+        server.pod(f"new-{number}", group="gang", node="")
+
+    server.upon("list", "pods", another)
+    assert (await carried_out(server)).phase == "Prepared"
 
 
 @story

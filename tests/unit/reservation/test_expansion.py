@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from claimctl.reservation.expansion import (
     Expanded,
@@ -31,7 +32,7 @@ from claimctl.wire.meta import (
     ObjectMeta,
     OwnerReference,
 )
-from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodStatus
+from claimctl.wire.pods import Pod, PodResourceClaim, PodSchedulingGroup, PodSpec, PodStatus
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 
 TRAIN = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
@@ -86,7 +87,7 @@ def test_the_limit_itself_can_be_expressed() -> None:
 def test_one_pod_more_than_the_limit_is_refused_and_told_what_to_change() -> None:
     assert expand(claim(TRAIN), [*map(pod, range(LIMIT + 1))]) == Refused(
         Obstacle.TOO_MANY_CONSUMERS,
-        "deployments/train runs 257 pods on it and a claim lists at most 256: scale down to 256 "
+        "deployments/train has 257 pods on it and a claim lists at most 256: scale down to 256 "
         "pods or spread them over several claims",
         257,
     )
@@ -102,9 +103,41 @@ def test_a_listed_pod_without_a_node_stays_since_it_may_be_bound_at_any_moment()
     assert expansion == Expanded((ref(1),), (TRAIN,))
 
 
+PENDING = pod(2, node="", phase="Pending")
+
+
+def of_group(pod: Pod, name: str) -> Pod:
+    group = PodSchedulingGroup(pod_group_name=name)
+    return replace(pod, spec=replace(pod.spec, scheduling_group=group))
+
+
 def test_a_pod_without_a_node_that_is_not_listed_is_left_to_the_scheduler() -> None:
-    expansion = expand(claim(TRAIN), [pod(1), pod(2, node="", phase="Pending")])
-    assert expansion == Expanded((ref(1),), (TRAIN,))
+    listed_one_by_one = claim(TRAIN, allocation=AllocationResult())
+    assert expand(listed_one_by_one, [pod(1), PENDING]) == Expanded((ref(1),), (TRAIN,))
+
+
+@pytest.mark.parametrize(
+    ("held", "pending", "listed"),
+    [
+        (claim(TRAIN), PENDING, True),
+        (claim(GROUP, allocation=AllocationResult()), of_group(PENDING, "gang"), True),
+        (claim(GROUP, allocation=AllocationResult()), of_group(PENDING, "other"), False),
+        (claim(GROUP, allocation=AllocationResult()), PENDING, False),
+    ],
+    ids=["any pod may use it", "its group is listed", "of another group", "of no group"],
+)
+def test_a_pod_that_a_scheduler_may_be_binding_without_listing_it_is_listed(
+    held: ResourceClaim, pending: Pod, listed: bool
+) -> None:
+    expansion = expand(held, [pod(1), pending])
+    assert isinstance(expansion, Expanded)
+    assert (ref(2) in expansion.reserved_for) is listed
+
+
+def test_a_pod_that_is_being_bound_is_listed_also_when_its_group_was_taken_out_before() -> None:
+    held, pods = claim(ref(1), allocation=AllocationResult()), [pod(1), of_group(PENDING, "gang")]
+    assert isinstance(expand(held, pods, again=True), Unchanged)
+    assert expand(held, pods, again=True, opened_by=[GROUP]) == Expanded((ref(1), ref(2)), ())
 
 
 def test_pods_that_are_gone_or_done_go_from_the_list() -> None:
