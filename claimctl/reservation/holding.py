@@ -111,8 +111,10 @@ def waiting_wishes(case: Case) -> Wishes:
         withdrawn = stand.reason is Reason.WITHDRAWN and not _went_with_workload(stand)
         if steps_aside or (handed_over and withdrawn):
             drop |= {stand.reference.uid} | _old_incarnations(case, stand.reference)
-        elif case.listed(stand.reference) or _to_put_back(case, stand):
+        elif case.listed(stand.reference):
             keep[stand.reference.uid] = stand.reference
+        elif (taken_out := _to_put_back(case, stand)) is not None:
+            keep[taken_out.uid] = taken_out
     return Wishes(keep, frozenset(drop & case.own - keep.keys()), case.own)
 
 
@@ -123,19 +125,16 @@ def _went_with_workload(stand: Standing) -> bool:
     )
 
 
-def _to_put_back(case: Case, stand: Standing) -> bool:
-    """Whether a pod runs on a claim of which no holder is listed any more.
+def _to_put_back(case: Case, stand: Standing) -> Reference | None:
+    """The holder that was taken out, if a pod runs on a claim of which none is listed any more.
 
     An unschedulable pod may have such a claim deallocated (PostFilter). What is on record of the
-    release proves nothing: it is gone since the pod was first seen, not bound yet.
+    release proves nothing: it is gone since the pod was first seen, not bound yet. It is the
+    incarnation that held the claim, also where the workload was made anew meanwhile.
     """
     shares = DIALECTS[case.snapshot.rules.dialect].groups or begins_with_fence(case.snapshot)
-    return (
-        shares
-        and bool(case.consumers.bound)
-        and not case.own - own_groups(case.snapshot)
-        and recorded(case.snapshot, stand.held) is not None
-    )
+    lost = shares and bool(case.consumers.bound) and not case.own - own_groups(case.snapshot)
+    return recorded(case.snapshot, stand.held) if lost else None
 
 
 def plan_list(case: Case, wishes: Wishes) -> ListPlan:

@@ -170,6 +170,14 @@ def test_a_consumer_that_comes_to_a_fenced_claim_gets_its_holder_back() -> None:
     assert lists(on.settle(seconds=6)) == [((), False), ((), True)]
 
 
+def test_the_holder_that_comes_back_is_the_incarnation_that_the_claim_was_made_for() -> None:
+    anew = WorkloadState(Life.ACTIVE, "uid-anew", wants=1)
+    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), anew, NATIVE)
+    on.settle(seconds=1)
+    on.put(running("late"))
+    assert lists(on.settle(seconds=60)) == [((WORKLOAD,), False)]
+
+
 @pytest.mark.parametrize("rules", [NATIVE, HOLD])
 def test_a_pod_that_only_a_live_list_shows_stops_the_release(rules: Rules) -> None:
     shared = rules is NATIVE
