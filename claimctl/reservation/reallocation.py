@@ -19,8 +19,7 @@ from claimctl.wire.claims import (
     NodeSelectorTerm,
     ResourceSlice,
 )
-from claimctl.wire.nodes import Node
-from claimctl.wire.pods import Pod
+from claimctl.wire.nodes import Node, Toleration
 
 _NODE_TAINTS = frozenset(
     {
@@ -36,16 +35,23 @@ def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
     """Since when pods have waited for devices that they cannot reach, or None.
 
     Pending pods use no device, so they do not stand in the way; a bound one does. A node or a
-    ResourceSlice that cannot be read may be the way to the devices.
+    ResourceSlice that cannot be read may be the way to the devices. While the pods of a workload
+    that holds the claim could reach them, nobody else's pod ends that hold by waiting.
     """
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
     if allocation is None or consumers.bound or about_reach(snapshot.unreadable):
         return None
     seen = {uid: unschedulable_since(pod) for uid, pod in consumers.pending.items()}
     stuck = {uid: since for uid, since in seen.items() if since is not None}
-    if not stuck or reachable(allocation, snapshot, (consumers.pending[uid] for uid in stuck)):
+    pods = [consumers.pending[uid].spec.tolerations for uid in stuck]
+    if not stuck or reachable(allocation, snapshot, (*pods, *_of_holders(snapshot))):
         return None
     return max([min(stuck.values()), *_last_used(snapshot)])
+
+
+def _of_holders(snapshot: Snapshot) -> list[tuple[Toleration, ...]]:
+    workloads = (held.workload for held in snapshot.reservations)
+    return [each.tolerations for each in workloads if each.exists and not each.ended]
 
 
 def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:
@@ -86,11 +92,16 @@ def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
     return tuple(node for node in found if _matches(selector, node))
 
 
-def reachable(allocation: AllocationResult, snapshot: Snapshot, waiting: Iterable[Pod]) -> bool:
-    """Whether some node takes one of the pods with this allocation, as far as that goes."""
-    pods = tuple(waiting)
-    nodes = (n for n in snapshot.nodes.values() if _selects(allocation.node_selector, n))
-    if not any(admits(taints_of(n), pod.spec.tolerations) for n in nodes for pod in pods):
+def reachable(
+    allocation: AllocationResult, snapshot: Snapshot, pods: Iterable[tuple[Toleration, ...]]
+) -> bool:
+    """Whether some node takes one of the pods with this allocation, as far as that goes.
+
+    Args:
+        pods: the tolerations of each.
+    """
+    nodes = [n for n in snapshot.nodes.values() if _selects(allocation.node_selector, n)]
+    if not any(admits(taints_of(n), tolerations) for tolerations in pods for n in nodes):
         return False
     return all(_usable(result, snapshot.slices) for result in allocation.devices.results or ())
 

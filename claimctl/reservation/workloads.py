@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.reservation.consumers import claim_names
+from claimctl.wire.nodes import Toleration
 from claimctl.wire.pods import Pod, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.workloads import Deployment, Job, ReplicaSet, Workload
@@ -50,6 +51,8 @@ class WorkloadState:
     """Whether it asks for the template to be given a PodGroup."""
     confirmed: bool = False
     """Whether it was read live, and not from a cache that may be late."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Of its pod template."""
     problem: str = ""
     """What cannot be read, where that is so."""
 
@@ -86,6 +89,7 @@ def observe(
         names_claim=template_names(workload.spec.template, claim_name),
         pod_group=group_of(workload.spec.template.spec),
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
+        tolerations=workload.spec.template.spec.tolerations,
     )
 
 

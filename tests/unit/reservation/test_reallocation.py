@@ -101,7 +101,7 @@ def tainted(key: str, effect: str = "NoSchedule") -> Node:
     ],
 )
 def test_an_allocation_is_reachable(snapshot: Snapshot, expected: bool) -> None:
-    assert reachable(allocation(), snapshot, [TOLERANT, waiting("b")]) is expected
+    assert reachable(allocation(), snapshot, [TOLERANT.spec.tolerations, ()]) is expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_device_with_a_taint_that_its_claim_tolerates_is_reachable() -> None:
     result = replace(allocation().devices.results[0], tolerations=(tolerated,))  # type: ignore[index]  # one device
     chosen = replace(allocation(), devices=replace(allocation().devices, results=(result,)))
     snapshot = seen(NODE, slices=(pool(TAINTED),))
-    assert reachable(chosen, snapshot, [waiting("a")])
+    assert reachable(chosen, snapshot, [()])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_node_selector_matches(
     rule = NodeSelectorRequirement(key=key, operator=operator, values=values)
     selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(rule,)),))
     chosen = replace(allocation(), node_selector=selector)
-    assert reachable(chosen, seen(LABELLED), [waiting("a")]) is expected
+    assert reachable(chosen, seen(LABELLED), [()]) is expected
 
 
 def test_pods_are_stuck_only_while_unschedulable_and_nobody_uses_the_claim() -> None:
@@ -165,6 +165,26 @@ def test_pods_are_stuck_only_while_unschedulable_and_nobody_uses_the_claim() -> 
     assert since(stuck) == after(5)
     assert since(stuck, running("b")) is None
     assert since(pending("a")) is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "stuck"),
+    [
+        (WorkloadState(Life.IDLE, "uid", tolerations=TOLERANT.spec.tolerations), False),
+        (WorkloadState(Life.IDLE, "uid"), True),
+        (WorkloadState(Life.ENDED, "uid", tolerations=TOLERANT.spec.tolerations), True),
+    ],
+    ids=["its own pods could run there", "its own pods could not either", "it makes no more pods"],
+)
+def test_a_hold_is_not_given_up_for_a_strangers_pod_that_lacks_a_toleration(
+    workload: WorkloadState, stuck: bool
+) -> None:
+    stranger = pending("stranger", unschedulable_at=after(5))
+    held = Held(reservation(), workload)
+    snapshot = replace_state(
+        seen(tainted("example.com/team"), pods=(stranger,)), reservations=(held,)
+    )
+    assert (stuck_since(snapshot, snapshot.consumers()) is not None) is stuck
 
 
 @pytest.mark.parametrize(
