@@ -27,11 +27,18 @@ class Wanted:
     write: bool
     grace_seconds: float | None = None
     settle_seconds: float | None = None
+    binding_seconds: float | None = None
+    slow_binding_seconds: float | None = None
 
     def patience(self) -> Patience:
         from claimctl.reservation.sights import Patience
 
-        asked = {"grace_seconds": self.grace_seconds, "settle_seconds": self.settle_seconds}
+        asked = {
+            "grace_seconds": self.grace_seconds,
+            "settle_seconds": self.settle_seconds,
+            "binding_seconds": self.binding_seconds,
+            "slow_binding_seconds": self.slow_binding_seconds,
+        }
         return Patience(**{name: value for name, value in asked.items() if value is not None})
 
 

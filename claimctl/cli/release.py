@@ -38,6 +38,8 @@ class Flags:
     yes: bool
     grace_seconds: int | None
     settle_seconds: float | None
+    binding_seconds: float | None
+    slow_binding_seconds: float | None
     output: Output | None
 
     def given(self) -> list[str]:
@@ -46,6 +48,8 @@ class Flags:
             "--yes": self.yes or None,
             "--force-deleted-pod-grace-seconds": self.grace_seconds,
             "--settle-seconds": self.settle_seconds,
+            "--binding-seconds": self.binding_seconds,
+            "--slow-binding-seconds": self.slow_binding_seconds,
             "--output": self.output,
         }
         return [name for name, value in values.items() if value is not None]
@@ -99,6 +103,28 @@ def command(  # noqa: PLR0913 - one parameter per flag
             help="With --orphans: longer than a scheduler's cache lags behind; else 5.",
         ),
     ] = None,
+    binding_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--binding-seconds",
+            metavar="N",
+            min=0,
+            max=3600,
+            help="With --orphans: longer than a scheduler takes to bind a pod it works on; "
+            "else 60.",
+        ),
+    ] = None,
+    slow_binding_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--slow-binding-seconds",
+            metavar="N",
+            min=0,
+            max=3600,
+            help="With --orphans: the same for pods with volumes, gangs, other schedulers; else "
+            "600.",
+        ),
+    ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     as_user: AsOption = None,
@@ -111,7 +137,15 @@ def command(  # noqa: PLR0913 - one parameter per flag
     from claimctl.cli.session import Access
 
     access = Access(kubeconfig, context, as_user)
-    flags = Flags(all_namespaces, yes, grace_seconds, settle_seconds, output)
+    flags = Flags(
+        all_namespaces,
+        yes,
+        grace_seconds,
+        settle_seconds,
+        binding_seconds,
+        slow_binding_seconds,
+        output,
+    )
     if orphans:
         _check_orphans(claim, namespace, flags)
         return _release_orphans(access, namespace, flags, dry_run=dry_run)
@@ -147,6 +181,8 @@ def _release_orphans(access: Access, namespace: str | None, flags: Flags, *, dry
             write=flags.yes and not dry_run,
             grace_seconds=flags.grace_seconds,
             settle_seconds=flags.settle_seconds,
+            binding_seconds=flags.binding_seconds,
+            slow_binding_seconds=flags.slow_binding_seconds,
         )
         return await run(session, wanted, flags.output or Output.TABLE)
 

@@ -240,7 +240,12 @@ def _snapshot(sight: Sight, patience: Patience | None = None) -> Snapshot:
         name=meta.name,
         claim=claim,
         pods=live.pods,
-        rules=Rules(dialect=Group.name, settle_seconds=known.settle_seconds),
+        rules=Rules(
+            dialect=Group.name,
+            settle_seconds=known.settle_seconds,
+            binding_seconds=known.binding_seconds,
+            slow_binding_seconds=known.slow_binding_seconds,
+        ),
         evidence=Evidence(live=live),
         memory=Memory(version_age=age, deleting_age=age, openings=Openings(watched_age=age)),
     )

@@ -86,6 +86,9 @@ class Patience:
 
     settle_seconds: float = 5.0
     grace_seconds: float = GRACE_SECONDS
+    binding_seconds: float = 60.0
+    slow_binding_seconds: float = 600.0
+    """As in ``Rules``: how long a scheduler may still bind a pod to a claim that is deleted."""
     version_age: float = 0.0
     """From the first sight of the claim's version until the pods were listed."""
     quiet_age: float = 0.0

@@ -10,6 +10,7 @@ from claimctl.controller.freeing import Candidate, Outcome
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.sights import Cause, Leftover, Patience
+from claimctl.reservation.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 
 LOOK, DO = Wanted("train", write=False), Wanted("", write=True)
@@ -24,6 +25,11 @@ LOOK, DO = Wanted("train", write=False), Wanted("", write=True)
         ("slice -A", "--all-namespaces goes with --orphans, not with a CLAIM"),
         ("slice -o json", "--output goes with --orphans, not with a CLAIM"),
         ("slice --settle-seconds 0", "--settle-seconds goes with --orphans, not with a CLAIM"),
+        ("slice --binding-seconds 9", "--binding-seconds goes with --orphans, not with a CLAIM"),
+        (
+            "--orphans --slow-binding-seconds -1",
+            "'--slow-binding-seconds': Input should be greater",
+        ),
         (
             "slice --force-deleted-pod-grace-seconds 0",
             "--force-deleted-pod-grace-seconds goes with --orphans, not with a CLAIM",
@@ -54,7 +60,12 @@ def test_bad_input_is_one_line_that_names_the_flag(
 
 
 def test_what_the_help_says_is_the_default() -> None:
-    assert (Patience().grace_seconds, Patience().settle_seconds) == (300, 5)
+    usual = Patience()
+    assert (usual.grace_seconds, usual.settle_seconds) == (300, 5)
+    assert (usual.binding_seconds, usual.slow_binding_seconds) == (60, 600)
+    rules = Rules()
+    assert usual.binding_seconds == rules.binding_seconds
+    assert usual.slow_binding_seconds == rules.slow_binding_seconds
     assert Wanted("", write=False).patience() == Patience()
     assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).patience() == Patience(0, 0)
 

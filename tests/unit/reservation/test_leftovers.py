@@ -388,3 +388,16 @@ def test_what_nobody_asked_about_is_never_taken_for_gone(seen: Sight) -> None:
     holders = [r for r in seen.claim.status.reserved_for if r in (HELD, VM, GROUP)]
     if holders and found is not None:
         assert found.write is None
+
+
+@pytest.mark.parametrize(
+    ("watched", "binding", "freed"), [(59, 60, False), (61, 60, True), (61, 90, False)]
+)
+def test_a_pod_that_may_be_bound_to_a_deleted_claim_is_waited_for_as_long_as_is_asked(
+    watched: float, binding: float, freed: bool
+) -> None:
+    deleted = by_claimctl(claim(HELD, deleting=True), HELD)
+    patience = Patience(version_age=watched, quiet_age=1000.0, binding_seconds=binding)
+    found = judge(sight(deleted, pending("a"), train=Fate.GONE), patience)
+    assert found is not None
+    assert (found.write is not None) is freed, found
