@@ -87,5 +87,5 @@ def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
 def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
     """Again after the pause the server asks for, and one that grows."""
     asked = error.retry_after if isinstance(error, ApiError) else None
-    seconds = queue.retry(key, at_least=asked or 0.0)
+    seconds = queue.retry(key, at_least=asked or 0.0, error=error)
     log.warning("will try again", key=str(key), error=str(error), seconds=round(seconds, 3))

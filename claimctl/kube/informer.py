@@ -18,7 +18,7 @@ import structlog
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.errors import Gone, KubeError, LostEvent
 from claimctl.kube.index import HasMetadata, Index, Indexer, Key, T, key_of
-from claimctl.kube.retry import Backoff
+from claimctl.kube.retry import Backoff, Failures
 from claimctl.kube.unread import UnreadObjects
 from claimctl.kube.versions import reaches
 from claimctl.kube.watch import WatchEvent
@@ -30,6 +30,8 @@ from claimctl.wire.unreadable import Unreadable
 log = structlog.get_logger(__name__)
 
 _BACKOFF = Backoff(first=0.8, cap=30.0)
+_AWAY = Backoff(first=0.8, cap=5.0)
+"""While nobody answers: a server that is down is not spared by being left alone for longer."""
 _LOOK_SECONDS = 0.05
 _GIVEN_SECONDS = 0.3
 """How long a stream has to come as far by itself."""
@@ -103,7 +105,7 @@ class Informer(Generic[T]):
         self._version = ""
         self._following = False
         self._probing = asyncio.Lock()
-        self._failures = 0
+        self._failures = Failures(_BACKOFF, _AWAY)
         self._page_size = PAGE
 
     @property
@@ -266,7 +268,7 @@ class Informer(Generic[T]):
         try:
             async with aclosing(stream):
                 async for event in stream:
-                    self._failures = 0
+                    self._failures.clear()
                     self._told(event)
         finally:
             self._following = False
@@ -274,7 +276,7 @@ class Informer(Generic[T]):
             # nothing else tells that it is gone or has become readable
             self._version = ""
         if self._clock.monotonic() - began >= _HEALTHY_SECONDS:
-            self._failures = 0
+            self._failures.clear()
             return
         await self._pause(None)
 
@@ -288,8 +290,7 @@ class Informer(Generic[T]):
             handler()
 
     async def _pause(self, error: KubeError | None) -> None:
-        self._failures += 1
-        seconds = _BACKOFF.delay(self._failures, self._rng)
+        seconds = self._failures.delay(error, self._rng)
         if error is not None and not isinstance(error, Gone):
             if self.trouble is None:
                 log.warning("cannot follow", resource=self.resource.plural, error=str(error))

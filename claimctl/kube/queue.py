@@ -8,11 +8,14 @@ from collections.abc import Hashable
 from random import Random
 from typing import Generic, TypeVar
 
-from claimctl.kube.retry import Backoff
+from claimctl.kube.retry import Backoff, Failures
 from claimctl.telemetry.face import Metric, Silent, Telemetry
 from claimctl.wire.seams import Clock
 
 K = TypeVar("K", bound=Hashable)
+
+_AWAY = Backoff(first=0.2, cap=10.0)
+"""While nobody answers: what has to be done is not done much later than the server is back."""
 
 
 class WorkQueue(Generic[K]):
@@ -116,12 +119,13 @@ class RetryLimiter(Generic[K]):
     def __init__(self, rng: Random, backoff: Backoff | None = None) -> None:
         self._rng = rng
         self._backoff = backoff or Backoff(first=0.2, cap=60.0)
-        self._failures: dict[K, int] = {}
+        self._failures: dict[K, Failures] = {}
 
-    def failed(self, key: K) -> float:
+    def failed(self, key: K, error: BaseException | None = None) -> float:
         """Count a failure; returns the seconds to wait."""
-        count = self._failures[key] = self._failures.get(key, 0) + 1
-        return self._backoff.delay(count, self._rng)
+        if key not in self._failures:
+            self._failures[key] = Failures(self._backoff, _AWAY)
+        return self._failures[key].delay(error, self._rng)
 
     def forget(self, key: K) -> None:
         """The key did well."""
@@ -160,15 +164,16 @@ class QueueRunner(Generic[K]):
         self._queue.add(key, self._clock.monotonic(), delay)
         self._after_change()
 
-    def retry(self, key: K, at_least: float = 0.0) -> float:
+    def retry(self, key: K, at_least: float = 0.0, error: BaseException | None = None) -> float:
         """Have a key that failed worked on again; returns the seconds until then.
 
         Args:
+            error: what it failed of, if that is known.
             at_least: the pause the server asked for. All keys were told the same: what comes on
                 top keeps them from coming back as one, and a server that goes on asking from
                 being asked as often.
         """
-        delay = at_least + self._limiter.failed(key)
+        delay = at_least + self._limiter.failed(key, error)
         self.add(key, delay)
         return delay
 

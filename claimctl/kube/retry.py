@@ -39,6 +39,36 @@ class Backoff:
         return whole * rng.uniform(0.5, 1.0)
 
 
+@dataclass(slots=True)
+class Failures:
+    """Failures in a row of one thing. Answers and their absence are counted apart.
+
+    After an outage the first answers of an API server are often errors, too (403, 429, 503: it is
+    still starting). They would get the long pauses that the outage has led to.
+
+    Attributes:
+        answered: the pauses after an answer.
+        away: the pauses after a request that nobody answered.
+    """
+
+    answered: Backoff
+    away: Backoff
+    _answers: int = 0
+    _silences: int = 0
+
+    def delay(self, error: BaseException | None, rng: Random) -> float:
+        """Count a failure; returns the seconds to wait."""
+        if isinstance(error, Unreachable):
+            self._silences += 1
+            return self.away.delay(self._silences, rng)
+        self._answers += 1
+        return self.answered.delay(self._answers, rng)
+
+    def clear(self) -> None:
+        """It did well."""
+        self._answers = self._silences = 0
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often a call is tried, with which pauses, and after which errors."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -106,6 +107,13 @@ def test_a_server_that_goes_on_asking_for_pauses_is_asked_less_and_less_often() 
     reconciler = Scripted(*[throttled(5.0)] * 1000)
     worked(reconciler, 3600, KEY)
     assert len(reconciler.asked) < 90
+
+
+def test_what_failed_in_an_outage_is_tried_again_soon_after_it() -> None:
+    reconciler = Scripted(*[Unreachable("GET", "/x", "refused")] * 100)
+    worked(reconciler, 600, KEY)
+    times = [at for _, at in reconciler.asked]
+    assert max(b - a for a, b in pairwise(times)) <= 10.0
 
 
 def test_work_that_has_begun_ends_before_the_drain_does() -> None:

@@ -213,8 +213,26 @@ def test_a_broken_connection_is_resumed_from_the_last_event_with_growing_pauses(
     times = told.server.times
     pauses = [b - a for a, b in pairwise(times[1:])][:9]
     assert 0.4 <= pauses[0] <= 0.8
+    assert pauses[0] < pauses[2]
+    assert all(2.5 <= pause <= 5 for pause in pauses[4:])
+
+
+def test_a_server_that_goes_on_refusing_is_asked_less_and_less() -> None:
+    told = story(listing(10), *(failure(403, "Forbidden") for _ in range(9)), stream(Wait()))
+    told.play(seconds=600)
+    pauses = [b - a for a, b in pairwise(told.server.times[1:])][:9]
+    assert 0.4 <= pauses[0] <= 0.8
     assert pauses[1] < pauses[3] < pauses[5]
     assert all(15 <= pause <= 30 for pause in pauses[6:])
+
+
+def test_a_server_that_is_still_starting_after_an_outage_is_asked_again_soon() -> None:
+    outage = [unreachable(Unreachable("GET", "/", "refused")) for _ in range(40)]
+    told = story(listing(10), *outage, failure(403, "Forbidden"), stream(Wait()))
+    told.play(seconds=600)
+    last, refused, opened = told.server.times[40:43]
+    assert refused - last <= 5
+    assert opened - refused <= 0.8
 
 
 def test_trouble_is_told_while_it_lasts() -> None:

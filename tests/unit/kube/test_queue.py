@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import ServerError, Unreachable
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.kube.retry import Backoff
 from claimctl.telemetry.face import Metric
@@ -103,6 +104,13 @@ def test_pauses_grow_per_key_up_to_the_cap_and_start_anew_when_forgotten() -> No
     assert limiter.failed("b") <= 1.0
     limiter.forget("a")
     assert limiter.failed("a") <= 1.0
+
+
+def test_after_an_outage_a_key_waits_neither_for_long_nor_longer_for_the_first_answer() -> None:
+    limiter: RetryLimiter[str] = RetryLimiter(Random(1), Backoff(first=1.0, cap=60.0))
+    pauses = [limiter.failed("a", Unreachable("GET", "/", "refused")) for _ in range(40)]
+    assert max(pauses) <= 10.0
+    assert limiter.failed("a", ServerError("GET", "/", status=503)) <= 1.0
 
 
 def runner(recorder: Recorder | None = None) -> QueueRunner[str]:
