@@ -48,6 +48,8 @@ class Epilogue:
     people: People
     verdict: Verdict
     groups: Version
+    by_force: bool = False
+    """Whether all pods are force-deleted in the end, while their containers run."""
 
     @property
     def space(self) -> str:
@@ -266,6 +268,8 @@ class Epilogue:
 
     async def _clear(self) -> None:
         """Workloads, pods of nobody, and in the end requests for what is held by hand."""
+        if self.by_force:
+            await self.strike_out()
         for plural, kind in WORKLOADS.items():
             for workload in self._objects(plural):
                 await self._delete(kind, workload)
@@ -282,6 +286,17 @@ class Epilogue:
             if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
                 asked = {"claimctl.io/release": claim["metadata"]["uid"]}
                 await self._patch(RESERVATION, one, {"metadata": {"annotations": asked}})
+
+    async def strike_out(self) -> None:
+        """Force-delete every pod. By now all is quiet and claimctl has watched for longer than any
+        grace, so nothing but these pods keeps the claims of workloads that are deleted next."""
+        options = {"gracePeriodSeconds": 0}
+        await asyncio.gather(
+            *(
+                self._tried(self.people.client.delete(POD, self.space, name, options))
+                for name in sorted(each["metadata"]["name"] for each in self._objects("pods"))
+            )
+        )
 
     def _unreleased(self) -> list[str]:
         """Claims that are allocated, listed, protected, or cannot go, and pods."""

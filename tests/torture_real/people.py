@@ -179,14 +179,14 @@ class People:
         await self.client.delete(POD, self.namespace, self._pod(), {"gracePeriodSeconds": 0})
 
     async def _vanish(self) -> None:
-        """All running pods of a workload are force-deleted, and nobody wants new ones."""
+        """All pods of a workload are force-deleted while they run, and nobody wants new ones."""
         app = self._one()
-        spec = {"suspend": True} if app.kind == "Job" else {"replicas": 0}
-        await self._patch(app, {"spec": spec})
         for pod in self.stage.sight.objects("pods", self.namespace):
             if (pod["metadata"].get("labels") or {}).get("app") == app.name:
                 name = pod["metadata"]["name"]
                 await self.client.delete(POD, self.namespace, name, {"gracePeriodSeconds": 0})
+        spec = {"suspend": True} if app.kind == "Job" else {"replicas": 0}
+        await self._patch(app, {"spec": spec})
 
     async def _evict(self) -> None:
         name = self._pod()

@@ -22,6 +22,8 @@ PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 GRACE = 12
 """forceDeletedPodGraceSeconds."""
 NODES, DEVICES = 2, 3
+BY_FORCE = 0.5
+"""The share of schedules that end with all pods force-deleted."""
 
 
 class Schedule:
@@ -76,7 +78,9 @@ class Schedule:
 
     async def conclude(self) -> None:
         """The end, once faults have stopped."""
-        await Epilogue(self._people, self.verdict, groups(self._stage)).conclude()
+        by_force = Random(f"end {self.seed}").random() < BY_FORCE
+        epilogue = Epilogue(self._people, self.verdict, groups(self._stage), by_force)
+        await epilogue.conclude()
         self._concluded = True
 
     def judge(self, disturbances: Iterable[Line]) -> None:

@@ -20,16 +20,24 @@ class Cluster:
 
     def __init__(self) -> None:
         self.reservations: dict[str, dict[str, Any]] = {}
+        self.pods: list[dict[str, Any]] = []
+        self.deleted: list[tuple[str, str, Any]] = []
 
     def reserve(self, name: str, grace: int) -> None:
         spec = {"forceDeletedPodGraceSeconds": grace}
         self.reservations[name] = {"metadata": {"name": name}, "spec": spec}
 
     def objects(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
-        return list(self.reservations.values()) if plural == "claimreservations" else []
+        kept = {"claimreservations": list(self.reservations.values()), "pods": self.pods}
+        return kept.get(plural, [])
 
     async def patch(self, kind: Version, space: str, name: str, patch: dict[str, Any]) -> None:
         self.reservations[name]["spec"] |= patch["spec"]
+
+    async def delete(
+        self, kind: Version, space: str, name: str, options: dict[str, Any] | None = None
+    ) -> None:
+        self.deleted.append((kind[1], name, options))
 
     def waits(self) -> list[str]:
         """Those that wait for longer than a schedule lasts."""
@@ -73,3 +81,11 @@ def test_what_stays_is_a_leak() -> None:
     epilogue = _epilogue(Cluster())
     run(epilogue.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
     assert epilogue.verdict.leaks == ["claim slice is allocated"]
+
+
+def test_pods_that_go_by_force_leave_nobody_time_to_stop_their_containers() -> None:
+    cluster = Cluster()
+    cluster.pods = [{"metadata": {"name": name}} for name in ("b", "a")]
+    run(_epilogue(cluster).strike_out(), limit=60)
+    now = {"gracePeriodSeconds": 0}
+    assert cluster.deleted == [("Pod", "a", now), ("Pod", "b", now)]
