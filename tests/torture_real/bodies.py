@@ -13,6 +13,8 @@ API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
 TEMPLATE = "template"
+_DEVICES_OF_ITS_OWN = 3
+"""What claims that workloads share, and a rollout, leave of a fleet's devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class App:
     @property
     def reservation(self) -> str:
         return f"{self.name}-{self.claim}"
+
+    def at_most(self, pods: int) -> int:
+        """How many of the pods can run: each with a claim of its own takes a device, and a
+        rollout has one pod more."""
+        return pods if self.claim else min(pods, _DEVICES_OF_ITS_OWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class People:
         await self.client.create(body)
 
     async def _created(self, app: App) -> None:
-        pods = self.rng.choice([0, 1, 2, 3, 6])
+        pods = app.at_most(self.rng.choice([0, 1, 2, 3, 6]))
         self._add(f" {app.kind} of {pods}")
         await self.client.create(self.bodies.workload(app, pods))
 
@@ -147,7 +147,8 @@ class People:
         await self._created(self._one())
 
     async def _scale(self) -> None:
-        app, pods = self._one(), self.rng.choice([0, 0, 1, 2, 4, 8])
+        app = self._one()
+        pods = app.at_most(self.rng.choice([0, 0, 1, 2, 4, 8]))
         spec = {"suspend": not pods} if app.kind == "Job" else {"replicas": pods}
         self._add(f" {app.kind} to {pods}")
         await self._patch(app, {"spec": spec})

@@ -20,6 +20,7 @@ from tests.torture_real.judge import Verdict, judge, told
 from tests.torture_real.mutants import BUGS
 from tests.torture_real.options import Options
 from tests.torture_real.people import POLICIES
+from tests.torture_real.schedule import DEVICES, NODES
 from tests.unit.controlplane.scripts import folder_of
 
 CLAIM = Address("resource.k8s.io", "resourceclaims", "team", "slice")
@@ -81,6 +82,13 @@ def test_an_annotated_job_says_everything_by_itself() -> None:
     body = Bodies("team", Fleet((1, 36)), 8).workload(app, 0)
     assert body["metadata"]["annotations"]["claimctl.io/retention-policy"] == policy
     assert (body["spec"]["suspend"], body["spec"]["completions"]) == (True, 1)
+
+
+def test_no_schedule_wants_more_devices_than_it_has() -> None:
+    own = App("Deployment", "side", "").at_most(8)
+    shared_claims, one_more_in_a_rollout = 2, 1
+    assert own + shared_claims + one_more_in_a_rollout <= NODES * DEVICES
+    assert App("Deployment", "train", "slice").at_most(8) == 8
 
 
 def _claim(*, allocated: bool) -> dict[str, Any]:
