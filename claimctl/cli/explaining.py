@@ -66,7 +66,7 @@ ADVICE = {
     ),
     Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
     Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
-    Reason.STRANDED_POD: "Delete the pod that was bound to the unallocated claim.",
+    Reason.STRANDED_POD: "Delete the pod that was bound without the claim's devices.",
     Reason.UNREADABLE: (
         "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
         "claimctl."

@@ -12,6 +12,7 @@ from datetime import datetime
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.mixed import disagreement
 from claimctl.reservation.outlook import Outlook
+from claimctl.reservation.reallocation import selects
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.references import LIMIT, NEAR_LIMIT
 from claimctl.reservation.sharing import any_group_listed, why_one_by_one
@@ -20,6 +21,7 @@ from claimctl.reservation.standing import Stand, Standing
 from claimctl.reservation.vanished import MOST, told_ghosts
 from claimctl.reservation.verdict import describe
 from claimctl.wire.meta import Condition
+from claimctl.wire.pods import Pod
 
 _ADVICE = {
     Reason.CLAIM_NOT_FOUND: "the ResourceClaim does not exist; create it or name a template",
@@ -215,11 +217,8 @@ def _left_out(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> str:
 
 
 def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None, str]:
-    stranded = outlook.consumers.bound if snapshot.claim and not snapshot.allocated else {}
-    if stranded:
-        names = ", ".join(sorted(pod.metadata.name for pod in stranded.values())[:3])
-        text = f"bound, but the claim is not allocated; only deleting them helps: {names}"
-        return Reason.STRANDED_POD, text
+    if stranded := _stranded(snapshot, outlook):
+        return Reason.STRANDED_POD, stranded
     if outlook.fighting:
         return Reason.FIGHTING_WRITER, _ADVICE[Reason.FIGHTING_WRITER]
     if outlook.plan and outlook.plan.unknown:
@@ -229,6 +228,27 @@ def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None,
         text = f"{_ADVICE[Reason.FULL]} and pods wait for one; {_ways_out(snapshot)}"
         return Reason.FULL, text
     return None, ""
+
+
+def _stranded(snapshot: Snapshot, outlook: Outlook) -> str:
+    """Pods that were bound on the claim as it had been: it is not allocated any more, or anew."""
+    bound = list(outlook.consumers.bound.values())
+    if snapshot.claim is None or not bound:
+        return ""
+    allocation = snapshot.claim.status.allocation
+    if allocation is None:
+        return f"bound, but the claim is not allocated; only deleting them helps: {_names(bound)}"
+    nodes = {name: snapshot.nodes.get(name) for name in {pod.spec.node_name for pod in bound}}
+    wrong = {n for n, node in nodes.items() if node and not selects(allocation.node_selector, node)}
+    elsewhere = [pod for pod in bound if pod.spec.node_name in wrong]
+    if not elsewhere:
+        return ""
+    text = "on a node for which the claim is not allocated; only deleting them helps"
+    return f"{text}: {_names(elsewhere)}"
+
+
+def _names(pods: Iterable[Pod]) -> str:
+    return ", ".join(sorted(pod.metadata.name for pod in pods)[:3])
 
 
 def wants_more_than_places(snapshot: Snapshot, stand: Standing) -> bool:

@@ -100,17 +100,18 @@ def reachable(
     Args:
         pods: the tolerations of each.
     """
-    nodes = [n for n in snapshot.nodes.values() if _selects(allocation.node_selector, n)]
+    nodes = [n for n in snapshot.nodes.values() if selects(allocation.node_selector, n)]
     if not any(admits(taints_of(n), tolerations) for tolerations in pods for n in nodes):
         return False
     return all(_usable(result, snapshot.slices) for result in allocation.devices.results or ())
 
 
 def _matches(selector: NodeSelector | None, node: Node) -> bool:
-    return _schedulable(node) and _selects(selector, node)
+    return _schedulable(node) and selects(selector, node)
 
 
-def _selects(selector: NodeSelector | None, node: Node) -> bool:
+def selects(selector: NodeSelector | None, node: Node) -> bool:
+    """Whether an allocation with this selector can be used on the node."""
     terms = selector.node_selector_terms if selector else None
     return not terms or any(_matches_term(term, node) for term in terms)
 

@@ -384,6 +384,17 @@ def test_a_bound_pod_on_a_claim_without_allocation_is_reported_as_stranded() -> 
     assert condition(on, "Consistent") == ("False", "StrandedPod")
 
 
+def test_a_pod_on_a_node_that_the_claim_is_not_allocated_for_is_reported_as_stranded() -> None:
+    on = stage(claim(WORKLOAD, pod_ref("a"), pod_ref("b")), ACTIVE)
+    on.nodes = {"node-0": node(), "node-1": node("node-1")}
+    on.put(running("a"), running("b", "node-1"))
+    on.settle(seconds=1)
+    assert condition(on, "Consistent") == ("False", "StrandedPod")
+    on.remove("b")
+    on.settle(seconds=1)
+    assert condition(on, "Consistent") == ("True", "Consistent")
+
+
 def test_frozen_for_a_downgrade_no_workload_reference_is_added_and_new_pods_are_listed() -> None:
     on = stage(claim(pod_ref("a"), shared=True, made_for=WORKLOAD), ACTIVE, NATIVE)
     on.frozen = True
