@@ -14,7 +14,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     cluster = playground.shared()
     if cluster is None:
         return
-    kept, left = selection.fitting(items, cluster, playground.share())
+    kept, left = selection.fitting(items, cluster)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
     selection.skip(items, cluster)
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def _cluster(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have ``harness.play`` play on the cluster that the launcher has told."""
-    alone = request.node.get_closest_marker(selection.ALONE) is not None
+    alone = selection.is_alone(request.node)
     cluster = playground.own() if alone else playground.shared()
     if alone and cluster is None and playground.shared() is not None:
         pytest.skip(selection.NOT_OURS)

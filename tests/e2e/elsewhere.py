@@ -26,6 +26,7 @@ from claimctl.wire.seams import Transport
 from tests.e2e.authors import Authors, Signed
 from tests.e2e.harness import Scenario, Stage
 from tests.e2e.places import Places, Rewritten, Scoped
+from tests.e2e.refusals import ClaimsController
 from tests.e2e.rights import ALL_RIGHTS, grant, permissions
 from tests.e2e.servers import Servers
 from tests.e2e.site import CONTROLLER_USER, KCM, KUBELET, SCHEDULER, accused
@@ -85,6 +86,10 @@ class RealSite:
     def client(self) -> DocumentClient:
         return self.kubelets.client
 
+    @property
+    def claims_controller(self) -> ClaimsController:
+        return ClaimsController(self.admin, self.client, self.places.namespace, self.fleet.claims)
+
     def connection(self, user: str) -> Transport:
         ours = user == CONTROLLER_USER
         inner = self.controllers if ours else self.admin
@@ -114,7 +119,7 @@ class RealSite:
         elif component == SCHEDULER:
             self._servers.scheduler.pause()
         elif component == KCM:
-            self._servers.look_after_claims(on=False)
+            await self.claims_controller.stop()
 
     async def resume(self, component: str) -> None:
         if component == KUBELET:
@@ -123,7 +128,7 @@ class RealSite:
         elif component == SCHEDULER:
             self._servers.scheduler.resume()
         elif component == KCM:
-            self._servers.look_after_claims(on=True)
+            await self.claims_controller.resume()
 
     async def set_lag(self, seconds: float) -> None:
         """The scheduler stands still for so long, again and again, and then has to catch up."""
@@ -151,7 +156,7 @@ class RealSite:
     @property
     def _servers(self) -> Servers:
         if self.cluster.servers is None:
-            raise AssertionError("mark the test 'servers': it needs a cluster for itself")
+            raise AssertionError("mark the test 'alone': it needs a cluster for itself")
         return self.cluster.servers
 
 
@@ -220,7 +225,7 @@ async def _site(
     kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
     await _working(stack, kubelets)
     authors = Authors()
-    watched = History(admin, places.namespace, fleet.claims, authors)
+    watched = History(admin, places.namespace, fleet, authors)
     stack.push_async_callback(watched.stop)
     await watched.start()
     return RealSite(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
 import os
 import tempfile
@@ -23,16 +22,15 @@ from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.transport import HttpTransport
 from tests.e2e.elsewhere import RealCluster
+from tests.e2e.refusals import allow_refusals
 from tests.e2e.servers import Servers
 from tests.e2e.site import CRDS
 
 ASSETS = "KUBEBUILDER_ASSETS"
 CLUSTER = "CLAIMCTL_E2E_CLUSTER"
 """Set by the launcher: the cluster, as JSON."""
-SHARE = "CLAIMCTL_E2E_SHARE"
-"""Set by the launcher for a process that plays scenarios which need a cluster for themselves."""
 OWNERS = 2
-"""So many of those processes there are."""
+"""So many processes play scenarios that need a cluster for themselves."""
 _RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
 _TRIES = 600
 _owned: list[RealCluster] = []
@@ -59,7 +57,6 @@ def own() -> RealCluster | None:
     if common is None or not common.keeps:
         return None
     if not _owned:
-        atexit.register(_stack.close)
         plane, cluster = _stack.enter_context(
             started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
         )
@@ -69,13 +66,10 @@ def own() -> RealCluster | None:
     return _owned[0]
 
 
-def share() -> int | None:
-    """Which of ``OWNERS`` shares of the scenarios that need a cluster for themselves is played.
-
-    None for all other scenarios.
-    """
-    told = os.environ.get(SHARE)
-    return None if told is None else int(told)
+def close() -> None:
+    """End the cluster of ``own``; every process that played scenarios calls it."""
+    _owned.clear()
+    _stack.close()
 
 
 @contextmanager
@@ -98,6 +92,7 @@ async def furnished(kubeconfig: str, *, keeps: bool = True) -> RealCluster:
     async with HttpTransport(load_connection(kubeconfig)) as transport:
         documents = DocumentClient(transport, "e2e")
         await _define(documents)
+        await allow_refusals(documents)
         found = await DialectProbe(Client(transport, LoopClock()), namespace="default").detect()
     return RealCluster(kubeconfig, found.version, Dialect(found.dialect), keeps=keeps)
 

@@ -10,23 +10,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.errors import ConfigError, KubeError
+from tests.e2e import playground, selection
 from tests.e2e.elsewhere import RealCluster
-from tests.e2e.playground import ASSETS, CLUSTER, OWNERS, SHARE, furnished, started
+from tests.e2e.forked import SideBySide
+from tests.e2e.playground import ASSETS, CLUSTER, OWNERS, furnished, started
 
 KUBECONFIG, GATES, WORKERS = (f"CLAIMCTL_E2E_{name}" for name in ("KUBECONFIG", "GATES", "WORKERS"))
 CORE = "--core"
 """Play the scenarios that guard the promises, and no others."""
-_NOTHING_CHOSEN = 5
-_AT_ONCE = "24"
+_AT_ONCE = 24
 """Scenarios wait most of the time."""
 _SETTINGS = (
     *("-o", "faulthandler_timeout=900"),
@@ -83,7 +84,7 @@ def main(arguments: list[str]) -> int:
         with prepared(os.environ) as cluster:
             version = ".".join(map(str, cluster.version))
             print(f"Kubernetes {version}, dialect {cluster.dialect}", flush=True)
-            return _played(cluster, chosen, 0 if core or not cluster.keeps else OWNERS)
+            return _played(cluster, chosen)
     except CannotStart as error:
         print(f"error: {error}", file=sys.stderr)
         return 1 if os.environ.get(ASSETS) else 2
@@ -92,27 +93,12 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _played(cluster: RealCluster, chosen: list[str], owners: int) -> int:
+def _played(cluster: RealCluster, chosen: list[str]) -> int:
     """Most scenarios side by side; meanwhile, one after the other, those that are alone."""
-    environment = {**os.environ, CLUSTER: _told(cluster)}
-    pytest = (sys.executable, "-m", "pytest", "-q", *_SETTINGS, *chosen)
-    with ExitStack() as stack:
-        alone = []
-        for share in range(owners):
-            told = {**environment, SHARE: str(share)}
-            output = stack.enter_context(tempfile.TemporaryFile())
-            ran = subprocess.Popen((*pytest, "-n", "0"), env=told, stdout=output, stderr=output)
-            stack.callback(ran.wait)
-            stack.callback(ran.terminate)
-            alone.append((ran, output))
-        workers = os.environ.get(WORKERS, _AT_ONCE)
-        spread = ("-n", workers, "--maxschedchunk", "1")
-        codes = [subprocess.run((*pytest, *spread), env=environment, check=False).returncode]
-        for ran, output in alone:
-            codes.append(ran.wait())
-            output.seek(0)
-            print(output.read().decode(errors="replace"), flush=True)
-    return max((code for code in codes if code != _NOTHING_CHOSEN), default=_NOTHING_CHOSEN)
+    os.environ[CLUSTER] = _told(cluster)
+    workers = int(os.environ.get(WORKERS, _AT_ONCE))
+    beside = SideBySide(workers, selection.is_alone, OWNERS, playground.close)
+    return int(pytest.main(["-q", *_SETTINGS, *chosen], plugins=[beside]))
 
 
 def _files(mark: str) -> list[str]:

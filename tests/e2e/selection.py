@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from zlib import crc32
 
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
-from tests.e2e import playground
 from tests.e2e.elsewhere import RealCluster
 from tests.e2e.skipped import reason_for
 
@@ -20,14 +18,11 @@ NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
 
 
 def fitting(
-    items: Iterable[pytest.Item], cluster: RealCluster, share: int | None
+    items: Iterable[pytest.Item], cluster: RealCluster
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Of each scenario that is there for several versions, the one nearest to the cluster's.
 
     The parameters ``minor`` and ``version`` stand for what only that version does.
-
-    Args:
-        share: of those that need a cluster for themselves; None for all others.
 
     Returns:
         what to play, and what to leave out.
@@ -35,7 +30,7 @@ def fitting(
     best: dict[str, tuple[int, str]] = {}
     items = list(items)
     for item in items:
-        if not _is_of(item, cluster) or _share(item) != share:
+        if not _is_of(item, cluster):
             continue
         key, distance = _same(item), _distance(item, cluster)
         best[key] = min(best.get(key, (distance, item.nodeid)), (distance, item.nodeid))
@@ -44,10 +39,8 @@ def fitting(
     return kept, [item for item in items if item.nodeid not in chosen]
 
 
-def _share(item: pytest.Item) -> int | None:
-    if item.get_closest_marker(ALONE) is None:
-        return None
-    return crc32(item.nodeid.encode()) % playground.OWNERS
+def is_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker(ALONE) is not None
 
 
 def _parameters(item: pytest.Item) -> dict[str, Any]:

@@ -124,7 +124,6 @@ def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
     play(scenario, options)
 
 
-@pytest.mark.alone
 def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()

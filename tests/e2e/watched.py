@@ -10,6 +10,7 @@ from functools import partial
 from operator import attrgetter
 
 from claimctl.controlplane.following import Follower
+from claimctl.controlplane.nodes import Fleet
 from claimctl.embedded.store import Revision
 from claimctl.kube.documents import DocumentClient, NotServed, Object, Version
 from claimctl.wire.seams import Transport
@@ -41,7 +42,7 @@ class History:
 
     transport: Transport
     namespace: str
-    claims: Version
+    fleet: Fleet
     authors: Authors
     _seen: list[tuple[str, Revision]] = field(default_factory=list)
     """With the UID of the object."""
@@ -52,7 +53,7 @@ class History:
         """Return once every kind is watched."""
         client = DocumentClient(self.transport, "witness")
         listed = []
-        for kind in (self.claims, *_NAMESPACED, *_CLUSTER):
+        for kind in (self.fleet.claims, *_NAMESPACED, *_CLUSTER):
             try:
                 served = await client.served(*kind)
             except NotServed:
@@ -90,6 +91,8 @@ class History:
 
     def _notice(self, group: str, plural: str, path: str, change: str, obj: Object) -> None:
         meta = obj["metadata"]
+        if plural == "nodes" and meta["name"] not in self.fleet.names:
+            return
         version, address = meta["resourceVersion"], f"{path}/{meta['name']}"
         previous = self._known.pop(address, None)
         data = json.dumps(obj).encode()

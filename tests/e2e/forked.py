@@ -1,0 +1,186 @@
+"""Tests side by side in processes that are forked once everything is imported and collected.
+
+Scenarios on a real cluster wait most of the time, so many are played at once; two dozen processes
+that import and collect for themselves would take longer than the scenarios.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+import pytest
+
+_PLACE_BYTES = 4
+_ENDED = "the process that played it has ended"
+
+
+@dataclass(slots=True)
+class _Child:
+    pid: int
+    told: Connection
+    playing: int | None = None
+    """The place of the test that it plays."""
+
+
+@dataclass(slots=True)
+class SideBySide:
+    """A plugin of pytest.
+
+    Attributes:
+        workers: so many processes there are, those for single tests not counted.
+        apart: whether a test is for one of the processes that play such tests alone.
+        owners: so many processes play those.
+        tidy: what every process does at its end.
+    """
+
+    workers: int
+    apart: Callable[[pytest.Item], bool]
+    owners: int
+    tidy: Callable[[], None]
+    _children: list[_Child] = field(default_factory=list)
+    _done: set[int] = field(default_factory=set)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed or session.config.option.collectonly:
+            return False
+        session.config.pluginmanager.getplugin("tmpdir")
+        config = session.config
+        # all processes use one directory for temporary files, which has to be there before them
+        config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # not public
+        apart = [place for place, item in enumerate(session.items) if self.apart(item)]
+        rest = [place for place in range(len(session.items)) if place not in set(apart)]
+        try:
+            for places, count in ((apart, self.owners), (rest, self.workers)):
+                source = _queue(places)
+                for _ in range(min(count, len(places))):
+                    self._children.append(self._forked(session, source))
+                os.close(source)
+            self._follow(session)
+        finally:
+            self._end()
+        self._name_missing(session)
+        return True
+
+    def _forked(self, session: pytest.Session, source: int) -> _Child:
+        told, tells = Pipe(duplex=False)
+        if pid := os.fork():
+            tells.close()
+            return _Child(pid, told)
+        told.close()
+        code = 1
+        try:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            _play(session, source, tells)
+            code = 0
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.tidy()
+            os._exit(code)
+
+    def _follow(self, session: pytest.Session) -> None:
+        """Report what the processes tell, until the last one has ended."""
+        running = {child.told: child for child in self._children}
+        while running:
+            for told in wait(list(running)):
+                child = running[told]  # type: ignore[index]  # it gives back what it was given
+                try:
+                    what, place, data = json.loads(child.told.recv_bytes())
+                except EOFError:
+                    del running[child.told]
+                    self._ended(session, child)
+                    continue
+                self._report(session, child, what, place, data)
+                if session.shouldfail:
+                    raise session.Failed(session.shouldfail)
+
+    def _report(
+        self, session: pytest.Session, child: _Child, what: str, place: int, data: Any
+    ) -> None:
+        item, hook = session.items[place], session.config.hook
+        if what == "begins":
+            child.playing = place
+            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        elif what == "report":
+            report = hook.pytest_report_from_serializable(config=session.config, data=data)
+            hook.pytest_runtest_logreport(report=report)
+        else:
+            child.playing = None
+            self._done.add(place)
+            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _ended(self, session: pytest.Session, child: _Child) -> None:
+        if child.playing is not None:
+            self._fail(session, child.playing)
+
+    def _name_missing(self, session: pytest.Session) -> None:
+        """Tests that nobody played, as their processes had ended before."""
+        for place in sorted(set(range(len(session.items))) - self._done):
+            self._fail(session, place)
+
+    def _fail(self, session: pytest.Session, place: int) -> None:
+        item = session.items[place]
+        self._done.add(place)
+        report = pytest.TestReport(item.nodeid, item.location, {}, "failed", _ENDED, "call")
+        session.config.hook.pytest_runtest_logreport(report=report)
+
+    def _end(self) -> None:
+        for child in self._children:
+            if not child.told.closed:
+                os.kill(child.pid, signal.SIGTERM)
+        for child in self._children:
+            os.waitpid(child.pid, 0)
+            child.told.close()
+
+
+def _queue(places: Sequence[int]) -> int:
+    """A pipe that gives each place to one of those who read it."""
+    source, sink = os.pipe()
+    with open(sink, "wb") as to:
+        to.write(b"".join(place.to_bytes(_PLACE_BYTES, "big") for place in places))
+    return source
+
+
+def _taken(source: int) -> Iterator[int]:
+    while data := os.read(source, _PLACE_BYTES):
+        yield int.from_bytes(data, "big")
+
+
+def _play(session: pytest.Session, source: int, tells: Connection) -> None:
+    """What a process does: the next test that nobody has taken, until there is none."""
+    config = session.config
+    manager = config.pluginmanager
+    manager.unregister(name="terminalreporter")
+    # the files that output is caught in were shared with the other processes
+    capture = manager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+    for place in _taken(source):
+
+        def tell(what: str, data: Any = None, place: int = place) -> None:
+            tells.send_bytes(json.dumps((what, place, data)).encode())
+
+        telling = _Telling(config, tell)
+        manager.register(telling)
+        tell("begins")
+        config.hook.pytest_runtest_protocol(item=session.items[place], nextitem=None)
+        manager.unregister(telling)
+        tell("ends")
+
+
+@dataclass(slots=True, eq=False)
+class _Telling:
+    config: pytest.Config
+    tell: Callable[[str, Any], None]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        hook = self.config.hook
+        self.tell("report", hook.pytest_report_to_serializable(config=self.config, report=report))

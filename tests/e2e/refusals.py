@@ -1,0 +1,126 @@
+"""KCM's resourceclaim controller, down for the claims of one namespace.
+
+A policy refuses what it writes there. So scenarios in which it is down share a cluster with others
+for which it works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+from claimctl.kube.documents import DocumentClient, Object, Refused, Version
+from claimctl.wire.seams import Transport
+
+_GROUP = "admissionregistration.k8s.io/v1"
+_NAME = "claimctl-e2e-claims-controller-is-down"
+_DOWN = "e2e.claimctl.io/claims-controller-is-down"
+_LOOKED = "e2e.claimctl.io/claims-controller-is-back"
+_CONTROLLERS = (
+    "system:kube-controller-manager",
+    # where each of its controllers has an account
+    "system:serviceaccount:kube-system:resource-claim-controller",
+)
+_POLICY: Object = {
+    "apiVersion": _GROUP,
+    "kind": "ValidatingAdmissionPolicy",
+    "metadata": {"name": _NAME},
+    "spec": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": {"matchExpressions": [{"key": _DOWN, "operator": "Exists"}]},
+            "resourceRules": [
+                {
+                    "apiGroups": ["resource.k8s.io"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["resourceclaims", "resourceclaims/status"],
+                }
+            ],
+        },
+        "validations": [
+            {
+                "expression": f"!(request.userInfo.username in {list(_CONTROLLERS)})",
+                "message": "the scenario has the resourceclaim controller down",
+            }
+        ],
+    },
+}
+_BINDING: Object = {
+    "apiVersion": _GROUP,
+    "kind": "ValidatingAdmissionPolicyBinding",
+    "metadata": {"name": _NAME},
+    "spec": {"policyName": _NAME, "validationActions": ["Deny"]},
+}
+_NAMESPACE: Version = ("v1", "Namespace")
+_LOOK_SECONDS, _LOOKS = 0.1, 600
+
+
+async def allow_refusals(documents: DocumentClient) -> None:
+    """Install the policy, once per cluster."""
+    for body in (_POLICY, _BINDING):
+        try:
+            await documents.create(body)
+        except Refused as refused:
+            if refused.status.get("reason") != "AlreadyExists":
+                raise
+
+
+@dataclass(slots=True)
+class ClaimsController:
+    """The resourceclaim controller as one namespace has it."""
+
+    admin: Transport
+    documents: DocumentClient
+    namespace: str
+    claims: Version
+    _times: int = field(default=0)
+
+    async def stop(self) -> None:
+        """Return once its writes are refused."""
+        await self._mark(_DOWN, "")
+        for _ in range(_LOOKS):
+            if await self._refused():
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+        raise AssertionError("the policy that refuses KCM's writes does not come into effect")
+
+    async def resume(self) -> None:
+        await self._mark(_DOWN, None)
+        for _ in range(_LOOKS):
+            if not await self._refused():
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        # it would try again only after as long as it was down
+        self._times += 1
+        patch = {"metadata": {"labels": {_LOOKED: str(self._times)}}}
+        for claim in await self.documents.list(self.claims, self.namespace):
+            await self.documents.patch(
+                self.claims, self.namespace, claim["metadata"]["name"], patch
+            )
+
+    async def _mark(self, label: str, value: str | None) -> None:
+        patch = {"metadata": {"labels": {label: value}}}
+        await self.documents.patch(_NAMESPACE, "", self.namespace, patch)
+
+    async def _refused(self) -> bool:
+        """Whether a claim that it would make, in a dry run, is refused."""
+        path = f"/apis/{self.claims[0]}/namespaces/{self.namespace}/resourceclaims"
+        headers = {
+            "content-type": "application/json",
+            "impersonate-user": _CONTROLLERS[0],
+            "impersonate-group": "system:masters",
+        }
+        body = {
+            "apiVersion": self.claims[0],
+            "kind": self.claims[1],
+            "metadata": {"generateName": "probe-"},
+            "spec": {},
+        }
+        data = json.dumps(body).encode()
+        answer = await self.admin.send("POST", path, (("dryRun", "All"),), headers, data)
+        text = b"".join([part async for part in answer.body]).decode()
+        if answer.status not in (201, 422):
+            raise Refused(answer.status, json.loads(text))
+        return answer.status == 422
