@@ -35,6 +35,8 @@ from tests.e2e.watched import History
 SCENARIO_SECONDS = 600.0
 """How long a scenario may take before it has failed."""
 _CLOSE_SECONDS = 0.3
+_BINDING_SECONDS = 15.0
+"""Schedulers here have few pods to bind, and may send 500 requests a second."""
 _POD = ("v1", "Pod")
 _PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
@@ -245,7 +247,8 @@ async def _site(
 def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
     """A controller that finds PodGroups served is told so where a scenario does without them."""
     told = {} if options.dialect is cluster.dialect else {"dialect": str(options.dialect)}
-    return {"lease_namespace": places.controllers, **told}
+    common = {"lease_namespace": places.controllers, "binding_seconds": _BINDING_SECONDS}
+    return {**common, **told}
 
 
 async def _make_room(documents: DocumentClient, places: Places) -> None:

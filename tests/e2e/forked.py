@@ -50,10 +50,8 @@ class SideBySide:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed or session.config.option.collectonly:
             return False
-        session.config.pluginmanager.getplugin("tmpdir")
-        config = session.config
         # all processes use one directory for temporary files, which has to be there before them
-        config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # not public
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # not public
         apart = [place for place, item in enumerate(session.items) if self.apart(item)]
         rest = [place for place in range(len(session.items)) if place not in set(apart)]
         try:
@@ -63,6 +61,11 @@ class SideBySide:
                     self._children.append(self._forked(session, source))
                 os.close(source)
             self._follow(session)
+        except KeyboardInterrupt:
+            for child in self._children:
+                if child.playing is not None:
+                    print(f"\ninterrupted: {session.items[child.playing].nodeid}", end="")
+            raise
         finally:
             self._end()
         self._name_missing(session)
@@ -133,8 +136,8 @@ class SideBySide:
 
     def _end(self) -> None:
         for child in self._children:
-            if not child.told.closed:
-                os.kill(child.pid, signal.SIGTERM)
+            # those that have ended are still there to be waited for
+            os.kill(child.pid, signal.SIGTERM)
         for child in self._children:
             os.waitpid(child.pid, 0)
             child.told.close()
