@@ -6,7 +6,6 @@ that import and collect for themselves would take longer than the scenarios.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +94,7 @@ class SideBySide:
             for told in wait(list(running)):
                 child = running[told]  # type: ignore[index]  # it gives back what it was given
                 try:
-                    what, place, data = json.loads(child.told.recv_bytes())
+                    what, place, data = child.told.recv()
                 except EOFError:
                     del running[child.told]
                     self._ended(session, child)
@@ -169,7 +168,7 @@ def _play(session: pytest.Session, source: int, tells: Connection) -> None:
     for place in _taken(source):
 
         def tell(what: str, data: Any = None, place: int = place) -> None:
-            tells.send_bytes(json.dumps((what, place, data)).encode())
+            tells.send((what, place, data))
 
         telling = _Telling(config, tell)
         manager.register(telling)
