@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 _PLACE_BYTES = 4
+_END_SECONDS, _LOOK_SECONDS = 30.0, 0.05
 _ENDED = "the process that played it has ended"
 
 
@@ -78,7 +80,8 @@ class SideBySide:
         told.close()
         code = 1
         try:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            # also where it is ignored, as it is in the background of a shell
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             _play(session, source, tells)
             code = 0
         except KeyboardInterrupt:
@@ -134,11 +137,16 @@ class SideBySide:
         session.config.hook.pytest_runtest_logreport(report=report)
 
     def _end(self) -> None:
+        """Interrupt those that play, and kill who does not end."""
         for child in self._children:
             # those that have ended are still there to be waited for
-            os.kill(child.pid, signal.SIGTERM)
+            os.kill(child.pid, signal.SIGINT)
+        end = time.monotonic() + _END_SECONDS
         for child in self._children:
-            os.waitpid(child.pid, 0)
+            while not os.waitpid(child.pid, os.WNOHANG)[0]:
+                if time.monotonic() > end:
+                    os.kill(child.pid, signal.SIGKILL)
+                time.sleep(_LOOK_SECONDS)
             child.told.close()
 
 

@@ -90,8 +90,8 @@ class Stage:
         return seconds if self.cluster is not None else seconds / 10
 
     async def quiet(self, seconds: float) -> None:
-        """A time in which nothing is to happen; on a real cluster 20 seconds."""
-        await self.clock.sleep(seconds if self.cluster is not None else min(seconds, 20.0))
+        """A time in which nothing is to happen; on a real cluster at most 15 seconds."""
+        await self.clock.sleep(seconds if self.cluster is not None else min(seconds, 15.0))
 
     # -- controllers
 

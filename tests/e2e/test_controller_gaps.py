@@ -248,22 +248,23 @@ def test_a_use_that_no_leader_saw_begins_the_idle_time_anew() -> None:
     """The standby saw it; the status still tells of the idle time before."""
 
     async def scenario(stage: Stage) -> None:
+        idle = 60 if stage.cluster is not None else 30
         link = Link(stage.connect())
         await stage.started("one", transport=link)
         stage.manager("two")
         await stage.clock.sleep(5)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation(idleTimeoutSeconds=60))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(idleTimeoutSeconds=idle))
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.clock.sleep(55)
+        await stage.clock.sleep(idle - 5)
         link.cut_off()
         await stage.kill("one")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
         await stage.until_running(1)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.clock.sleep(60)
+        await stage.clock.sleep(idle)
         assert await stage.allocated()
         await stage.until_released(within=120)
 

@@ -52,12 +52,12 @@ def test_a_deployment_is_listed_beside_its_pods(options: ClusterOptions) -> None
 def test_a_hold_survives_idle_time_and_pods_that_come_and_go(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
-        await reserved_deployment(stage, idle_timeout_seconds="40")
+        await reserved_deployment(stage, idle_timeout_seconds="20")
         await stage.until_condition("Reserved", "True", "Reserved")
         before = (await stage.claim()).status.allocation
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_listed("deployments/train")
-        await stage.clock.sleep(20)
+        await stage.clock.sleep(8)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
         await stage.until_running(2)
         assert (await stage.claim()).status.allocation == before
@@ -81,13 +81,20 @@ def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
         await stage.until_running(1)
         await stage.create(JOBS, manifests.job(pods=1, seconds=3, reserve="slice"))
         await stage.create(CLAIMRESERVATIONS, manifests.reservation("service", workload="service"))
-        await stage.clock.sleep(20)
+
+        async def buried() -> bool:
+            listed = await stage.references()
+            held = "deployments/service" in listed
+            return held and any(each.startswith("finishedpods/train-") for each in listed)
+
+        await stage.until(buried, "the finished pod has a tombstone beside the hold")
+        await stage.quiet(20)
         listed = await stage.references()
         assert "deployments/service" in listed
         assert any(each.startswith("finishedpods/train-") for each in listed)
         assert not any(each.startswith("pods/train-") for each in listed)
         before = (await stage.claim()).metadata.resource_version
-        await stage.clock.sleep(30)
+        await stage.quiet(30)
         assert (await stage.claim()).metadata.resource_version == before
         await stage.delete(JOBS, "train")
         await stage.until_listed("deployments/service", *await pod_names(stage))
@@ -225,7 +232,7 @@ def test_nothing_is_written_when_nothing_changes() -> None:
         await stage.started()
         await reserved_deployment(stage, replicas=3)
         await stage.until_condition("Reserved", "True", "Reserved")
-        await stage.clock.sleep(60)
+        await stage.quiet(60)
         before = max((each.number for each in await stage.site.history()), default=0)
         await stage.quiet(600)
         written = {each.plural for each in await stage.site.history(before)}

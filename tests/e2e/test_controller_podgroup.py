@@ -221,7 +221,7 @@ def test_a_group_that_others_made_is_used_and_never_deleted() -> None:
         await reserved(stage)
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released()
-        await stage.clock.sleep(60)
+        await stage.quiet(60)
         after = await group(stage)
         assert before is not None
         assert after is not None
@@ -242,10 +242,10 @@ def test_a_group_that_has_nothing_to_do_with_the_workload_is_left_and_blocks() -
         await stage.until_running(4)
         await stage.until_condition("Consistent", "False", "UnknownReferences")
         await stage.delete(DEPLOYMENTS, "train")
-        await stage.clock.sleep(60)
+        await stage.quiet(60)
         assert "podgroups/other" in await stage.references()
         await stage.delete(DEPLOYMENTS, "other")
-        await stage.clock.sleep(30)
+        await stage.quiet(30)
         assert await stage.allocated()
         await stage.delete(PODGROUPS, "other")
         await stage.until_released(within=120)
@@ -364,7 +364,7 @@ def test_a_claim_that_is_deleted_goes_with_its_pods() -> None:
         await begin(stage, PODGROUP_136)
         await reserved(stage)
         await stage.delete(RESOURCECLAIMS, "slice")
-        await stage.clock.sleep(20)
+        await stage.quiet(20)
         assert await stage.allocated()
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
@@ -403,7 +403,7 @@ def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> 
         await stage.patch(
             DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
         )
-        await stage.clock.sleep(30)
+        await stage.quiet(30)
         assert len(await stage.running()) == 3
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_released(within=60)
@@ -457,7 +457,7 @@ def test_a_group_that_nobody_names_any_more_goes_with_the_last_pod_and_frees_the
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
         await stage.until_running(2)
         await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
-        await stage.clock.sleep(60)
+        await stage.quiet(60)
         assert await group(stage) is not None
         for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
             await stage.delete(REPLICASETS, replica_set.metadata.name)

@@ -51,7 +51,7 @@ def test_a_claim_is_held_through_idle_time_and_released_at_the_end(minor: int) -
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_listed("deployments/train")
-        await stage.clock.sleep(20)
+        await stage.quiet(20)
         assert await stage.allocated()
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released()
@@ -118,7 +118,7 @@ def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
         if stage.cluster is None:
             # a real KCM writes 250 times a second until claimctl has seen the pod
             before = await _writes(stage)
-        await stage.clock.sleep(60)
+        await stage.quiet(60)
         assert await _writes(stage) - before < 10
 
     play(scenario, options)

@@ -190,7 +190,7 @@ def test_a_missing_permission_is_told_and_made_good_when_granted(
         await stage.until_condition("Ready", "False", "Forbidden", name="train-slice")
         await stage.until_event("Forbidden")
         await stage.create(JOBS, manifests.job("other", claim="other", seconds=2, reserve="*"))
-        await stage.clock.sleep(30)
+        await stage.quiet(30)
         link.fault = None
         await stage.until_released(within=200)
         await stage.until_condition("Ready", "True", "Ready", name="train-slice")

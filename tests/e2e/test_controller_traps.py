@@ -181,7 +181,12 @@ def test_pods_that_are_drained_while_a_release_is_asked_for_get_other_devices() 
         (pod,) = await stage.running()
         await stage.cordon(pod.spec.node_name)
         await stage.delete(PODS, pod.metadata.name)
-        await stage.clock.sleep(90)
+
+        async def moved() -> bool:
+            now = await stage.running()
+            return [each.spec.node_name for each in now] not in ([], [pod.spec.node_name])
+
+        await stage.until(moved, "the pod runs elsewhere", within=90)
         (other,) = await stage.running()
         assert other.spec.node_name != pod.spec.node_name
         await stage.until_condition("Reserved", "True", "Reserved")

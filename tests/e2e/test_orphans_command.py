@@ -50,10 +50,16 @@ async def furnished(served: Cluster) -> None:
     await _allocated(served, "theirs", VM)
 
 
-def revision(served: Cluster) -> int:
-    """The last write that was about a claim."""
-    history = served.stage.scene.history()
-    return max(each.number for each in history if "claims" in each.plural)
+async def revision(served: Cluster) -> int:
+    """The last write that was about a claim, once there are no more of them for a moment."""
+    scene, last = served.stage.scene, -1
+    while True:
+        await scene.caught_up()
+        now = max(each.number for each in scene.history() if "claims" in each.plural)
+        if now == last:
+            return now
+        last = now
+        await asyncio.sleep(1.0)
 
 
 async def orphans(served: Cluster, *arguments: str) -> Answer:
@@ -68,7 +74,7 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
     async def scenario() -> None:
         async with cluster(HOLD, directory) as served:
             await furnished(served)
-            before = revision(served)
+            before = await revision(served)
             doctor = await served.claimctl("doctor", "-o", "json")
             dry = await orphans(served, "-n", "ml", "-o", "json")
             dry_too = await orphans(served, "-A", "--dry-run", "--yes", "-o", "yaml")
@@ -78,7 +84,7 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
             elsewhere = await orphans(served, "-n", "default")
             told = await served.claimctl("explain", "emptied", "-n", "ml")
             left = await served.claimctl("explain", "theirs", "-n", "ml", "-o", "json")
-            assert revision(served) == before
+            assert await revision(served) == before
         assert rows(dry) == [
             ("emptied", "AllocatedToNobody", "WouldFree"),
             ("theirs", "UnknownReference", "Left"),
@@ -147,7 +153,7 @@ def test_ctrl_c_while_it_watches_writes_nothing(directory: Path) -> None:
     async def scenario() -> None:
         async with cluster(HOLD, directory) as served:
             await furnished(served)
-            before = revision(served)
+            before = await revision(served)
             process = await _started(served, "-n", "ml", "--yes")
             assert process.stderr is not None
             async with asyncio.timeout(SECONDS):
@@ -155,7 +161,7 @@ def test_ctrl_c_while_it_watches_writes_nothing(directory: Path) -> None:
                     pass
                 process.send_signal(signal.SIGINT)
                 out, err = await process.communicate()
-            assert revision(served) == before
+            assert await revision(served) == before
         assert (process.returncode, out, err) == (130, b"", b"")
 
     asyncio.run(scenario())
