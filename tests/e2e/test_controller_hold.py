@@ -212,7 +212,10 @@ def test_a_reboot_of_its_node_ends_a_ghost_at_once() -> None:
 def test_a_cordoned_node_does_not_trap_the_workload() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.started()
-        await reserved_deployment(stage, replicas=1)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.until_running(1)
         await stage.until_condition("Reserved", "True", "Reserved")
         (pod,) = await stage.running()
         await stage.cordon(pod.spec.node_name)

@@ -39,6 +39,7 @@ def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_path: 
         async with cluster(options, tmp_path) as served:
             acts = await furnished(served, options.dialect is Dialect.NATIVE)
             answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+            await served.stage.look_closely()
             acts.expect_exactly_its_pods(TRAIN)
             again = await served.claimctl("downgrade-prepare", "-n", "ml")
             other = await served.claimctl("downgrade-prepare")

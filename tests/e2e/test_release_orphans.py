@@ -425,11 +425,11 @@ def test_a_missing_right_is_told_before_anything_was_waited_for() -> None:
 def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end() -> None:
     async def scenario(stage: Stage) -> None:
         await leftovers.allocated_to_nobody(stage)
-        run = asyncio.create_task(freeing(stage).run())
+        run = asyncio.create_task(freeing(stage, grace=stage.scaled(100)).run())
         for number in range(100):
             if run.done():
                 break
-            await stage.clock.sleep(stage.scaled(100))
+            await stage.clock.sleep(stage.scaled(30))
             label = {"metadata": {"labels": {"n": str(number)}}}
             await stage.patch(RESOURCECLAIMS, "slice", label)
         (found,) = await run
