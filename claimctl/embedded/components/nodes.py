@@ -21,7 +21,7 @@ POD_GC = 45.0
 """Seconds for which PodGC leaves the pods of a Node that is gone alone, and then looks."""
 
 Task = tuple[str, str]
-"""('silent', 'evict', 'collect' or 'back', node)."""
+"""('silent', 'taint', 'evict', 'collect' or 'back', node)."""
 
 
 class NodeController(Component[Task]):
@@ -66,6 +66,8 @@ class NodeController(Component[Task]):
         task, node = key
         if task == "silent" and node in self._kubelet.lost:
             self._silent(node)
+        elif task == "taint" and node in self._kubelet.lost:
+            self._taint_lost(node)
         elif task == "evict" and node in self._kubelet.lost:
             self._evict(node)
         elif task == "collect":
@@ -77,6 +79,9 @@ class NodeController(Component[Task]):
         """Pods of a Node object that is gone are collected by PodGC."""
         if change.new is None:
             self.queue.add_after(("collect", change.key[1]), self._sweep())
+        elif _is_silent(change.new) and len(_marks(change.new)) < len(EFFECTS):
+            # somebody else has overwritten the taints: the node lifecycle controller looks again
+            self.queue.add(("taint", change.key[1]))
 
     # Lost and found
 
@@ -84,11 +89,19 @@ class NodeController(Component[Task]):
         self._set_ready(node, "Unknown", "NodeStatusUnknown")
         for pod in self.views["pods"].by("node", node):
             self._not_ready(pod)
-        for number in range(len(EFFECTS)):
-            added = [{"key": UNREACHABLE, "effect": each} for each in EFFECTS[: number + 1]]
-            self._taint(node, added)
+        self._taint_lost(node)
         if self.context.timings.pod_eviction is not None:
             self.queue.add_after(("evict", node), self.context.timings.pod_eviction)
+
+    def _taint_lost(self, node: str) -> None:
+        """One taint after the other, as the node lifecycle controller does."""
+        for number in range(len(EFFECTS)):
+            current = self.api.find("nodes", "", node)
+            if current is None or not _is_silent(current):
+                return
+            if len(_marks(current)) <= number:
+                added = [{"key": UNREACHABLE, "effect": each} for each in EFFECTS[: number + 1]]
+                self._taint(node, added)
 
     def _not_ready(self, pod: Object) -> None:
         unready = {
@@ -251,6 +264,20 @@ def _ready(status: str, reason: str, now: str) -> Object:
         "lastHeartbeatTime": now,
         "lastTransitionTime": now,
     }
+
+
+def _is_silent(node: Object) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in conditions)
+
+
+def _marks(node: Object) -> list[Object]:
+    """The taints of a node that is lost."""
+    return [each for each in _taints(node) if each["key"] == UNREACHABLE]
+
+
+def _taints(node: Object) -> list[Object]:
+    return (node.get("spec") or {}).get("taints") or []
 
 
 def _stays(pod: Object) -> bool:

@@ -361,18 +361,20 @@ def nodes(tell: Teller) -> Steps:
     """Nodes are closed, tainted, deleted or lost under pods that are all on one of them."""
     make, chance = tell.make, tell.chance
     plural = chance.choice(("deployments", "statefulsets"))
+    tolerations = _tolerating(chance)
     spec: dict[str, Any] = {
         "replicas": chance.randint(1, 3),
         "selector": {"matchLabels": {"a": "web"}},
-        "template": make.pod_template(
-            "web", make.pod_spec(SHARED, tolerations=_tolerating(chance))
-        ),
+        "template": make.pod_template("web", make.pod_spec(SHARED, tolerations=tolerations)),
     }
     if plural == "statefulsets":
         spec["serviceName"] = "web"
     steps = [make.claim("shared"), make.create(plural, "web", spec=spec)]
     key = {"key": "broken", "value": "yes"}
     effects = chance.choice((["NoSchedule"], ["NoExecute"], ["NoSchedule", "NoExecute"]))
+    if tolerations[0]["key"] == key["key"]:
+        # or it would depend on the node chosen whether the next pod is evicted again
+        effects = ["NoSchedule", "NoExecute"]
     taints = [{**key, "effect": each} for each in effects]
     trouble: list[Steps] = [
         [node("cordon the node of web", "cordon", of="web")],

@@ -47,6 +47,13 @@ _AT_REST = ("Namespace", "Node", "ControllerRevision")
 """Kinds that several controllers write, each in its own time: they are compared at rest only."""
 _MANY = 20
 """Of so many Events about one object the recorder of a real controller drops some."""
+_GANG_COMES = "waiting for minCount pods from a gang"
+"""Why the scheduler refuses the first pods of a gang when its cycle begins before the last one is
+in its queue. A moment later it schedules them all."""
+_GROUP_SCHEDULED = "PodGroupScheduled"
+_UNRELATED = {("Pod added", f"ResourceClaim {did}") for did in ("lists nobody", "not allocated")}
+"""A workload's controller makes a pod anew, and KCM frees the claim of the one before: neither
+waits for the other."""
 _LOOP = 6
 """So many states in one step, half of them repeated, are a loop."""
 
@@ -281,16 +288,28 @@ def _zipped(one: list[Any], other: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 def _raced(events: list[Seen]) -> bool:
     return any(
-        is_race(condition.get("message", ""))
+        is_race(message) or _GANG_COMES in message
         for seen in events
-        for condition in (seen.object.get("status") or {}).get("conditions") or ()
-        if condition["type"] == "PodScheduled"
+        for message in [_condition(seen, "PodScheduled").get("message", "")]
     )
+
+
+def _condition(seen: Seen, wanted: str) -> Object:
+    conditions = (seen.object.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == wanted), {})
+
+
+def _without_short_cycles(events: list[Seen]) -> list[Seen]:
+    """A group that is scheduled in the end, without the cycles that began before its last pod."""
+    if _condition(events[-1], _GROUP_SCHEDULED).get("status") != "True":
+        return events
+    refused = [_condition(each, _GROUP_SCHEDULED).get("status") == "False" for each in events]
+    return [each for each, short in zip(events, refused, strict=True) if not short]
 
 
 def _states(events: list[Seen], *, raced: bool) -> list[str]:
     found: list[str] = []
-    for seen in events:
+    for seen in _without_short_cycles(events):
         fields = level(shortened(seen.kind, seen.object))
         if raced:
             fields.pop("nominatedNodeName", None)
@@ -412,7 +431,7 @@ def _between(first: Any, middle: Any, last: Any) -> bool:
 
 def _orders(theirs: Segment, ours: Segment) -> Found:
     real, emulated = _relations(theirs), _relations(ours)
-    for pair in sorted(set(real) & set(emulated)):
+    for pair in sorted(set(real) & set(emulated) - _UNRELATED):
         if not real[pair] & emulated[pair]:
             shown = [_relation(pair, each[pair]) for each in (real, emulated)]
             yield f"order {pair[0]}, {pair[1]}", shown[0], shown[1]
@@ -506,8 +525,8 @@ def _crowded(played: Played) -> set[str]:
     return {kind for (kind, _), count in counts.items() if count >= _MANY}
 
 
-_UNSTEADY = ("combined from similar", "had untolerated taint")
-"""Too many alike, or told between two writes to one node."""
+_UNSTEADY = ("combined from similar", "had untolerated taint", _GANG_COMES)
+"""Too many alike, told between two writes to one node, or in a cycle that began too early."""
 
 
 def _told(played: Played) -> dict[str, None]:

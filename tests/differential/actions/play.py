@@ -99,6 +99,7 @@ class Player:
         self._let_go: set[str] = set()
         self._stopped: set[str] = set()
         self._started = 0
+        self._round = ""
         self.played = Played()
 
     async def play(self, story: Story) -> Played:
@@ -136,15 +137,15 @@ class Player:
     def _quiet(self) -> float:
         """Longer while somebody is known to have something to do, however slow he is."""
         if any(deleting(each) for each in self._log.all("Namespace")):
-            return _NAMESPACE_GOES * self._stage.quiet
+            return self._stage.quiet + _NAMESPACE_GOES
         behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
         behind = behind or any(self._uncounted(each) for each in self._log.all("Job"))
         if any(self._backs_off(each) for each in self._log.all("Job")):
-            return self._stage.quiet * _BACKS_OFF
+            return self._stage.quiet + _BACKS_OFF
         if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
-            return self._stage.quiet * _TEMPLATE_SEEN
+            return self._stage.quiet + _TEMPLATE_SEEN
         behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
-        return self._stage.quiet * (_BEHIND if behind else 1)
+        return self._stage.quiet + (_BEHIND if behind else 0)
 
     def _lacks_claims(self, pod: Object) -> bool:
         """A claim could be made for the pod, but KCM tries again later and later."""
@@ -308,6 +309,7 @@ class Player:
     async def _kubelets(self) -> bool:
         """One look at all pods; whether anything was written."""
         written = False
+        self._round = self._now()
         for pod in sorted(self._log.all("Pod"), key=self._rank):
             if node_name(pod) not in self._stage.fleet.names or node_name(pod) in self._lost:
                 continue
@@ -324,10 +326,13 @@ class Player:
         return True
 
     def _ready_since(self, pod: Object) -> str:
-        """Pods of Jobs differ in age: a Job gives up the youngest first, equal ones by chance."""
+        """Pods of Jobs differ in age: a Job gives up the youngest first, equal ones by chance.
+
+        Others that start together are ready in the same second, and so available together.
+        """
         owner = controller_of(pod)
         if owner is None or owner["kind"] != "Job":
-            return self._now()
+            return self._round
         self._started += 1
         since = self._stage.wall() - timedelta(seconds=1000 - self._started)
         return since.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -369,10 +374,11 @@ class Player:
 
 
 _OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
-_BEHIND = 4
-_TEMPLATE_SEEN = 15
-_BACKS_OFF = 16
-_NAMESPACE_GOES = 13
+_BEHIND = 4.8
+"""Seconds: the scheduler backs off for one, minReadySeconds are three."""
+_TEMPLATE_SEEN = 22.0
+_BACKS_OFF = 24.0
+_NAMESPACE_GOES = 19.0
 """The namespace controller begins after 5 s, and looks again for pods after 16 s."""
 
 
