@@ -10,6 +10,7 @@ from typing import Any
 from claimctl.embedded.api import Api
 from claimctl.embedded.components.claims import ClaimController
 from claimctl.embedded.components.deployments import DeploymentController
+from claimctl.embedded.components.device_taints import DeviceTaintController
 from claimctl.embedded.components.disruption import DisruptionController
 from claimctl.embedded.components.garbage import GarbageCollector
 from claimctl.embedded.components.jobs import JobController
@@ -76,6 +77,7 @@ class Cluster:
                 self.kubelet,
                 self.nodes,
                 TaintController(self._context),
+                DeviceTaintController(self._context),
                 PodGroupController(self._context),
                 DisruptionController(self._context),
                 GarbageCollector(self._context),

@@ -89,7 +89,7 @@ class Inventory:
 
     def devices(self) -> list[Device]:
         if self._devices is None:
-            self._devices = list(_published(self._slices.items()))
+            self._devices = list(published(self._slices.items()))
         return self._devices
 
     def in_use(self, identity: Identity) -> bool:
@@ -126,7 +126,8 @@ class Inventory:
         return self._selected[key]
 
 
-def _published(slices: Any) -> Iterator[Device]:
+def published(slices: Any) -> Iterator[Device]:
+    """The devices of the newest generation of each pool."""
     found = list(slices)
     newest: dict[tuple[str, str], int] = {}
     for each in found:
@@ -256,6 +257,8 @@ def _result(request: Request, device: Device) -> Object:
     }
     if request.admin:
         result["adminAccess"] = True
+    if request.body.get("tolerations"):
+        result["tolerations"] = request.body["tolerations"]
     return result
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.differential.actions.chance import NODE_LOST, kubelets, node, pods, wait
+from tests.differential.actions.chance import NODE_LOST, UNGATE, kubelets, node, pods, wait
 from tests.differential.actions.manifests import NONE, OWN, SHARED, Manifests
 from tests.differential.actions.story import Step, Story, send
 
 Steps = list[Step]
 NODES = 3
+LISTED = 256
+"""So many consumers a claim lists at most."""
+NODE_GONE = 75.0
+"""Seconds until PodGC has collected the pods of a Node that was deleted."""
 
 
 def _workload(make: Manifests, plain: str, size: int, claims: str, **more: Any) -> dict[str, Any]:
@@ -157,8 +161,98 @@ def finished_beside_a_hold(make: Manifests) -> Steps:
     ]
 
 
+def full_list(make: Manifests) -> Steps:
+    """A claim lists no more than 256: the next pod waits until somebody else goes."""
+    path = make.path("resourceclaims", "shared", "status")
+    others = [
+        {"apiGroup": "apps", "resource": "deployments", "name": "web", "uid": f"held-{number}"}
+        for number in range(LISTED - 1)
+    ]
+    gone = [{"$patch": "delete", "uid": "held-7"}]
+    body = {"status": {"reservedFor": others}}
+    free = {"status": {"reservedFor": gone}}
+    return [
+        make.claim("shared"),
+        make.create("pods", "p0", spec=make.pod_spec(SHARED, restartPolicy="Never")),
+        send("255 others are listed", "PATCH", path, body, patch="strategic"),
+        make.create("pods", "p1", spec=make.pod_spec(SHARED, restartPolicy="Never")),
+        send("one of them goes", "PATCH", path, free, patch="strategic"),
+        pods("delete a pod", "p0", "delete", "running"),
+        make.create("pods", "p2", spec=make.pod_spec(SHARED, restartPolicy="Never")),
+    ]
+
+
+def listed_ahead(make: Manifests) -> Steps:
+    """257 pods on one claim, of which 255 are listed before the scheduler comes to them."""
+    path = make.path("resourceclaims", "shared", "status")
+    ahead = [
+        {"resource": "pods", "name": f"db-{number}", "uid": f"{{uid Pod/db-{number}}}"}
+        for number in range(LISTED - 1)
+    ]
+    body = {"status": {"reservedFor": ahead}}
+    gates = {"schedulingGates": [{"name": "g"}]}
+    template = make.pod_template("db", make.pod_spec(SHARED, **gates))
+    spec = _workload(make, "db", LISTED, SHARED, serviceName="db", template=template)
+    spec["podManagementPolicy"] = "Parallel"
+    return [
+        make.claim("shared"),
+        make.create("pods", "p0", spec=make.pod_spec(SHARED, restartPolicy="Never")),
+        make.create("statefulsets", "db", spec=spec),
+        send("255 pods of db are listed ahead", "PATCH", path, body, patch="strategic"),
+        kubelets("kubelets do not start pods", start=False),
+        pods("the pods of db lose their gates", "db-", "patch", "pending", LISTED, body=UNGATE),
+        pods("the other pod ends", "p0", "end", "running"),
+        pods("the other pod goes", "p0", "delete", "ended"),
+    ]
+
+
+def tainted_devices(make: Manifests) -> Steps:
+    """Devices that are taken out of use, with the pods that use them."""
+    taint = {"key": "example.com/broken", "value": "yes"}
+    spec = _workload(make, "web", 2, OWN)
+    return [
+        make.template("each"),
+        node(
+            "the devices of node 0 take no pods",
+            "taint devices",
+            index=0,
+            taints=[{**taint, "effect": "NoSchedule"}],
+        ),
+        node(
+            "the devices of node 1 take no pods",
+            "taint devices",
+            index=1,
+            taints=[{**taint, "effect": "NoSchedule"}],
+        ),
+        make.create("deployments", "web", spec=spec),
+        node("the devices of node 0 are good again", "taint devices", index=0, taints=[]),
+        node(
+            "the devices of web go out of use",
+            "taint devices",
+            of="web",
+            taints=[{**taint, "effect": "NoExecute"}],
+        ),
+        node(
+            "all devices of node 0 go out of use, too",
+            "taint devices",
+            index=0,
+            taints=[{**taint, "effect": "NoExecute"}],
+        ),
+        node("the devices of node 1 are good again", "taint devices", index=1, taints=[]),
+    ]
+
+
+def deleted_node(make: Manifests) -> Steps:
+    """PodGC lets the pods of a node go whose object is gone."""
+    return [
+        make.claim("shared"),
+        make.create("deployments", "web", spec=_workload(make, "web", 2, SHARED)),
+        node("the Node object of web is deleted", "delete", of="web"),
+        wait(NODE_GONE),
+    ]
+
+
 def many_pods(make: Manifests) -> Steps:
-    """More than a claim can list."""
     spec = _workload(make, "web", 40, NONE)
     return [
         make.create("deployments", "web", spec=spec),
@@ -167,6 +261,8 @@ def many_pods(make: Manifests) -> Steps:
     ]
 
 
+_TAINTS_SINCE = (1, 36)
+"""Device taints are on by default."""
 CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
     "indexed-job": indexed_job,
     "rollout": rollout,
@@ -178,7 +274,16 @@ CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
     "stateful-update": stateful_update,
     "finished-beside-a-hold": finished_beside_a_hold,
     "many-pods": many_pods,
+    "full-list": full_list,
+    "listed-ahead": listed_ahead,
+    "tainted-devices": tainted_devices,
+    "deleted-node": deleted_node,
 }
+
+
+def classics_of(version: tuple[int, int]) -> list[str]:
+    """Names of those that a version of Kubernetes plays by default."""
+    return [each for each in CLASSICS if each != "tainted-devices" or version >= _TAINTS_SINCE]
 
 
 def classic(name: str, version: tuple[int, int]) -> Story:

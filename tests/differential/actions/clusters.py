@@ -29,6 +29,7 @@ NODE_GRACE = 16.0
 _BEAT_SECONDS = 4.5
 _LOOP_TURNS = 2
 """So often a state may come back before it is taken for a loop that goes on for ever."""
+_LOOP_GOES_ON = 20
 
 WATCHED: tuple[Version, ...] = (
     ("v1", "Pod"),
@@ -105,6 +106,11 @@ class Log:
         self._turns[state] += 1
         if kind != "Node" and self._turns[state] <= _LOOP_TURNS:
             self.last = self.now()
+
+    @property
+    def loops(self) -> bool:
+        """Controllers have been writing the same states over and over since the step began."""
+        return max(self._turns.values(), default=0) > _LOOP_GOES_ON
 
     def all(self, kind: str) -> list[Object]:
         return [each for (found, _), each in self.current.items() if found == kind]

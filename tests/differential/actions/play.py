@@ -42,6 +42,8 @@ from tests.differential.actions.story import KUBELETS, NODE, POD, SEND, WAIT, St
 Object = dict[str, Any]
 ROUNDS = 25
 """So many rounds of the kubelets may follow one step."""
+_LOOPING_STEPS = 2
+"""So many steps of a story may be played beside a loop of controllers."""
 BREATH = 0.08
 """Seconds between two writes of kubelets: controllers see one after the other."""
 LONGEST = 60.0
@@ -100,13 +102,19 @@ class Player:
         self._stopped: set[str] = set()
         self._started = 0
         self._round = ""
+        self._generations = 0
         self.played = Played()
 
     async def play(self, story: Story) -> Played:
         self.played.begun = self._log.now()
         await self._rest()
+        looping = 0
         for step in story.steps:
             await self._segment(step)
+            looping += self._log.loops
+            if looping > _LOOPING_STEPS:
+                # what is left would be played beside 100 writes a second, which slow all stories
+                break
         await asyncio.sleep(self._stage.quiet)
         self.played.messages = list(self._log.messages.values())
         return self.played
@@ -281,6 +289,8 @@ class Player:
             self._lost.clear()
         elif what == "delete":
             yield await self._send(note, {"method": "DELETE", "path": path})
+        elif what == "taint devices":
+            yield await self._publish(note, node, args["taints"])
         else:
             spec = {
                 "cordon": {"unschedulable": True},
@@ -292,6 +302,18 @@ class Player:
             yield await self._send(
                 note, {"method": "PATCH", "path": path, "patch": "merge", "body": body}
             )
+
+    async def _publish(self, note: str, node: str, taints: list[Object]) -> str:
+        """The driver publishes the node's devices anew, all of them with these taints."""
+        fleet = self._stage.fleet
+        self._generations += 1
+        pool = {"name": node, "generation": 1 + self._generations, "resourceSliceCount": 1}
+        devices = [{"name": f"dev-{n}", "taints": taints or None} for n in range(fleet.devices)]
+        path = f"/apis/{fleet.resource_api}/resourceslices/{node}-{fleet.driver}-0"
+        body = {"spec": {"pool": pool, "devices": devices}}
+        return await self._send(
+            note, {"method": "PATCH", "path": path, "patch": "merge", "body": body}
+        )
 
     def _chosen_node(self, args: Object) -> str | None:
         """The node of a workload's first bound pod; else the one of that number."""

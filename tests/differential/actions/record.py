@@ -15,7 +15,7 @@ from pathlib import Path
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
 from tests.conformance.behaviour.trace import HERE
-from tests.differential.actions.classics import CLASSICS, classic
+from tests.differential.actions.classics import classic, classics_of
 from tests.differential.actions.clusters import RealCluster
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recorded
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     if wanted.story is not None:
         stories = {wanted.story.stem: read(wanted.story.read_text())}
     else:
-        names = wanted.names or list(CLASSICS)
+        names = wanted.names or classics_of(programs.version)
         stories = {name: classic(name, programs.version) for name in names}
     with real_servers(programs, pod_groups=programs.version >= (1, 36)) as plane:
         kubeconfig = plane.files.kubeconfig()
