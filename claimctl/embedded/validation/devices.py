@@ -9,6 +9,7 @@ from claimctl.embedded import errors, names
 from claimctl.embedded.cel_syntax import syntax_error
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds import Kind
+from claimctl.embedded.metadata import timestamp
 from claimctl.embedded.options import Features
 from claimctl.embedded.raw_json import same
 from claimctl.embedded.strategy import Context
@@ -96,6 +97,14 @@ class SliceStrategy(Converted):
         if features.version < (1, 36):
             obj["spec"].setdefault("devices", None)
 
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        super().prepare_create(obj, context)
+        _date_taints(obj["spec"], context)
+
+    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        _date_taints(new["spec"], context)
+        super().prepare_update(new, old, context)
+
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         return _slice(obj["spec"], None, context.features)
 
@@ -115,6 +124,15 @@ class SliceStrategy(Converted):
         if version == "v1beta1" and isinstance(spec, dict) and spec.get("nodeName") == "":
             del spec["nodeName"]
         return obj
+
+
+def _date_taints(spec: Object, context: Context) -> None:
+    """Taints of devices say since when; before 1.36 the gate is off, and they are dropped."""
+    for device in spec.get("devices") or ():
+        if context.features.version < (1, 36):
+            device.pop("taints", None)
+        for taint in device.get("taints") or ():
+            taint.setdefault("timeAdded", timestamp(context.api.clock.now()))
 
 
 def _slice(spec: Object, old: Object | None, features: Features) -> list[FieldError]:

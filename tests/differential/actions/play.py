@@ -105,15 +105,18 @@ class Player:
         self._generations = 0
         self.played = Played()
 
-    async def play(self, story: Story) -> Played:
+    async def play(self, story: Story, *, to_the_end: bool = True) -> Played:
+        """Without ``to_the_end``, a story in which controllers write for ever is cut off.
+
+        What is left would be played beside 100 writes a second, which slow all other stories.
+        """
         self.played.begun = self._log.now()
         await self._rest()
         looping = 0
         for step in story.steps:
             await self._segment(step)
             looping += self._log.loops
-            if looping > _LOOPING_STEPS:
-                # what is left would be played beside 100 writes a second, which slow all stories
+            if looping > _LOOPING_STEPS and not to_the_end:
                 break
         await asyncio.sleep(self._stage.quiet)
         self.played.messages = list(self._log.messages.values())

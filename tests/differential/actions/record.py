@@ -46,6 +46,7 @@ async def _record(
     written = []
     for (name, told), theirs in zip(stories.items(), played, strict=True):
         path = HERE / f"S-{name}-v{text}.json"
+        told = told.without(len(theirs.segments), len(told.steps))
         path.write_text(recorded(path.stem, _ABOUT, server, told, theirs))
         written.append(path)
     return written

@@ -87,7 +87,7 @@ class Comparer:
         namespace = f"s{next(self._serial)}"
         stage = await self._real.open(namespace, told.nodes, told.devices, quiet)
         try:
-            return await Player(stage, namespace).play(told)
+            return await Player(stage, namespace).play(told, to_the_end=False)
         finally:
             await self._real.close(stage)
 

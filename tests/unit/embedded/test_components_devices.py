@@ -158,3 +158,74 @@ def test_a_new_generation_of_a_pool_replaces_the_old_one() -> None:
         assert w.devices() == ["pool/large-0"]
 
     play(BARE, story)
+
+
+BROKEN = {"key": "broken", "effect": "NoExecute"}
+
+
+def taint_all(w: World, *taints: dict[str, Any]) -> None:
+    """The driver publishes all devices anew, with these taints."""
+    found = w.get("resourceslices", "slice")
+    devices = [{**each, "taints": list(taints)} for each in found["spec"]["devices"]]
+    w.api.update("resourceslices", {**found, "spec": {**found["spec"], "devices": devices}})
+
+
+@pytest.mark.parametrize(
+    ("version", "tolerations", "after", "gone"),
+    [
+        ((1, 36), [], 1, True),
+        ((1, 36), [{"operator": "Exists"}], 60, False),
+        ((1, 36), [{"operator": "Exists", "tolerationSeconds": 20}], 10, False),
+        ((1, 36), [{"operator": "Exists", "tolerationSeconds": 20}], 25, True),
+        ((1, 34), [], 60, False),
+    ],
+)
+def test_pods_go_whose_devices_are_tainted_so(
+    version: tuple[int, int], tolerations: list[dict[str, Any]], after: float, gone: bool
+) -> None:
+    async def story(w: World) -> None:
+        publish(w, DEVICES[:1])
+        w.claim(spec={"requests": [request(tolerations=tolerations)]})
+        w.pod("p1", "shared")
+        await w.passes(1)
+        assert w.phases() == ["Running"]
+        taint_all(w, BROKEN)
+        await w.passes(after)
+        assert (w.phases() == []) is gone
+
+    play(replace(BARE, kubernetes_version=version), story)
+
+
+def test_a_pod_stays_whose_devices_are_good_again_in_time() -> None:
+    async def story(w: World) -> None:
+        publish(w, DEVICES[:1])
+        bears = {"operator": "Exists", "tolerationSeconds": 20}
+        w.claim(spec={"requests": [request(tolerations=[bears])]})
+        w.pod("p1", "shared")
+        await w.passes(1)
+        taint_all(w, BROKEN)
+        await w.passes(10)
+        taint_all(w)
+        await w.passes(60)
+        assert w.phases() == ["Running"]
+        assert w.events("DeviceTaintManagerEviction") == ["Cancelling deletion"]
+
+    play(BARE, story)
+
+
+def test_a_pod_of_another_claim_stays() -> None:
+    async def story(w: World) -> None:
+        publish(w, DEVICES[:2])
+        w.claim("mine")
+        w.claim("others")
+        w.pod("p1", "mine")
+        w.pod("p2", "others")
+        await w.passes(1)
+        found = w.get("resourceslices", "slice")
+        first, second = found["spec"]["devices"]
+        devices = [{**first, "taints": [BROKEN]}, second]
+        w.api.update("resourceslices", {**found, "spec": {**found["spec"], "devices": devices}})
+        await w.passes(5)
+        assert [each["metadata"]["name"] for each in w.pods()] == ["p2"]
+
+    play(BARE, story)

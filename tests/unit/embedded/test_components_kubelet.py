@@ -143,6 +143,25 @@ def test_pods_of_a_lost_node_fail_and_go_while_their_containers_still_run() -> N
     play(QUICK, story)
 
 
+def test_a_lost_node_whose_taints_somebody_overwrites_is_tainted_again() -> None:
+    async def story(w: World) -> None:
+        w.cluster.lose_node("node-0")
+        await w.passes(11)
+        broken = {"key": "broken", "effect": "NoSchedule"}
+        w.api.patch("nodes", "", "node-0", {"spec": {"taints": [broken]}}, kind="merge")
+        await w.passes(1)
+        found = w.get("nodes", "node-0")["spec"]["taints"]
+        taints = [(each["key"], each["effect"]) for each in found]
+        unreachable = "node.kubernetes.io/unreachable"
+        assert taints == [
+            ("broken", "NoSchedule"),
+            (unreachable, "NoSchedule"),
+            (unreachable, "NoExecute"),
+        ]
+
+    play(QUICK, story)
+
+
 def test_a_node_that_comes_back_is_used_again() -> None:
     async def story(w: World) -> None:
         w.cluster.lose_node("node-0")
