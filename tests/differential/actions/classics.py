@@ -177,7 +177,7 @@ def full_list(make: Manifests) -> Steps:
         send("255 others are listed", "PATCH", path, body, patch="strategic"),
         make.create("pods", "p1", spec=make.pod_spec(SHARED, restartPolicy="Never")),
         send("one of them goes", "PATCH", path, free, patch="strategic"),
-        pods("delete a pod", "p0", "delete", "running"),
+        pods("force a pod", "p0", "force", "running"),
         make.create("pods", "p2", spec=make.pod_spec(SHARED, restartPolicy="Never")),
     ]
 
@@ -201,8 +201,7 @@ def listed_ahead(make: Manifests) -> Steps:
         send("255 pods of db are listed ahead", "PATCH", path, body, patch="strategic"),
         kubelets("kubelets do not start pods", start=False),
         pods("the pods of db lose their gates", "db-", "patch", "pending", LISTED, body=UNGATE),
-        pods("the other pod ends", "p0", "end", "running"),
-        pods("the other pod goes", "p0", "delete", "ended"),
+        pods("force the other pod", "p0", "force", "running"),
     ]
 
 

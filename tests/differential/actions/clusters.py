@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet, join, leave, report
 from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.components.nodes import UNREACHABLE
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.embedded.store import Revision
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
@@ -27,6 +28,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NODE_GRACE = 16.0
 """Seconds without a word from a kubelet until its node counts as lost, on both clusters."""
 _BEAT_SECONDS = 4.5
+_BEATS_AT_ONCE = 32
 _LOOP_TURNS = 2
 """So often a state may come back before it is taken for a loop that goes on for ever."""
 _LOOP_GOES_ON = 20
@@ -143,6 +145,10 @@ class RealCluster:
     logs: dict[str, Log] = field(default_factory=dict)
     beating: dict[str, Fleet] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    meant: set[str] = field(default_factory=set)
+    """Nodes that a story has lost, also when they are back."""
+    disturbed: set[str] = field(default_factory=set)
+    """Namespaces of stories one of whose nodes was lost because the machine was too slow."""
     canary: Canary = field(init=False)
     ends: bool = False
     """The servers go, and with them what stories leave."""
@@ -201,17 +207,20 @@ class RealCluster:
             log = self.logs.get(key)
             if log is not None:
                 log.take(change, kind, obj)
+                if kind == "Node" and obj["metadata"]["name"] not in self.meant and _is_lost(obj):
+                    self.disturbed.add(key)
 
         return take
 
     async def _beat(self) -> None:
         """Renew the Leases of all nodes that are not lost."""
         while True:
+            begun = time.monotonic()
             names = [each for fleet in self.beating.values() for each in fleet.names]
-            for chunk in range(0, len(names), 16):
-                part = [each for each in names[chunk : chunk + 16] if each not in self.lost]
-                await asyncio.gather(*(self._renew(each) for each in part))
-            await asyncio.sleep(_BEAT_SECONDS)
+            for chunk in range(0, len(names), _BEATS_AT_ONCE):
+                part = names[chunk : chunk + _BEATS_AT_ONCE]
+                await asyncio.gather(*(self._renew(each) for each in part if each not in self.lost))
+            await asyncio.sleep(max(begun + _BEAT_SECONDS - time.monotonic(), 0.5))
 
     async def _renew(self, node: str) -> None:
         lease: Version = ("coordination.k8s.io/v1", "Lease")
@@ -299,6 +308,7 @@ def canary_workload(node: str) -> Object:
     spec = {
         "containers": [{"name": "c", "image": "x"}],
         "nodeSelector": {"kubernetes.io/hostname": node},
+        "tolerations": [{"operator": "Exists"}],
     }
     return {
         "apiVersion": "apps/v1",
@@ -310,6 +320,10 @@ def canary_workload(node: str) -> Object:
             "template": {"metadata": {"labels": labels}, "spec": spec},
         },
     }
+
+
+def _is_lost(node: Object) -> bool:
+    return any(each["key"] == UNREACHABLE for each in node["spec"].get("taints") or ())
 
 
 def _new_and_bound(pod: Object, gone: set[str]) -> bool:
@@ -335,6 +349,7 @@ class RealStage:
 
     def lose(self, node: str) -> None:
         self.cluster.lost.add(node)
+        self.cluster.meant.add(node)
 
     async def restore(self, node: str) -> None:
         self.cluster.lost.discard(node)
