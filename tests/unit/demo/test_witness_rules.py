@@ -74,6 +74,17 @@ def test_a_grace_ends_with_the_last_reservation_or_by_force() -> None:
     assert rules(withdrawn(two(30), by="somebody").claim({}, by=US)) == []
 
 
+def test_the_last_reservation_ends_the_graces_that_earlier_ones_left_to_it() -> None:
+    past = reserved(reserved(Past(), 30), 30, "other").claim(ALLOCATED).pod().gone()
+    past = reserved(withdrawn(withdrawn(past), "other"), 0, "next")
+    assert rules(past.claim({}, by=US)) == []
+
+
+def test_the_last_reservation_ends_no_grace_that_is_longer_than_its_own() -> None:
+    past = reserved(withdrawn(withdrawn(two(30)), "other"), 0, "next")
+    assert rules(past.claim({}, by=US)) == [DEALLOCATED_UNDER_GHOST]
+
+
 def test_a_grace_that_was_asked_for_only_later_is_owed_to_nobody() -> None:
     past = reserved(Past(), 0, "other").claim(ALLOCATED).pod().gone()
     assert rules(withdrawn(reserved(past, 30)).claim({}, by=US)) == []
