@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from claimctl.demo.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violatio
 from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.store import Revision
 from claimctl.kube.clock import LoopClock
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW
@@ -203,7 +205,10 @@ class Verdict:
     window allows: the scheduler was slower than the settle time, or the binding time."""
 
     name: str
+    keeps: bool = False
+    """Whether ``fingerprints`` are wanted."""
     digest: str = ""
+    fingerprints: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     leaks: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
@@ -237,6 +242,8 @@ def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
     verdict.writes = sum(line.writes for line in lines)
     verdict.events = sum(line.events for line in lines)
     verdict.digest = digest(arena.cluster)
+    if verdict.keeps:
+        verdict.fingerprints = fingerprints(arena.cluster)
 
 
 def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bool) -> None:
@@ -258,6 +265,30 @@ def digest(cluster: Cluster) -> str:
         head = f"{each.number} {each.type} {each.plural} {each.name} {each.actor} {each.at!r} "
         found.update(head.encode() + each.data)
     return found.hexdigest()
+
+
+TEXTS = frozenset({"message", "note"})
+"""Fields for people: how a text is worded is not what a run does."""
+
+
+def fingerprints(cluster: Cluster) -> list[str]:
+    """A line for every revision, which differs when anything in it does but for texts."""
+    return [_fingerprint(each) for each in cluster.history()]
+
+
+def _fingerprint(revision: Revision) -> str:
+    data = json.dumps(_without_texts(revision.object()), sort_keys=True).encode()
+    who = f"{revision.number} t={revision.at:.3f} {revision.actor} {revision.verb}"
+    what = f"{revision.plural}/{revision.subresource} {revision.namespace}/{revision.name}"
+    return f"{who} {what} {hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def _without_texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_texts(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_texts(each) for key, each in value.items() if key not in TEXTS}
 
 
 WATCHED = frozenset(resource.plural for resource in caches.WATCHED)

@@ -74,10 +74,15 @@ class Schedule:
         return drawn
 
 
-def explore(seed: int, *, told: bool = False) -> Explored:
-    """Play the schedule of a seed; ``told`` keeps its history although nothing was wrong."""
+def explore(seed: int, *, told: bool = False, keep: bool = False) -> Explored:
+    """Play the schedule of a seed.
+
+    Args:
+        told: keep its history, for people, although nothing was wrong.
+        keep: keep a fingerprint of every revision.
+    """
     schedule = Schedule.of(seed)
-    explored = Explored(Verdict(f"SEED={seed} ({schedule.dialect})"), slow=schedule.slow)
+    explored = Explored(Verdict(f"SEED={seed} ({schedule.dialect})", keep), slow=schedule.slow)
     run(_explore(schedule, explored, told), limit=LIMIT)
     return explored
 

@@ -324,9 +324,20 @@ class Restart:
     revision: int
 
 
-def play(reference: Reference, plan: Plan | None = None, restart: Restart | None = None) -> Verdict:
-    """Play the script once; ``plan`` is for the first process."""
-    verdict = Verdict(reference.name)
+def play(
+    reference: Reference,
+    plan: Plan | None = None,
+    restart: Restart | None = None,
+    *,
+    keep: bool = False,
+) -> Verdict:
+    """Play the script once.
+
+    Args:
+        plan: of the first process.
+        keep: keep a fingerprint of every revision.
+    """
+    verdict = Verdict(reference.name, keep)
     run(_play(reference, plan, restart, verdict), limit=LIMIT)
     return verdict
 
