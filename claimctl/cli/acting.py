@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from claimctl.cli.output import duration
+from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
@@ -76,7 +77,7 @@ ADVICE = {
         "run, or cannot write its Lease. Until it does, everything stays held as it is."
     ),
     Sign.REFUSED: (
-        "Give the controller what it needs, then it goes on by itself: kubectl apply -k rbac; "
+        f"Give the controller what it needs, then it goes on by itself: {GRANT}; "
         "`claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller` lists "
         "the rights that are missing."
     ),

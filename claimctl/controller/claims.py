@@ -41,7 +41,7 @@ from claimctl.reservation.reasons import Reason
 from claimctl.reservation.refusals import Refusal, refused_status
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.unreadable import may_concern
-from claimctl.telemetry.face import Metric, Span, Telemetry
+from claimctl.telemetry.face import Span, Telemetry
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
@@ -86,7 +86,6 @@ class ClaimReconciler:
         self._snapshots = Snapshots(knowledge)
         self._writer = Writer(client, knowledge, telemetry)
         self._events = events
-        self._telemetry = telemetry
         self._census = Census(telemetry)
 
     async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
@@ -145,7 +144,6 @@ class ClaimReconciler:
                 return After(WATCHDOG)
             await self._apply(judged, write)
         except Conflict:
-            self._count_conflict(write)
             if isinstance(write, WriteList) and judged.findings.live is None:
                 return await self._on_live_claim(key, judged.findings)
             return After(SOON)
@@ -219,7 +217,6 @@ class ClaimReconciler:
             try:
                 await self._apply(Judged(snapshot, decision, findings), decision.write)
             except Conflict:
-                self._count_conflict(decision.write)
                 continue
             return After(min(decision.after or WATCHDOG, WATCHDOG))
         return After(SOON)
@@ -266,10 +263,6 @@ class ClaimReconciler:
         for told in announcements(write.reservation.status, write.status):
             for subject in subjects:
                 self._events.record(subject, **asdict(told))
-
-    def _count_conflict(self, write: Write) -> None:
-        resource = "claimreservations" if hasattr(write, "reservation") else RESOURCECLAIMS.plural
-        self._telemetry.add(Metric.WRITE_CONFLICTS, {"resource": resource})
 
 
 def _parts(write: Write) -> bool:

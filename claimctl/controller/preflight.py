@@ -76,17 +76,20 @@ def _require(resource: Resource[Any], served: frozenset[str]) -> None:
     raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
 
 
-GROUPS = (
-    *(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("list", "watch", "get")),
-    *(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("create", "patch", "delete")),
+GROUP_READS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("list", "watch"))
+GROUP_WRITES = tuple(
+    Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("get", "create", "patch", "delete")
 )
-"""In dialect podgroup, beside the others."""
+"""In dialect podgroup, beside the others; a group is read live (get) only before it is written."""
+
+GRANT = "kubectl apply -k rbac"
+"""What gives a controller all its rights."""
 
 
 async def may_follow_groups(client: Client) -> bool:
     """Whether PodGroups may be read; a server that answers no such question is tried."""
     try:
-        return all([await _allowed(client, right) for right in GROUPS[:2]])
+        return all([await _allowed(client, right) for right in GROUP_READS])
     except ApiError:
         return True
 
@@ -107,15 +110,15 @@ async def check_rights(client: Client, *, binding: bool, groups: bool = False) -
         log.warning("rights are not checked", error=str(error))
         return
     if unread:
-        raise NotReady(f"not permitted: {_listed(unread)}: kubectl apply -f rbac/")
+        raise NotReady(f"not permitted: {_listed(unread)}: {GRANT}")
     if unwritten:
         log.warning("not permitted, some claims cannot be served", missing=_listed(unwritten))
 
 
 def _wanted(*, binding: bool, groups: bool) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
     """What a controller reads and what it writes."""
-    writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUPS[2:] if groups else ()))
-    return (*_reads(), *(GROUPS[:2] if groups else ())), writes
+    writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUP_WRITES if groups else ()))
+    return (*_reads(), *(GROUP_READS if groups else ())), writes
 
 
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:

@@ -189,7 +189,7 @@ class Examiner:
 
 
 async def _reservations(client: Client, namespace: str) -> Listing[ClaimReservation]:
-    """None where claimctl is not installed."""
+    """An empty list where claimctl is not installed."""
     try:
         return await client.list(CLAIMRESERVATIONS, namespace, partial=True)
     except NotFound:

@@ -103,7 +103,7 @@ class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
 
 
 class DowngradedClaim(Wire, frozen=True, kw_only=True):
-    """What was done with one claim, and what ``downgrade-restore`` needs to undo it."""
+    """What was done with one claim, and what undoing it would need."""
 
     namespace: str
     name: str

@@ -121,7 +121,7 @@ def test_what_may_not_be_read_is_named() -> None:
         with pytest.raises(NotReady) as raised:
             await task
         assert str(raised.value) == (
-            "not permitted: list replicasets.apps, watch replicasets.apps: kubectl apply -f rbac/"
+            "not permitted: list replicasets.apps, watch replicasets.apps: kubectl apply -k rbac"
         )
         assert not manager.healthy
 

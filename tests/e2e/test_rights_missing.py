@@ -29,7 +29,7 @@ def test_what_may_not_be_read_is_named_at_the_start(missing: Permission) -> None
         with pytest.raises(NotReady) as raised:
             await task
         group = f".{missing.group}" if missing.group else ""
-        told = f"not permitted: {missing.verb} {missing.resource}{group}: kubectl apply -f rbac/"
+        told = f"not permitted: {missing.verb} {missing.resource}{group}: kubectl apply -k rbac"
         assert str(raised.value) == told
 
     play(scenario, strict(HOLD_136))

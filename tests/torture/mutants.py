@@ -195,9 +195,10 @@ MUTANTS = (
     Mutant(
         "take a conflict for done",
         "claimctl.controller.claims",
-        """            self._count_conflict(write)
+        """        except Conflict:
             if isinstance(write, WriteList)""",
-        """            return DONE
+        """        except Conflict:
+            return DONE
             if isinstance(write, WriteList)""",
     ),
     *(

@@ -23,6 +23,7 @@ from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.triggers import Queues, Triggers, Witnesses
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
+from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid
 from claimctl.kube.events import EventRecorder
@@ -108,7 +109,8 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
         rules=Rules(dialect="hold"),
     )
     events = EventRecorder(made.client, clock, "test", "test")
-    reconciler = ClaimReconciler(made.client, knowledge, events, telemetry)
+    client = Client(made.transport, clock, telemetry)
+    reconciler = ClaimReconciler(client, knowledge, events, telemetry)
     bench = Bench(made, reconciler, telemetry, memories)
     queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
     Triggers(caches, Witnesses(memories, ghosts, boots), queues)

@@ -15,7 +15,7 @@ from claimctl import __version__
 from claimctl.cli.commands import BY_NAME
 from claimctl.cli.main import load
 from claimctl.controller.caches import WATCHED
-from claimctl.controller.preflight import BINDING, GROUPS, WRITES
+from claimctl.controller.preflight import BINDING, GROUP_READS, GROUP_WRITES, WRITES
 from claimctl.telemetry.metrics import MEANINGS
 
 ROOT = Path(__file__).parents[3]
@@ -92,7 +92,7 @@ def test_the_controller_may_do_what_it_asks_for_at_its_start() -> None:
     granted = rights(one("ClusterRole", "claimctl-controller"))
     asked = {
         (right.group, "/".join(filter(None, (right.resource, right.subresource))), right.verb)
-        for right in (*WRITES, *GROUPS, BINDING)
+        for right in (*WRITES, *GROUP_READS, *GROUP_WRITES, BINDING)
     } | {(each.group, each.plural, verb) for each in WATCHED for verb in ("list", "watch")}
     assert asked - granted == set()
 
