@@ -271,14 +271,16 @@ class Informer(Generic[T]):
                     self._failures.clear()
                     self._told(event)
         finally:
+            # also where it broke in the end: a quiet kind must not wait for longer each time
+            lived = self._following and self._clock.monotonic() - began >= _HEALTHY_SECONDS
             self._following = False
+            if lived:
+                self._failures.clear()
         if self._unread.nameless:
             # nothing else tells that it is gone or has become readable
             self._version = ""
-        if self._clock.monotonic() - began >= _HEALTHY_SECONDS:
-            self._failures.clear()
-            return
-        await self._pause(None)
+        if not lived:
+            await self._pause(None)
 
     def _opened(self) -> None:
         if self.trouble is not None:

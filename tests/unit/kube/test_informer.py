@@ -235,6 +235,14 @@ def test_a_server_that_is_still_starting_after_an_outage_is_asked_again_soon() -
     assert opened - refused <= 0.8
 
 
+def test_a_quiet_stream_that_breaks_now_and_then_is_resumed_as_soon_each_time() -> None:
+    broken = [stream(Wait(60), Unreachable("GET", "/", "reset")) for _ in range(8)]
+    told = story(listing(10), *broken, stream(Wait())).play(seconds=600)
+    pauses = [b - a - 60 for a, b in pairwise(told.server.times[1:10])]
+    assert len(pauses) == 8
+    assert all(0.4 <= pause <= 0.8 for pause in pauses)
+
+
 def test_trouble_is_told_while_it_lasts() -> None:
     told = story(listing(10), failure(403, "Forbidden", "cannot watch pods")).play(seconds=0.1)
     assert told.informer is not None
