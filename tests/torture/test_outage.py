@@ -28,6 +28,8 @@ CLAIMS = 4
 MANY = 200
 LATENCY = 0.05
 """Seconds that the server takes for every answer once it answers again."""
+BACK = 8.0
+"""Seconds: the longest pause while nobody answers, and the time for the work itself."""
 AT_ONCE = 8
 """Requests under way at a time: four workers of claims, and those who tell and look."""
 READS = frozenset({"get", "list", "watch"})
@@ -171,6 +173,38 @@ def test_two_hundred_reservations_come_back_no_faster_than_their_answers(what: s
     assert seen.traffic is not None
     assert seen.traffic.verbs["list"] <= LISTED + MANY, seen.traffic.verbs
     assert seen.traffic.peak <= AT_ONCE / LATENCY, seen.traffic.peak
+
+
+@pytest.mark.parametrize("minutes", [1, 10, 60])
+def test_however_long_it_was_cut_off_claimctl_follows_and_writes_again_within_seconds(
+    minutes: int,
+) -> None:
+    assert run(_seconds_to_come_back(60.0 * minutes), limit=LIMIT) <= BACK
+
+
+async def _seconds_to_come_back(seconds: float) -> float:
+    """Until everything is followed again and what happened meanwhile has been written down."""
+    arena = await opened(dialects()["hold-1.36"])
+    recorder = arena.telemetry = Recorder()
+    try:
+        arena.start()
+        _held(arena, 1)
+        assert await arena.until(lambda: _reserved(arena) == 1, 300)
+        await arena.sleep(60.0)
+        _begin(arena, OUTAGES["partition"])
+        arena.cluster.admin.patch("deployments", NAMESPACE, "train-0", {"spec": {"replicas": 0}})
+        await arena.cluster.clock.sleep(seconds)
+        _end(arena)
+        since, ended = arena.cluster.store.revision, arena.cluster.clock.monotonic()
+
+        def back() -> bool:
+            actors = {each.actor for each in arena.cluster.history(since)}
+            return not _broken(recorder) and CONTROLLER_USER in actors
+
+        assert await arena.until(back, 300)
+        return arena.cluster.clock.monotonic() - ended
+    finally:
+        await closed(arena)
 
 
 async def _hour(
