@@ -38,6 +38,11 @@ _CLOSE_SECONDS = 0.3
 _BINDING_SECONDS = 15.0
 """Schedulers here have few pods to bind, and may send 500 requests a second."""
 _POD = ("v1", "Pod")
+_POD_MAKERS = (
+    *(("apis/apps/v1", each) for each in ("deployments", "statefulsets", "replicasets")),
+    ("apis/batch/v1", "jobs"),
+    ("api/v1", "pods"),
+)
 _PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
 
@@ -286,6 +291,20 @@ async def _working(stack: AsyncExitStack, kubelets: Kubelets) -> None:
         task.result()
 
 
+async def _dismiss(site: RealSite) -> None:
+    """Delete the pods and who makes them: what would wait for ever is tried again for ever.
+
+    The scheduler of 1.36 asks 100 times a second for a PodGroup that is missing.
+    """
+    namespace = site.places.namespace
+    options = json.dumps({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).encode()
+    for group, plural in _POD_MAKERS:
+        path = f"/{group}/namespaces/{namespace}/{plural}"
+        headers = {"content-type": "application/json"}
+        answer = await site.admin.send("DELETE", path, (), headers, options)
+        await answer.close()
+
+
 async def _tidy(site: RealSite) -> None:
     """Put servers back to work, and take the scenario's part away; nobody waits for its end."""
     await site.set_lag(0.0)
@@ -293,6 +312,7 @@ async def _tidy(site: RealSite) -> None:
         site.cluster.servers.restore()
         await site.client.delete(_PLAN, "", DOWNGRADE_PLAN_NAME)
     if site.cluster.keeps:
+        await _dismiss(site)
         return
     for name in (site.places.namespace, site.places.controllers):
         await site.client.delete(("v1", "Namespace"), "", name)

@@ -145,7 +145,7 @@ def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept
     async def scenario(stage: Stage) -> None:
         await begin(stage, options)
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=5, seconds=4, reserve="*")
+        body = manifests.job(pods=5, seconds=15, reserve="*")
         await stage.create(JOBS, manifests.in_group(body))
         await stage.until_running(5)
         await stage.until_released()
@@ -159,7 +159,7 @@ def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_gro
     async def scenario(stage: Stage) -> None:
         await begin(stage, PODGROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=270, seconds=3, reserve="*")
+        body = manifests.job(pods=270, seconds=45, reserve="*")
         await stage.create(JOBS, manifests.in_group(body))
         await stage.until_running(270)
         await stage.until_released(within=120)
