@@ -44,21 +44,27 @@ class Injector:
     def _caches(self) -> Caches:
         return self._know.caches
 
-    async def inject(self, key: WorkloadKey, workload: Workload) -> None:
-        """Patch the template if that is asked for, useful and allowed; else say what is missing."""
+    async def inject(self, key: WorkloadKey, workload: Workload) -> bool:
+        """Patch the template if that is asked for, useful and allowed; else say what is missing.
+
+        Returns:
+            False when somebody else wrote the workload first and it has to be looked at again. A
+            change of its status alone, which controllers write all the time, wakes nobody here.
+        """
         asked = workload.metadata.annotation(POD_GROUP_ANNOTATION)
         if asked is None or workload.metadata.deleting:
-            return
+            return True
         if not DIALECTS[self._know.rules.dialect].groups or group_of(workload.spec.template.spec):
-            return
+            return True
         claims = self._reserved(key, workload)
         if not claims:
-            return
+            return True
         against = self._against(asked, workload)
         if against is not None:
             self._report(key, workload, *against)
         elif workload.metadata.uid not in self._tried:
-            await self._patch(key, workload, group_name(key, claims))
+            return await self._patch(key, workload, group_name(key, claims))
+        return True
 
     def _reserved(self, key: WorkloadKey, workload: Workload) -> tuple[str, ...]:
         reserved = {
@@ -82,7 +88,7 @@ class Injector:
             )
         return None
 
-    async def _patch(self, key: WorkloadKey, workload: Workload, group: str) -> None:
+    async def _patch(self, key: WorkloadKey, workload: Workload, group: str) -> bool:
         spec = {"template": {"spec": {"schedulingGroup": {"podGroupName": group}}}}
         try:
             written = await self._client.merge_patch(
@@ -92,8 +98,10 @@ class Injector:
                 key.namespace,
                 resource_version=workload.metadata.resource_version,
             )
-        except (Conflict, NotFound):
-            return
+        except Conflict:
+            return False
+        except NotFound:
+            return True
         except (Forbidden, Invalid) as error:
             self._report(key, workload, Reason.TEMPLATE_INJECTION_OFF, f"{error}; needs {_ROLE}")
             raise
@@ -102,6 +110,7 @@ class Injector:
             note = "the API server drops spec.schedulingGroup from pod templates"
             self._report(key, workload, Reason.NO_SCHEDULING_GROUP, note)
         log.info("puts pods into a group", workload=str(key), group=group)
+        return True
 
     def _report(self, key: WorkloadKey, workload: Workload, reason: Reason, note: str) -> None:
         subject = subject_of(workload_resource(key.api_group, key.kind), workload)

@@ -65,8 +65,8 @@ class WorkloadReconciler:
         try:
             if not await self._carry_out(wanted):
                 return After(SOON)
-            if self._injector is not None:
-                await self._injector.inject(key, workload)
+            if self._injector is not None and not await self._injector.inject(key, workload):
+                return After(SOON)
             return DONE
         except (Forbidden, Invalid) as error:
             self._report(key, workload, Problem(_refusal(error), str(error)))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.requests import Fault
 from claimctl.kube.errors import NotFound
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import (
@@ -21,6 +22,7 @@ from claimctl.wire.resources import (
     STATEFULSETS,
 )
 from tests.e2e import manifests
+from tests.e2e.faulty import Faulty
 from tests.e2e.harness import NAMESPACE, PODGROUP_136, PODGROUP_137, Stage, play
 
 both = pytest.mark.parametrize("options", [PODGROUP_136, PODGROUP_137], ids=["1.36", "1.37"])
@@ -309,6 +311,34 @@ def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed() 
 
         await stage.until(shares, "the pods share through a group")
         await stage.until_condition("Reserved", "True", "Reserved")
+
+    play(scenario, PODGROUP_136)
+
+
+def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile() -> None:
+    """Deployments' controllers write statuses at the very time; that alone wakes no worker."""
+    conflicts = 2
+
+    def conflict(method: str, path: str) -> Fault | None:
+        nonlocal conflicts
+        if (method, path.rpartition("/")[2]) != ("PATCH", "train") or "/deployments/" not in path:
+            return None
+        conflicts -= 1
+        return Fault(status=409, reason="Conflict", message="no") if conflicts >= 0 else None
+
+    async def scenario(stage: Stage) -> None:
+        stage.client.speak(PODGROUPS.group, "v1alpha2")
+        link = Faulty(stage.connect(), conflict)
+        await stage.started(transport=link, allow_template_injection=True)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
+        await stage.create(DEPLOYMENTS, body)
+
+        async def shares() -> bool:
+            return any(each.startswith("podgroups/") for each in await stage.references())
+
+        await stage.until(shares, "the pods share through a group")
+        assert conflicts < 0
 
     play(scenario, PODGROUP_136)
 
