@@ -6,15 +6,16 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claimctl.demo.real import real_plane, really_staged
+from claimctl.controlplane.programs import CONTROLLER_MANAGER
+from claimctl.demo.real import RealScene, real_plane, really_staged
 from claimctl.demo.stage import Stage, staged
 from claimctl.embedded.cluster import Cluster as EmbeddedCluster
 from claimctl.embedded.kubeconfig import Access, write_kubeconfig
@@ -64,6 +65,20 @@ class Cluster:
     def embedded(self) -> EmbeddedCluster:
         assert isinstance(self.stage.scene, EmbeddedCluster), "put the test into skipped.py"
         return self.stage.scene
+
+    @contextmanager
+    def without_kcm(self) -> Iterator[None]:
+        """KCM does nothing meanwhile, at least for claims."""
+        scene = self.stage.scene
+        if isinstance(scene, RealScene):
+            manager = scene.plane.servers[CONTROLLER_MANAGER]
+            manager.pause()
+            yield
+            manager.resume()
+        else:
+            self.embedded.pause("resourceclaim-controller")
+            yield
+            self.embedded.resume("resourceclaim-controller")
 
     async def claimctl(self, *arguments: str) -> Answer:
         return await claimctl(*arguments, "--kubeconfig", str(self.kubeconfig))

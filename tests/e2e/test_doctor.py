@@ -9,7 +9,7 @@ import pytest
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
-from claimctl.demo.objects import CLAIM, Workload
+from claimctl.demo.objects import CLAIM, NODE, Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Cluster, cluster
 
@@ -52,35 +52,39 @@ def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
     asyncio.run(scenario())
 
 
-async def _spoilt(served: Cluster) -> None:
-    """A leak, a full list, references to nobody, and a kubelet of the release before."""
+async def _busy(served: Cluster) -> Acts:
     acts = Acts(served.stage, native=False, groups=True)
     await acts.room("ml")
     await acts.held(TRAIN)
-    user, api = served.stage.user, served.embedded.admin
+    return acts
+
+
+async def _spoilt(served: Cluster) -> None:
+    """A leak, a full list, references to nobody, and a kubelet of the release before."""
+    user = served.stage.user
     for name in ("leaked", "full"):
         await user.create(objects.claim("ml", name))
     device = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
     allocation = {"devices": {"results": [device]}}
     nobody = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(250)]
-    served.embedded.pause("resourceclaim-controller")
     await user.patch_status(CLAIM, "ml", "leaked", {"status": {"allocation": allocation}})
     await user.patch_status(
         CLAIM, "ml", "full", {"status": {"allocation": allocation, "reservedFor": nobody}}
     )
-    node = api.get("nodes", "", "node-0")
-    node["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.1"
-    api.update("nodes", node, "status")
+    older = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.1"}}}
+    await user.patch_status(NODE, "", "node-0", older)
 
 
 def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
     async def scenario() -> None:
         options = ClusterOptions(dialect=Dialect.PODGROUP)
         async with cluster(options, tmp_path) as served:
-            await _spoilt(served)
-            answer = await served.claimctl("doctor", "-o", "json")
-            table = await served.claimctl("doctor")
-            served.embedded.resume("resourceclaim-controller")
+            acts = await _busy(served)
+            with served.without_kcm():
+                await _spoilt(served)
+                answer = await served.claimctl("doctor", "-o", "json")
+                table = await served.claimctl("doctor")
+            acts.expect_held(TRAIN)
         found = [(each["check"], each["object"]) for each in answer.document["findings"]]
         assert answer.code == table.code == 3
         assert found == [
