@@ -41,7 +41,6 @@ _POD = ("v1", "Pod")
 _POD_MAKERS = (
     *(("apis/apps/v1", each) for each in ("deployments", "statefulsets", "replicasets")),
     ("apis/batch/v1", "jobs"),
-    ("api/v1", "pods"),
 )
 _PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
@@ -292,12 +291,12 @@ async def _working(stack: AsyncExitStack, kubelets: Kubelets) -> None:
 
 
 async def _dismiss(site: RealSite) -> None:
-    """Delete the pods and who makes them: what would wait for ever is tried again for ever.
+    """Delete who makes pods, and with them the pods: what waits for ever is tried again for ever.
 
     The scheduler of 1.36 asks 100 times a second for a PodGroup that is missing.
     """
     namespace = site.places.namespace
-    options = json.dumps({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).encode()
+    options = json.dumps({"propagationPolicy": "Background"}).encode()
     for group, plural in _POD_MAKERS:
         path = f"/{group}/namespaces/{namespace}/{plural}"
         headers = {"content-type": "application/json"}
