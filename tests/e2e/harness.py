@@ -259,6 +259,14 @@ class Stage:
 
         await self.until(holds, f"{count} pods run")
 
+    async def until_some_run(self) -> None:
+        """At least one pod; the first of a Job may have ended before the last one runs."""
+
+        async def holds() -> bool:
+            return bool(await self.running())
+
+        await self.until(holds, "some pods run")
+
     async def until_event(self, reason: str) -> None:
         async def holds() -> bool:
             return reason in await self.event_reasons()

@@ -110,8 +110,8 @@ def test_a_job_that_has_ended_gives_its_claim_back_while_its_pods_are_kept(
     async def scenario(stage: Stage) -> None:
         await stage.started()
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(JOBS, manifests.job(pods=3, seconds=15, reserve="*"))
-        await stage.until_running(3)
+        await stage.create(JOBS, manifests.job(pods=3, seconds=4, reserve="*"))
+        await stage.until_some_run()
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.until_released()
         assert len((await stage.client.list(PODS, NAMESPACE)).items) == 3

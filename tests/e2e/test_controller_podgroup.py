@@ -147,9 +147,9 @@ def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept
     async def scenario(stage: Stage) -> None:
         await begin(stage, options)
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=5, seconds=15, reserve="*")
+        body = manifests.job(pods=5, seconds=4, reserve="*")
         await stage.create(JOBS, manifests.in_group(body))
-        await stage.until_running(5)
+        await stage.until_some_run()
         await stage.until_released()
         assert len((await stage.client.list(PODS, NAMESPACE)).items) == 5
         await until_no_group(stage)
