@@ -97,8 +97,8 @@ def stream(body: AsyncIterator[bytes], content_type: str = JSON) -> Response:
     return Response(200, {"content-type": content_type}, body)
 
 
-def choose_media(accept: str, *, watch: bool = False) -> str:
-    """JSON or YAML, as the Accept header ranks them.
+def choose_media(accept: str, *, watch: bool = False, custom: bool = False) -> str:
+    """JSON or YAML, as the Accept header ranks them; ``custom`` kinds refuse in their own words.
 
     Raises:
         StatusError: 406.
@@ -111,6 +111,9 @@ def choose_media(accept: str, *, watch: bool = False) -> str:
             return JSON
         if media == YAML:
             return YAML
+    if custom and not watch:
+        message = f"only the following media types are accepted: {_SUPPORTED}"
+        raise StatusError(406, "NotAcceptable", message)
     supported = f"{_SUPPORTED}, {_STREAMED}" if watch else _SUPPORTED
     message = f"406: Not Acceptable\n\nAvailable representations: {supported}"
     raise StatusError(406, "NotAcceptable", message, {})

@@ -46,12 +46,14 @@ class Applier:
         entries: list[Entry] = live["metadata"].get("managedFields") or []
         own = next((e for e in entries if Manager.of(e) == _manager(request)), None)
         others = [entry for entry in entries if entry is not own]
-        merged: Object = merge(schema or ANY, live, patch)
+        merged: Object = merge(schema or ANY, live, request.patch if old is None else patch)
+        if old is None:
+            merged["metadata"].pop("resourceVersion", None)
         merged["metadata"] = dict(merged["metadata"])
         if own is not None:
             give_up(schema or ANY, merged, own["fieldsV1"], [fields, *_sets(others)])
         merged["metadata"].pop("managedFields", None)
-        change = difference(schema, live, merged)
+        change = difference(schema, live, _without_reset(request, merged))
         _refuse_conflicts(request, others, change)
         kept = without(others, change)
         entry = _entry(request, fields, own, changed=bool(change))
@@ -82,10 +84,12 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
     version = kind.api_version(request.version)
     if not patch.get("kind") or not patch.get("apiVersion"):
         raise bad_request("invalid object type: /, Kind=")
-    metadata = patch.get("metadata") or {}
+    given = patch.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    name = metadata.get("name", "")
+    name = metadata.get("name")
+    name = name if isinstance(name, str) else ""
     if request.old is None and metadata.get("uid"):
         why = (
             f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing "
@@ -115,6 +119,13 @@ def _relevant(request: ApplyRequest) -> Object:
     if "status" in request.kind.subresources:
         patch.pop("status", None)
     return patch
+
+
+def _without_reset(request: ApplyRequest, merged: Object) -> Object:
+    """A new object may bring a status along, which nobody owns."""
+    if request.old is None and "status" in request.kind.subresources:
+        return {key: value for key, value in merged.items() if key != "status"}
+    return merged
 
 
 _ADDRESS = ("name", "namespace", "uid", "resourceVersion")

@@ -102,6 +102,6 @@ def claim_state(claim: Object) -> str:
         "reserved": found.get("reservedFor"),
     }
     shown = [name for name, holds in states.items() if holds]
-    if not found.get("allocation"):
+    if not shown:
         shown.append("pending")
     return joined(shown)

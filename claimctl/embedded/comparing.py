@@ -103,9 +103,8 @@ def _add(schema: Schema, value: Json, path: Path, taken: list[Path], *, implied:
         taken.append(path)
     if isinstance(value, dict):
         for key, item in value.items():
-            if item is not None:
-                inner = schema.field(key) or ANY
-                _add(inner, item, (*path, f"f:{key}"), taken, implied=False)
+            inner = schema.field(key) or ANY
+            _add(inner, item, (*path, f"f:{key}"), taken, implied=False)
         return
     items = schema.items or ANY
     for element, item in elements(schema, value).items():
@@ -152,8 +151,7 @@ def _declare(schema: Schema, value: Json, path: Path, fields: Fields) -> None:
         insert(fields, path)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if item is not None:
-                _declare(schema.field(key) or ANY, item, (*path, f"f:{key}"), fields)
+            _declare(schema.field(key) or ANY, item, (*path, f"f:{key}"), fields)
     else:
         items = schema.items or ANY
         for element, item in elements(schema, value).items():

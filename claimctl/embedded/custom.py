@@ -58,6 +58,10 @@ class CustomStrategy(Strategy):
     def default(self, obj: Object, features: Features) -> None:
         fill_defaults(self.raw, obj)
 
+    standard_finalizers = False
+    revalidates = False
+    warns_of_finalizers = True
+
     def misnamed(self, obj: Object) -> list[FieldError]:
         """Rules meet the object without its defaults."""
         return self.rules.check(obj, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.go_formats import format_problem
-from claimctl.embedded.go_shape import shape
+from claimctl.embedded.go_shape import settle, shape
 from claimctl.embedded.go_types import NAMED
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.schema import Json, Schema, prune
@@ -51,19 +51,30 @@ class Decoder:
             paths.sort(key=lambda path: (not path.startswith("metadata."), path))
         return [f'unknown field "{path}"' for path in paths]
 
-    def check(self, group: str, version: str, name: str, body: Object) -> None:
+    def settle(self, kind: Kind, obj: Object) -> None:
+        """Change an object in the stored form to what comes back from the storage."""
+        if kind.custom or kind.group == "apiextensions.k8s.io":
+            return
+        schema = self._schemas.find(kind.group, kind.version, kind.kind)
+        if schema is not None:
+            settle(schema, obj)
+
+    def check(self, group: str, version: str, name: str, body: Object) -> list[str]:
         """Check a body that is not stored (a Binding, a Scale), whose Kind is ``name``.
+
+        Fields that are not known are dropped and named: ``unknown field "spec.x"``.
 
         Raises:
             StatusError: 400, a field has the wrong JSON type.
         """
         schema = self._schemas.find(group, version, name)
         if schema is None:
-            return
+            return []
         problem = _type_problem(schema, body, _Place(name, ""))
         if problem:
             raise _cannot_handle(name, version, problem)
         drop_nulls(schema, body)
+        return [f'unknown field "{path}"' for path in prune(schema, body)]
 
 
 def _cannot_handle(name: str, version: str, why: str) -> StatusError:

@@ -80,11 +80,11 @@ def delete(removal: Removal) -> Removed:
     _set_finalizers(removal, meta)
     if removal.strategy.pending(obj) or grace > 0:
         return Removed(_mark(removal, before, obj, grace), False)
-    if removal.options.dry_run:
-        return Removed(before, True)
     if removal.strategy.marks_before_removal:
         obj = _mark(removal, before, obj, 0)
         before = decode(encode(obj))
+    if removal.options.dry_run:
+        return Removed(before, True)
     return Removed(removal.api.store.delete(removal.target.address, removal.author), True)
 
 
@@ -98,6 +98,9 @@ def _check_preconditions(removal: Removal, obj: Object) -> None:
 
 
 def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -> None:
+    if removal.target.kind.plural == "namespaces":
+        told = f"{what} in precondition: {asked}, {what} in object meta: {found}"
+        raise errors.conflict(removal.target.subject, f"Precondition failed: {told}")
     raise errors.conflict(
         removal.target.typed_subject,
         f"the {what} in the precondition ({asked}) does not match the {what} in record "
@@ -107,6 +110,8 @@ def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -
 
 def _set_finalizers(removal: Removal, meta: Object) -> None:
     """The propagation policy becomes a finalizer that the garbage collector works off."""
+    if not removal.strategy.collects_garbage:
+        return
     wanted = _propagation(removal)
     kept = [name for name in meta.get("finalizers") or [] if name not in (_ORPHAN, _FOREGROUND)]
     had = [name for name in meta.get("finalizers") or [] if name in (_ORPHAN, _FOREGROUND)]

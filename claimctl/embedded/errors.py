@@ -157,8 +157,16 @@ def unknown_resource() -> StatusError:
     return StatusError(404, "NotFound", message, {})
 
 
-def already_exists(subject: Subject, *, deleting: bool = False) -> StatusError:
+def already_exists(
+    subject: Subject, *, deleting: bool = False, generated: bool = False
+) -> StatusError:
+    """409; an object with a generateName may be sent once more, though it bears a name."""
     message = f'{subject.resource} "{subject.name}" already exists'
+    if generated:
+        text = f"{message}, the server was not able to generate a unique name for the object"
+        headers = {"retry-after": "1"}
+        details = subject.details(retryAfterSeconds=1)
+        return StatusError(409, "AlreadyExists", text, details, headers)
     if deleting:
         message = f"object is being deleted: {message}"
     return StatusError(409, "AlreadyExists", message, subject.details())

@@ -102,10 +102,25 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
 
 
 def _without_items(place: str, obj: Object, key: str) -> None:
-    if place in tables.NULLS:
-        obj[key] = None
-    else:
+    """An empty list that Go would write is kept: who wrote it owns it. It is stored as null."""
+    if place not in tables.NULLS:
         del obj[key]
+    elif obj[key] != []:
+        obj[key] = None
+
+
+def settle(schema: Schema, obj: Object) -> None:
+    """Change an object, in place, to what comes back from the storage: empty lists are null."""
+    for key, below in schema.properties.items():
+        value = obj.get(key)
+        if value == [] and f"{schema.definition}.{key}" in tables.NULLS:
+            obj[key] = None
+        elif value and below.definition and isinstance(value, dict):
+            settle(below, value)
+        elif value and below.items is not None and below.items.definition:
+            for item in value.values() if isinstance(value, dict) else value:
+                if isinstance(item, dict):
+                    settle(below.items, item)
 
 
 def _left_out(place: str, schema: Schema, value: Any) -> bool:

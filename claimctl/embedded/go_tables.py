@@ -120,6 +120,7 @@ NULLS = _fields(
         "V1PolicyRule": "verbs",
         "V1Role": "rules",
         "V1SuccessPolicy": "rules",
+        "V1alpha2WorkloadSpec": "podGroupTemplates",
         "V1beta1AllocatedDeviceStatus": "conditions",
         "V1beta1DeviceClaim": "requests",
         "V1beta2AllocatedDeviceStatus": "conditions",

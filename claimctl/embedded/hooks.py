@@ -25,8 +25,14 @@ class Schemas(Protocol):
         """
         ...
 
-    def check(self, group: str, version: str, name: str, body: Object) -> None:
+    def settle(self, kind: Kind, obj: Object) -> None:
+        """Change an object in the stored form to what comes back from the storage."""
+        ...
+
+    def check(self, group: str, version: str, name: str, body: Object) -> list[str]:
         """Check a body that is not stored (a Binding, a Scale), whose Kind is ``name``.
+
+        Fields that are not known are dropped and named: ``unknown field "spec.x"``.
 
         Raises:
             StatusError: 400, a field has the wrong type.
@@ -102,8 +108,11 @@ class AnyField:
     def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
         return []
 
-    def check(self, group: str, version: str, name: str, body: Object) -> None:
+    def settle(self, kind: Kind, obj: Object) -> None:
         return None
+
+    def check(self, group: str, version: str, name: str, body: Object) -> list[str]:
+        return []
 
 
 class NoManagedFields:

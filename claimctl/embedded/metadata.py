@@ -84,15 +84,15 @@ def validate_meta(metadata: Object, strategy: Strategy) -> list[FieldError]:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
         errors += [invalid_value("metadata.name", name, t) for t in strategy.name_check(name)]
-    return errors + _validate_rest(metadata, strategy)
+    return [*errors, *_validate_rest(metadata), *_standard(metadata, strategy)]
 
 
-def _validate_rest(metadata: Object, strategy: Strategy) -> list[FieldError]:
+def _validate_rest(metadata: Object) -> list[FieldError]:
     return [
         *_labels(metadata.get("labels") or {}, "metadata.labels"),
         *_annotations(metadata.get("annotations") or {}),
         *_owners(metadata.get("ownerReferences") or []),
-        *_finalizers(metadata.get("finalizers") or [], strategy),
+        *_finalizers(metadata.get("finalizers") or []),
     ]
 
 
@@ -154,16 +154,41 @@ def _owners(owners: list[Object]) -> list[FieldError]:
     return errors
 
 
-def _finalizers(finalizers: list[str], strategy: Strategy) -> list[FieldError]:
+_STANDARD = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def _standard(metadata: Object, strategy: Strategy) -> list[FieldError]:
+    """A finalizer without a domain has to be one that Kubernetes knows."""
+    if not strategy.standard_finalizers:
+        return []
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"metadata.finalizers[{index}]", name, text)
+        for index, name in enumerate(metadata.get("finalizers") or [])
+        if "/" not in name and name not in _STANDARD and not names.qualified_name(name)
+    ]
+
+
+def finalizer_warnings(new: Object, old: Object) -> list[str]:
+    """What is said of new finalizers without a domain, where they are not refused."""
+    text = (
+        "prefer a domain-qualified finalizer name to avoid accidental conflicts with other "
+        "finalizer writers"
+    )
+    before = old.get("finalizers") or []
+    return [
+        f'metadata.finalizers: "{name}": {text}'
+        for name in new.get("finalizers") or []
+        if "/" not in name and name not in (*_STANDARD, *before)
+    ]
+
+
+def _finalizers(finalizers: list[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     path = "metadata.finalizers"
     for index, name in enumerate(finalizers):
         wrong = names.qualified_name(name)
         errors += [invalid_value(f"{path}[{index}]", name, text) for text in wrong]
-        standard = name in ("orphan", "foregroundDeletion") or not strategy.standard_finalizers
-        if not wrong and "/" not in name and not standard:
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid_value(f"{path}[{index}]", name, text))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid_value(path, finalizers, text))
@@ -173,11 +198,21 @@ def _finalizers(finalizers: list[str], strategy: Strategy) -> list[FieldError]:
 def validate_meta_update(new: Object, old: Object, strategy: Strategy) -> list[FieldError]:
     """What is wrong with a change of metadata.
 
-    The server checks the change for all kinds alike and again in the strategy of the kind, and the
-    whole metadata once more, or twice where the strategy ``revalidates``. So causes repeat.
+    The server checks the whole and the change for all kinds alike, and the change again in the
+    strategy of the kind, and there the whole once more where it ``revalidates``. So causes repeat.
     """
-    whole, change = _validate_rest(new, strategy), _validate_change(new, old)
-    return [*whole, *change, *(whole if strategy.revalidates else []), *change]
+    whole, change = _validate_rest(new), _validate_change(new, old)
+    found = [*whole, *change]
+    if strategy.validates_metadata:
+        found += [*change, *_standard(new, strategy)]
+    if strategy.revalidates:
+        found += validate_again(new, strategy)
+    return found
+
+
+def validate_again(metadata: Object, strategy: Strategy) -> list[FieldError]:
+    """The metadata once more, with the rules of the kind."""
+    return [*_validate_rest(metadata), *_standard(metadata, strategy)]
 
 
 _IMMUTABLE = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")

@@ -48,12 +48,12 @@ def _checked(value: str, limit: int, pattern: re.Pattern[str], text: str) -> lis
 
 
 def label(value: str) -> list[str]:
-    return _checked(value, 63, _LABEL_RE, LABEL_TEXT)
+    """What is a good subdomain and no label has dots, which have a complaint of their own."""
+    dots = _SUBDOMAIN_RE.match(value) and not _LABEL_RE.match(value)
+    return _checked(value, 63, _LABEL_RE, "must not contain dots" if dots else LABEL_TEXT)
 
 
-def namespace_name(value: str) -> list[str]:
-    """A label; dots have a complaint of their own."""
-    return ["must not contain dots"] if "." in value else label(value)
+namespace_name = label
 
 
 def label_1035(value: str) -> list[str]:

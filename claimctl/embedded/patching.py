@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded import custom_scale, json_text, subresources, writing
-from claimctl.embedded.errors import Subject, bad_request, forbidden_field, invalid
+from claimctl.embedded.errors import StatusError, Subject, bad_request, forbidden_field, invalid
 from claimctl.embedded.patches import PatchError, json_patch, merge, refused
 from claimctl.embedded.raw_json import sorted_keys
 from claimctl.embedded.strategic import strategic_merge
@@ -41,7 +42,11 @@ def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
         else (subresources.get_scale, subresources.put_scale)
     )
     scale = change(get(write.api, write.target))
-    write.api.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
+    shown = json.dumps(scale, separators=(",", ":"))
+    try:
+        write.api.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
+    except StatusError as error:
+        raise writing.unreadable(error, shown) from None
     return put(write, scale)
 
 

@@ -86,8 +86,11 @@ def selector_of(api: Api, kind: Kind, labels: str, fields: str) -> Selector:
     requirements, terms = parsed_selectors(labels, fields)
     strategy = api.strategies.of(kind)
     own = strategy.selectable_names()
+    # Kinds with fields of their own name all that can be selected by, and so do custom kinds.
+    listed = bool(own) or kind.custom
+    known = _META_FIELDS[:1] if listed and not kind.namespaced else _META_FIELDS
     for term in terms:
-        if term.key not in (*_META_FIELDS, *own):
+        if term.key not in (*known, *own):
             raise errors.bad_request(_unknown_field(kind, term.key, bool(own)))
 
     def fields_of(obj: Object) -> dict[str, str]:

@@ -10,7 +10,7 @@ from claimctl.embedded import answers
 from claimctl.embedded import exchange as options
 from claimctl.embedded.answers import Answer
 from claimctl.embedded.bodies import media_type, parse_object, parse_patch
-from claimctl.embedded.errors import StatusError, unknown_resource
+from claimctl.embedded.errors import StatusError, bad_request, unknown_resource
 from claimctl.embedded.exchange import Exchange
 from claimctl.embedded.gates import View
 from claimctl.embedded.kinds import Kind
@@ -48,7 +48,7 @@ def serve(handler: Handler, exchange: Exchange) -> Response:
         return _watch(handler, exchange)
     if exchange.route.subresource in _STREAMED:
         return _unserved(handler, exchange)
-    media = answers.choose_media(exchange.accept)
+    media = answers.choose_media(exchange.accept, custom=exchange.kind.custom)
     if verb in ("create", "update", "patch"):
         check_kind(exchange.kind, exchange.route.subresource)
     view = _view(handler, exchange, many=verb in ("list", "deletecollection"))
@@ -179,7 +179,7 @@ def _create(handler: Handler, exchange: Exchange) -> Answer:
     write = options.write_options(exchange, "CreateOptions")
     if target.subresource:
         body = _body(exchange, _posted_kind(target.subresource), write)
-        _check(handler, target.subresource, body)
+        _check(handler, target.subresource, body, write)
         answer = handler.api.post(exchange.actor, target, body, write)
         return Answer(answer.get("code", 201) if answer.get("kind") == "Status" else 201, answer)
     body = _body(exchange, target.kind.kind, write)
@@ -196,10 +196,20 @@ _SHAPES = {
 }
 
 
-def _check(handler: Handler, what: str, body: Object) -> None:
-    """Refuse a body of a subresource (or of a deletion) with values of the wrong type (400)."""
-    if what in _SHAPES:
-        handler.api.hooks.schemas.check(*_SHAPES[what], body)
+def _check(handler: Handler, what: str, body: Object, write: WriteOptions | None = None) -> None:
+    """Refuse a body of a subresource (or of a deletion) with values of the wrong type (400), and
+    tell of fields that are not known."""
+    if what not in _SHAPES:
+        return
+    other = body.get("kind") not in (None, "", _SHAPES[what][2])
+    unknown = handler.api.hooks.schemas.check(*_SHAPES[what], body)
+    if write is None or other or not unknown or write.field_validation == "Ignore":
+        return
+    if write.field_validation == "Strict":
+        _, version, name = _SHAPES[what]
+        text = f'{name} in version "{version}" cannot be handled as a {name}'
+        raise bad_request(f"{text}: strict decoding error: {', '.join(unknown)}")
+    write.warnings.extend(unknown)
 
 
 _POSTED = {"binding": "Binding", "eviction": "Eviction", "token": "TokenRequest"}
@@ -222,7 +232,7 @@ def _update(handler: Handler, exchange: Exchange) -> Answer:
     expected = "Scale" if target.subresource == "scale" else target.kind.kind
     body = _body(exchange, expected, write)
     if target.subresource == "scale":
-        _check(handler, "scale", body)
+        _check(handler, "scale", body, write)
     updated = handler.api.update(
         exchange.actor,
         target.kind,
@@ -262,10 +272,10 @@ def _patch(handler: Handler, exchange: Exchange) -> Answer:
 def _patch_type(exchange: Exchange, kind: Kind) -> str:
     media = media_type(exchange.headers)
     found = _PATCHES.get(media)
-    if found is None:
+    if found is None and not kind.custom:
         message = "415: Unsupported Media Type"
         raise StatusError(415, "UnsupportedMediaType", message, {})
-    if found == "strategic" and kind.custom:
+    if found is None or (found == "strategic" and kind.custom):
         message = (
             "the body of the request was in an unknown format - accepted media types include: "
             f"{_CUSTOM_PATCHES}"

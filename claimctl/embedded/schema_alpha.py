@@ -151,10 +151,20 @@ DEFINITIONS: dict[str, HandMade] = {
             ("name",),
         ),
         HandMade(
+            "V1alpha2TypedLocalObjectReference",
+            "Names an object of the namespace.",
+            {
+                "apiGroup": ("str", "Group of the object; empty for the core group."),
+                "kind": ("str", "Kind of the object."),
+                "name": ("str", "Name of the object."),
+            },
+            ("kind", "name"),
+        ),
+        HandMade(
             "V1alpha2WorkloadSpec",
             "What is wanted of a Workload.",
             {
-                "controllerRef": ("V1TypedLocalObjectReference", "The object that made it."),
+                "controllerRef": ("V1alpha2TypedLocalObjectReference", "The object that made it."),
                 "podGroupTemplates": (
                     "List[V1alpha2PodGroupTemplate]",
                     "Templates of the groups.",

@@ -78,12 +78,25 @@ def _merge_field(merged: Object, patch: Object, path: Path, value: Any) -> None:
     current = merged.get(key)
     if value is None:
         merged.pop(key, None)
+    elif current is None and isinstance(value, list) and not _directed(value):
+        merged[key] = [_without_nulls(each) for each in value]
     elif isinstance(value, dict):
         merged[key] = strategic_merge(current if isinstance(current, dict) else {}, value, path)
     elif isinstance(value, list):
         merged[key] = _merge_list(current if isinstance(current, list) else [], patch, path, value)
     else:
         merged[key] = value
+
+
+def _directed(values: list[Any]) -> bool:
+    return any(isinstance(each, dict) and "$patch" in each for each in values)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Where nothing was before, a patch is taken as it is, whether or not it has merge keys."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(each) for k, each in value.items() if each is not None}
+    return value
 
 
 def _lists_without_value(merged: Object, patch: Object, path: Path) -> None:

@@ -27,7 +27,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
 _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("", "configmaps"): ConfigMapStrategy(),
-    ("", "events"): EventStrategy(),
+    ("", "events"): EventStrategy(old_api=True),
     ("", "namespaces"): NamespaceStrategy(),
     ("", "nodes"): NodeStrategy(),
     ("", "pods"): PodStrategy(),
@@ -46,7 +46,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),
-    (NEW_GROUP, "events"): EventStrategy(),
+    (NEW_GROUP, "events"): EventStrategy(old_api=False),
     (_RBAC, "clusterrolebindings"): BindingStrategy(),
     (_RBAC, "clusterroles"): RuledStrategy(),
     (_RBAC, "rolebindings"): BindingStrategy(),

@@ -41,7 +41,10 @@ class Strategy:
     ``name_check`` says what is wrong with a name. ``standard_finalizers`` says that a finalizer
     without a domain has to be one that Kubernetes knows.
     ``status_keeps`` are the parts of the metadata that a write through /status leaves alone.
-    ``revalidates`` says that an update has the whole object checked again, its metadata too.
+    ``validates_metadata`` says that the kind's own rules look at the metadata, beside the rules
+    for all kinds. ``revalidates`` says that an update has the whole object checked again, its
+    metadata too. ``collects_garbage`` says that a deletion may leave a finalizer of its policy.
+    ``warns_of_finalizers`` says that a finalizer without a domain is warned of.
     ``marks_before_removal`` says that an object is stored once more as being deleted before it
     goes, so that watchers see MODIFIED and then DELETED.
     """
@@ -58,6 +61,9 @@ class Strategy:
     deletion_raises_generation: bool = True
     marks_before_removal: bool = False
     revalidates: bool = True
+    validates_metadata: bool = True
+    collects_garbage: bool = True
+    warns_of_finalizers: bool = False
 
     def default(self, obj: Object, features: Features) -> None:
         """Fill in what the server fills in; on create, and on every update."""
@@ -113,6 +119,9 @@ class Strategy:
 
     def admit_delete(self, name: str) -> None:
         """Refuse a delete by policy (raises StatusError)."""
+
+    def warn(self, obj: Object, context: Context) -> None:
+        """Say what is odd about a new object that is valid, before it is stored."""
 
     def created(self, obj: Object, context: Context) -> None:
         """Something that has to happen after the object was stored."""

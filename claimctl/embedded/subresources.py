@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from claimctl.embedded import errors, writing
 from claimctl.embedded.errors import StatusError, Subject
 from claimctl.embedded.label_text import selector_text
-from claimctl.embedded.metadata import timestamp
+from claimctl.embedded.metadata import timestamp, validate_meta
 from claimctl.embedded.reading import Target, stored
 from claimctl.embedded.store import decode, encode
 from claimctl.embedded.writing import Write
@@ -54,19 +54,19 @@ def put_scale(write: Write, scale: Object) -> Object:
         raise errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
+    writing.check_name(target, meta)
     old = stored(write.api, target)
-    if meta.get("name", target.name) != target.name:
-        shown = f"({meta['name']}) does not match the name on the URL ({target.name})"
-        raise errors.bad_request(f"the name of the object {shown}")
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         raise errors.conflict(target.subject, errors.MODIFIED_MEANWHILE)
     new = decode(encode(old))
     new["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
     replicas = (scale.get("spec") or {}).get("replicas", 0)
+    found = validate_meta(meta, write.strategy)
     if replicas < 0:
         text = "must be greater than or equal to 0"
-        error = errors.invalid_value("spec.replicas", replicas, text)
-        raise errors.invalid(Subject("autoscaling", "Scale", target.name), [error])
+        found.append(errors.invalid_value("spec.replicas", replicas, text))
+    if found:
+        raise errors.invalid(Subject("autoscaling", "Scale", target.name), found)
     new["spec"]["replicas"] = replicas
     return scale_of(writing.modify(write, old, new))
 

@@ -53,15 +53,18 @@ class Tables:
             return None
         watched = "watch" in query and many
         if form == "PartialObjectMetadata" and many and not watched:
-            raise _one_not_many(kind)
+            return Unfit(_one_not_many(kind))
         if form == "PartialObjectMetadataList" and not many:
-            raise _many_not_one(kind)
+            return Unfit(_many_not_one(kind))
         if form != "Table":
             return Partial()
         include = query.get("includeObject", "")
         if include not in _INCLUDE:
             why = f'Invalid value: "{include}": {_INCLUDE_TEXT}'
-            raise bad_request(f"Unable to convert to Table as requested: includeObject: {why}")
+            text = f"Unable to convert to Table as requested: includeObject: {why}"
+            if watched:
+                raise bad_request(text)
+            return Unfit(bad_request(text))
         return Table(self._columns(kind, version), include or "Metadata", self._now)
 
     def _columns(self, kind: Kind, version: str) -> list[_Defined]:
@@ -95,6 +98,8 @@ def _form(accept: str) -> str:
 
 def _internal(kind: Kind, name: str) -> str:
     """The Go type that stands behind a kind; behind custom ones there is none."""
+    if kind.plural == "events":
+        return f"*core.{name}"
     package = (kind.group.partition(".")[0] or "core") if not kind.custom else "unstructured"
     return f"*{package}.{'Unstructured' + name.removeprefix(kind.kind) if kind.custom else name}"
 
@@ -143,6 +148,25 @@ def partial(obj: Object) -> Object:
     """An object without all but its metadata."""
     metadata = obj.get("metadata") or {}
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A shape that the answer cannot have: found out only when there is an answer."""
+
+    error: StatusError
+
+    def one(self, obj: Object) -> Object:
+        raise self.error
+
+    def many(self, body: Object) -> Object:
+        raise self.error
+
+    def event(self, obj: Object) -> Object:
+        raise self.error
+
+    def bookmark(self, obj: Object) -> Object:
+        raise self.error
 
 
 class Partial:

@@ -18,8 +18,11 @@ _NAMES = {"integer": "numeric (int or float)", "number": "numeric (int or float)
 
 
 def typed_problem(schema: Schema, value: Json) -> str:
-    """The first problem as ``.spec.x: expected map, got &{y}``, or an empty string."""
-    return next(_problems(schema, value, ""), "")
+    """What is wrong, such as ``.spec.x: expected map, got &{y}``, or an empty string."""
+    found = list(_problems(schema, value, ""))
+    if len(found) > 1:
+        return "\n  ".join(["errors:", *found])
+    return found[0] if found else ""
 
 
 def _problems(schema: Schema, value: Json, path: str) -> Iterator[str]:
@@ -31,7 +34,10 @@ def _problems(schema: Schema, value: Json, path: str) -> Iterator[str]:
         yield from _list(schema, value, path)
     elif schema.type in _SCALARS and not _fits(schema, value):
         wanted = _NAMES.get(schema.type, schema.type)
-        yield f"{path}: expected {wanted}, got &value.valueUnstructured{{Value:{go_value(value)}}}"
+        if schema.type in _NAMES:
+            yield f"{path}: expected {wanted}, got {_go_type(value)}"
+            return
+        yield f"{path}: expected {wanted}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
 
 
 def _fits(schema: Schema, value: Json) -> bool:
@@ -62,12 +68,7 @@ def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
     for index, item in enumerate(value):
         element = _element(schema, item, index)
         if element in seen:
-            kind = "key " if schema.list_type == "map" else ""
-            yield (
-                f"{path}: duplicate entries for key {element}"
-                if kind
-                else (f"{path}: set has duplicate value {element}")
-            )
+            yield f"{path}: duplicate entries for key {element}"
         seen.append(element)
         yield from _problems(schema.items, item, f"{path}{element}")
 
@@ -79,6 +80,25 @@ def _element(schema: Schema, item: Json, index: int) -> str:
     if schema.list_type == "set":
         return f"[={json.dumps(item)}]"
     return f"[{index}]"
+
+
+_GO_TYPES = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
+
+
+def _go_type(value: Any) -> str:
+    return _GO_TYPES.get(type(value), "float64")
+
+
+def go_syntax(value: Any) -> str:
+    """A JSON value as Go prints it with %#v."""
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "interface {}(nil)" if value is None else go_value(value)
 
 
 def go_value(value: Any) -> str:

@@ -47,28 +47,30 @@ def _check_namespace(write: Write, meta: Object) -> None:
 
 def _insert(write: Write, obj: Object) -> Object:
     api, meta = write.api, obj["metadata"]
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid"):
-        meta.pop(key, None)
+    unset: tuple[str, ...] = ("selfLink", "uid")
+    if write.verb == "create":
+        unset = (*unset, "deletionTimestamp", "deletionGracePeriodSeconds")
     if write.verb != "apply":
-        meta.pop("managedFields", None)
+        unset = (*unset, "managedFields")
+    for key in unset:
+        meta.pop(key, None)
+    write.strategy.default(obj, api.features)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = metadata.generated_name(meta["generateName"], api.rng)
     meta["uid"] = metadata.new_uid(api.rng)
     meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
-    write.strategy.default(obj, api.features)
     # Who created an object owns what it sent and the defaults, not what the server adds below.
     _record(write, None, obj)
     write.strategy.prepare_create(obj, write.context)
     api.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
     write.strategy.admit(obj, write.context)
-    _refuse(
-        write,
-        meta.get("name", ""),
-        [
-            *metadata.validate_meta(meta, write.strategy),
-            *write.strategy.validate(obj, write.context),
-        ],
-    )
+    found = write.strategy.validate(obj, write.context)
+    if write.strategy.validates_metadata:
+        found = [*metadata.validate_meta(meta, write.strategy), *found]
+    _refuse(write, meta.get("name", ""), found or metadata.validate_meta(meta, write.strategy))
+    if write.strategy.warns_of_finalizers:
+        write.options.warnings.extend(metadata.finalizer_warnings(meta, {}))
+    write.strategy.warn(obj, write.context)
     return _store_new(write, obj)
 
 
@@ -77,8 +79,10 @@ def _store_new(write: Write, obj: Object) -> Object:
     found = write.api.store.get(target.address)
     if found is not None:
         deleting = bool(found["metadata"].get("deletionTimestamp"))
-        raise errors.already_exists(target.subject, deleting=deleting)
+        generated = bool(obj["metadata"].get("generateName"))
+        raise errors.already_exists(target.subject, deleting=deleting, generated=generated)
     obj["metadata"] = _in_order(obj["metadata"])
+    write.api.hooks.schemas.settle(target.kind, obj)
     write.options.outcome.created = True
     if write.options.dry_run:
         return obj
@@ -158,19 +162,20 @@ def update(write: Write, body: Object) -> Object:
     """
     obj = inward(write, body)
     target, meta = write.target, obj["metadata"]
-    _check_name(target, meta)
+    check_name(target, meta)
     _check_namespace(write, meta)
     old = write.api.store.get(target.address)
-    if old is not None or target.kind.create_on_update:
-        _check_number(meta)
     if old is None:
+        if target.kind.create_on_update and not meta.get("uid"):
+            _check_number(meta)
         return _create_on_update(write, obj)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         raise errors.conflict(target.subject, other_uid(write, meta["uid"], old))
+    _check_number(meta)
     return modify(write, old, obj)
 
 
-def _check_name(target: Target, meta: Object) -> None:
+def check_name(target: Target, meta: Object) -> None:
     name = meta.get("name", "")
     if not name:
         text = f"({target.name} based on URL) was undeterminable: name must be provided"
@@ -178,11 +183,6 @@ def _check_name(target: Target, meta: Object) -> None:
     if name != target.name:
         text = f"({name}) does not match the name on the URL ({target.name})"
         raise errors.bad_request(f"the name of the object {text}")
-
-
-def _other_name(name: str, target: Target) -> errors.StatusError:
-    shown = f"({name}) does not match the name on the URL ({target.name})"
-    return errors.bad_request(f"the name of the object {shown}")
 
 
 def _create_on_update(write: Write, obj: Object) -> Object:
@@ -210,7 +210,8 @@ _STORED_AS = {"nodes": "minions", "services": "services/specs"}
 def _storage_error(write: Write, why: str) -> str:
     address = write.target.address
     plural = _STORED_AS.get(address.plural, address.plural)
-    parts = [part for part in (plural, address.namespace, address.name) if part]
+    group = address.group if write.target.kind.custom else ""
+    parts = [part for part in (group, plural, address.namespace, address.name) if part]
     return (
         f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(parts)}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
@@ -239,7 +240,10 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     meta_errors = metadata.validate_meta_update(meta, old_meta, write.strategy)
     own_errors = write.strategy.validate_update(new, before, write.context)
     _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
+    if write.strategy.warns_of_finalizers:
+        write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
     new["metadata"] = _in_order(meta)
+    write.api.hooks.schemas.settle(write.target.kind, new)
     return _store_change(write, old, new)
 
 
@@ -308,13 +312,13 @@ def patch(write: Write, change: Callable[[Object], Object]) -> Object:
     try:
         obj = inward(write, new)
     except errors.StatusError as error:
-        raise _unreadable(error, shown) from None
-    _check_name(write.target, obj["metadata"])
+        raise unreadable(error, shown) from None
+    check_name(write.target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
     return modify(write, old, obj)
 
 
-def _unreadable(error: errors.StatusError, shown: str) -> errors.StatusError:
+def unreadable(error: errors.StatusError, shown: str) -> errors.StatusError:
     """A patched object that cannot be decoded is 422 and quoted whole."""
     _, cannot, why = error.message.partition(" cannot be handled as a ")
     if not cannot or "strict decoding error" in why:
@@ -334,20 +338,13 @@ def _unconvertible(error: errors.StatusError, write: Write, name: str) -> errors
     what = f"{group}/{version}, Kind={target.kind.kind}"
     text = (
         f"failed to convert new object (/{name}; {what}) to proper version: unable to convert "
-        f"unstructured object to {what}: {why.partition(': ')[2]}"
+        f"unstructured object to {what}: {_decoding(why.partition(': ')[2])}"
     )
     return errors.StatusError(500, "", text)
 
 
-def _check_metadata(target: Target, body: Object) -> None:
-    """Metadata of the wrong shape is found before anything is looked up."""
-    meta = body.get("metadata") or {}
-    if isinstance(meta, dict) and isinstance(meta.get("name", ""), str):
-        return
-    version = target.kind.api_version(target.version)
-    what = f"/; {version}, Kind={target.kind.kind}"
-    text = f"failed to create typed patch object ({what}): .metadata: expected map, got {meta!r}"
-    raise errors.StatusError(500, "", text)
+def _decoding(why: str) -> str:
+    return f"error decoding from json: {why}" if why.startswith("illegal base64") else why
 
 
 def apply(write: Write, body: Object) -> Object:
@@ -357,17 +354,14 @@ def apply(write: Write, body: Object) -> Object:
         StatusError: 400, 404 (of a subresource), 409, 422.
     """
     target = write.target
-    _check_metadata(target, body)
-    named = (body.get("metadata") or {}).get("name") or target.name
-    if named != target.name:
-        raise _other_name(named, target)
     old = write.api.store.get(target.address)
     if old is None and target.subresource:
         raise errors.not_found(target.subject)
+    asked = None if old is None else _as_asked(write, old)
     request = ApplyRequest(
         kind=target.kind,
         version=target.version or target.kind.version,
-        old=old,
+        old=asked,
         patch=body,
         manager=write.options.field_manager,
         force=write.options.force,
@@ -376,6 +370,9 @@ def apply(write: Write, body: Object) -> Object:
     )
     merged = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
     try:
-        return create(write, merged) if old is None else modify(write, old, inward(write, merged))
+        obj = inward(write, merged)
     except errors.StatusError as error:
-        raise _unconvertible(error, write, named) from None
+        raise _unconvertible(error, write, merged["metadata"].get("name", "")) from None
+    check_name(target, obj["metadata"])
+    _check_namespace(write, obj["metadata"])
+    return _insert(write, obj) if old is None else modify(write, old, obj)

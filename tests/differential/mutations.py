@@ -120,6 +120,8 @@ def _alike(rng: Random, value: Json) -> Json:
         return rng.choice(_TEXTS)
     if isinstance(value, list):
         return [*value, *copy.deepcopy(value)] if rng.random() < 0.6 else []
+    if value is None:
+        return rng.choice(_TEXTS)
     return {} if rng.random() < 0.4 else {**value, rng.choice(_ADDED): rng.choice(_TEXTS)}
 
 

@@ -115,7 +115,8 @@ class Recorder:
             if answer.status == 429:
                 raise Spoiled("the server is busy")
             found = Answer(answer.status, _watch_headers(answer), data)
-        body = _body(found) if found.status != 200 else _events(data)
+        asked = "sendInitialEvents=true" in request["path"]
+        body = _body(found) if found.status != 200 else _events(data, asked)
         self._answered(step, request, made, found.status, found.headers, body)
         made["during"] = during
         return made
@@ -163,12 +164,13 @@ def _body(answer: Answer) -> Any:
 _INITIAL_END = "k8s.io/initial-events-end"
 
 
-def _events(data: bytes) -> dict[str, Any]:
-    """Bookmarks come when they come; only the one that ends the initial events is kept."""
+def _events(data: bytes, initial: bool) -> dict[str, Any]:
+    """Bookmarks come when they come; only the one that ends the initial events is kept, and that
+    one where it was asked for."""
     events = [json.loads(line) for line in data.splitlines() if line.strip()]
     kept = [
         each
         for each in events
-        if each["type"] != "BOOKMARK" or _INITIAL_END in json.dumps(each["object"])
+        if each["type"] != "BOOKMARK" or (initial and _INITIAL_END in json.dumps(each["object"]))
     ]
     return {"events": kept}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 Object = dict[str, Any]
@@ -13,6 +14,12 @@ _SPEC: Object = {
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
 }
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?(?P<path>{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?\Z"
+)
+_LONGEST_IMAGE = 255
+_HUB = len("docker.io/library/")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
@@ -58,10 +65,19 @@ def _default_container(container: Object) -> None:
 
 def _pull_policy(image: str) -> str:
     """Images without a tag, or tagged latest, are pulled every time."""
-    if "@" in image:
+    if "@" in image or not _readable(image):
         return "IfNotPresent"
     tag = image.rpartition("/")[2].partition(":")[2]
     return "Always" if tag in ("", "latest") else "IfNotPresent"
+
+
+def _readable(image: str) -> bool:
+    """Whether the name of an image can be parsed; of another one no tag is known."""
+    found = _REFERENCE.match(image)
+    if found is None:
+        return False
+    name = image.rpartition(":")[0] if ":" in image.rpartition("/")[2] else image
+    return len(name) + (0 if "/" in name else _HUB) <= _LONGEST_IMAGE
 
 
 def _default_probe(probe: Object) -> None:

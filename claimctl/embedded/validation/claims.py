@@ -20,7 +20,8 @@ from claimctl.embedded.validation.device_names import (
     request_reference,
     request_references,
 )
-from claimctl.embedded.validation.devices import one_node_selector, opaque, selectors
+from claimctl.embedded.validation.devices import opaque, selectors
+from claimctl.embedded.validation.node_selectors import node_selector
 
 Object = dict[str, Any]
 REQUESTS_LIMIT = 32
@@ -206,6 +207,9 @@ def _constraint(
 ) -> list[FieldError]:
     found = request_references(constraint.get("requests") or [], known, f"{path}.requests")
     attribute = constraint.get("matchAttribute")
+    if attribute is None and features.version >= (1, 35):
+        text = 'exactly one of "matchAttribute" or "distinctAttribute" is required'
+        return [*found, errors.required(path, f"{text}, but multiple fields are set")]
     if attribute is None:
         return [*found, errors.required(f"{path}.matchAttribute")]
     return [*found, *fully_qualified_name(attribute, f"{path}.matchAttribute", features)]
@@ -226,7 +230,7 @@ def validate_status(new: Object, old: Object) -> list[FieldError]:
     else:
         found += _references(references)
     found += _reservations(status, before, bool(new["metadata"].get("deletionTimestamp")))
-    if allocation and allocation != before.get("allocation"):
+    if allocation and not before.get("allocation"):
         found += _allocation(allocation, new["spec"])
     if allocation and before.get("allocation") and not same(allocation, before["allocation"]):
         shown = go_text(allocation, ALLOCATION)
@@ -244,6 +248,8 @@ def _status_devices(status: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for index, device in enumerate(status.get("devices") or []):
         path = f"status.devices[{index}]"
+        wanted = ("driver", "pool")
+        found += [errors.required(f"{path}.{key}") for key in wanted if not device.get(key)]
         if tuple(device.get(key) for key in ("driver", "pool", "device")) not in has:
             shown = go_text(device, STATUS_DEVICE)
             text = "must be an allocated device in the claim"
@@ -291,7 +297,7 @@ def _allocation(allocation: Object, spec: Object) -> list[FieldError]:
     for index, result in enumerate(results):
         found += _result(result, known, f"status.allocation.devices.results[{index}]")
     if allocation.get("nodeSelector") is not None:
-        found += one_node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector")
+        found += node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector")
     return found
 
 

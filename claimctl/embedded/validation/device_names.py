@@ -25,7 +25,10 @@ UNKNOWN_REQUEST = (
 
 
 def driver_name(name: str, path: str, features: Features) -> list[FieldError]:
-    """A DNS subdomain of at most 63 bytes. Until 1.34 one that is missing is a bad one, too."""
+    """A DNS subdomain of at most 63 bytes, in letters of any case.
+
+    Until 1.34 one that is missing is a bad one, too.
+    """
     found: list[FieldError] = []
     if not name:
         found.append(errors.required(path))
@@ -35,7 +38,17 @@ def driver_name(name: str, path: str, features: Features) -> list[FieldError]:
         found.append(errors.too_long(path, DRIVER_LIMIT))
         if features.version >= (1, 35):
             return found
-    return [*found, *(errors.invalid_value(path, name, text) for text in names.subdomain(name))]
+    return [
+        *found,
+        *(errors.invalid_value(path, name, text) for text in names.subdomain(name.lower())),
+    ]
+
+
+def driver_warnings(name: str, path: str, features: Features) -> list[str]:
+    """From 1.35 on a driver's name in capital letters is warned of."""
+    if features.version < (1, 35) or name == name.lower():
+        return []
+    return [f'{path}: driver names should be lowercase; "{name}" contains uppercase characters']
 
 
 def pool_name(name: str, path: str) -> list[FieldError]:

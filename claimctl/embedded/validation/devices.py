@@ -17,6 +17,7 @@ from claimctl.embedded.validation.betas import Converted, flattened, unflattened
 from claimctl.embedded.validation.device_names import (
     device_name,
     driver_name,
+    driver_warnings,
     pool_name,
     qualified_name,
 )
@@ -56,7 +57,8 @@ def opaque(config: Object, path: str, features: Features) -> list[FieldError]:
     if parameters is None:
         return [*wrong, errors.required(where)]
     if not isinstance(parameters, dict):
-        text = "parameters must be a valid JSON object"
+        named = features.version < (1, 35)
+        text = f"{'parameters ' if named else ''}must be a valid JSON object"
         wrong.append(errors.invalid_value(where, "<value omitted>", text))
     return wrong
 
@@ -86,6 +88,7 @@ class SliceStrategy(Converted):
     """ResourceSlices: whose devices they are never changes."""
 
     path = ("spec", "devices")
+    revalidates = False
 
     def to_stored(self, item: Object) -> Object:
         return flattened(item)
@@ -110,6 +113,10 @@ class SliceStrategy(Converted):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         return _slice(new["spec"], old["spec"], context.features)
+
+    def warn(self, obj: Object, context: Context) -> None:
+        driver = obj["spec"].get("driver", "")
+        context.warnings.extend(driver_warnings(driver, "spec.driver", context.features))
 
     def selectable_names(self) -> tuple[str, ...]:
         return ("spec.driver", "spec.nodeName")

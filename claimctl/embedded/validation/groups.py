@@ -120,30 +120,49 @@ class PodGroupStrategy(Strategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return [*_claim_statuses(new), *_conditions(new["status"].get("conditions") or [])]
-        return [
-            errors.invalid_text(f"spec.{key}", "null", "field is immutable")
-            for key in _IMMUTABLE
-            if new["spec"].get(key) != old["spec"].get(key)
-        ]
+        return _unchanged(new["spec"], old["spec"], _IMMUTABLE)
+
+
+def _unchanged(new: Object, old: Object, fixed: tuple[str, ...]) -> list[FieldError]:
+    return [
+        errors.invalid_text(f"spec.{key}", "null", "field is immutable")
+        for key in fixed
+        if (new.get(key) or None) != (old.get(key) or None)
+    ]
 
 
 def _claim_statuses(group: Object) -> list[FieldError]:
     known = {claim["name"] for claim in group["spec"].get("resourceClaims") or []}
     text = "must match the name of an entry in `spec.resourceClaims`"
-    return [
-        errors.invalid_value(
-            f"status.resourceClaimStatuses[{index}].name", each.get("name", ""), text
-        )
-        for index, each in enumerate(group["status"].get("resourceClaimStatuses") or [])
-        if each.get("name") not in known
-    ]
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, each in enumerate(group["status"].get("resourceClaimStatuses") or []):
+        path, name = f"status.resourceClaimStatuses[{index}]", each.get("name") or ""
+        if name in seen:
+            found.append(errors.duplicate(path, each))
+        seen.add(name)
+        if name not in known:
+            found.append(errors.invalid_value(f"{path}.name", name, text))
+    return found
+
+
+_STATES = ("False", "True", "Unknown")
 
 
 def _conditions(conditions: list[Object]) -> list[FieldError]:
     found: list[FieldError] = []
+    seen: set[str] = set()
     for index, condition in enumerate(conditions):
         path = f"status.conditions[{index}]"
         wanted = ("lastTransitionTime", "reason")
+        kind = condition.get("type") or ""
+        found += [errors.invalid_value(f"{path}.type", kind, t) for t in names.qualified_name(kind)]
+        if kind and kind in seen:
+            found.append(errors.duplicate(f"{path}.type", kind))
+        seen.add(kind)
+        status = condition.get("status") or ""
+        if status not in _STATES:
+            found.append(errors.not_supported(f"{path}.status", status, _STATES))
         found += [errors.required(f"{path}.{key}") for key in wanted if not condition.get(key)]
     return found
 
@@ -154,6 +173,12 @@ class WorkloadStrategy(Strategy):
     def default(self, obj: Object, features: Features) -> None:
         for template in obj.setdefault("spec", {}).get("podGroupTemplates") or []:
             template.setdefault("schedulingConstraints", None)
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        fixed = _unchanged(new["spec"], old["spec"], ("controllerRef", "podGroupTemplates"))
+        if not new["spec"].get("podGroupTemplates"):
+            fixed.append(errors.required("spec.podGroupTemplates"))
+        return fixed
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         templates = obj["spec"].get("podGroupTemplates") or []

@@ -63,7 +63,7 @@ class JobStrategy(Strategy):
         if new["spec"] == old["spec"]:
             return []
         found = self.validate(new, context)
-        return [*found, *found, *_immutable(new, old)]
+        return [*found, *_immutable(new, old, context.features)]
 
     def default_propagation(self) -> str:
         return "Orphan"
@@ -102,7 +102,7 @@ def _generate_selector(job: Object) -> None:
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _UID: uid}
 
 
-def _immutable(new: Object, old: Object) -> list[FieldError]:
+def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]:
     found: list[FieldError] = []
     after, before = new["spec"], old["spec"]
     found += _completions(after, before)
@@ -112,8 +112,8 @@ def _immutable(new: Object, old: Object) -> list[FieldError]:
     started = (old.get("status") or {}).get("startTime")
     mutable = _SUSPENDED_MUTABLE if before.get("suspend") and not started else ()
     if _fixed(after["template"], mutable) != _fixed(before["template"], mutable):
-        text = "field is immutable"
-        found.append(errors.invalid_value("spec.template", after["template"], text))
+        path = "spec.template.spec" if mutable and features.version >= (1, 36) else "spec.template"
+        found.append(errors.invalid_value(path, after["template"], "field is immutable"))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
         if after.get(key) != before.get(key):
             shown = go_text(after.get(key), _FAILURE if key == "podFailurePolicy" else None)

@@ -15,6 +15,14 @@ _IMMORTAL = ("default", "kube-system", "kube-public")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
+def _finalizer(name: str, path: str) -> list[FieldError]:
+    found = [errors.invalid_value(path, name, text) for text in names.qualified_name(name)]
+    if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
+        text = "name is neither a standard finalizer name nor is it fully qualified"
+        found.append(errors.invalid_value(path, name, text))
+    return found
+
+
 class NamespaceStrategy(Strategy):
     """A namespace goes when spec.finalizers is empty, which PUT /finalize alone may change."""
 
@@ -32,8 +40,15 @@ class NamespaceStrategy(Strategy):
     def prepare_create(self, obj: Object, context: Context) -> None:
         obj["status"] = {"phase": "Active"}
         spec = obj.setdefault("spec", {})
-        others = [name for name in spec.get("finalizers") or [] if name != "kubernetes"]
-        spec["finalizers"] = [*others, "kubernetes"]
+        given = spec.get("finalizers") or []
+        spec["finalizers"] = given if "kubernetes" in given else [*given, "kubernetes"]
+        self.default(obj, context.features)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        for name in obj["spec"].get("finalizers") or []:
+            found += _finalizer(name, "spec.finalizers")
+        return found
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
         check_pod_security(new["metadata"].get("labels") or {})
@@ -47,6 +62,11 @@ class NamespaceStrategy(Strategy):
             new["spec"] = {}
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        if context.subresource == "finalize":
+            found: list[FieldError] = []
+            for index, name in enumerate(new["spec"].get("finalizers") or []):
+                found += _finalizer(name, f"spec.finalizers[{index}]")
+            return found
         phase = new["status"].get("phase", "")
         if context.subresource != "status":
             return []

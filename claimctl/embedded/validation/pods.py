@@ -13,6 +13,7 @@ from claimctl.embedded.requests import DeleteOptions
 from claimctl.embedded.store import Address, decode, encode
 from claimctl.embedded.strategy import Context, Strategy
 from claimctl.embedded.validation.pod_specs import validate_pod_spec
+from claimctl.embedded.validation.pod_warnings import pod_warnings
 
 Object = dict[str, Any]
 _IMMUTABLE = (
@@ -71,9 +72,17 @@ class PodStrategy(Strategy):
             _keep_owners(new, old)
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
+        # An update that leaves the priority open keeps it, as admission has it.
+        if new["spec"].get("priorityClassName") == old["spec"].get("priorityClassName"):
+            for key in ("priority", "preemptionPolicy"):
+                if key in old["spec"]:
+                    new["spec"].setdefault(key, old["spec"][key])
         # As at create, so that whoever applies a list without them takes nothing away.
         admit_tolerations(new["spec"])
         super().prepare_update(new, old, context)
+
+    def warn(self, obj: Object, context: Context) -> None:
+        context.warnings.extend(pod_warnings(obj))
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         return validate_pod_spec(obj["spec"], "spec")

@@ -30,6 +30,7 @@ class BudgetStrategy(Strategy):
     name_check = staticmethod(names.path_segment)
     standard_finalizers = False
     revalidates = False
+    validates_metadata = False
     status_keeps = ()
 
     def default(self, obj: Object, features: Features) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from claimctl.embedded import errors, names
 from claimctl.embedded.errors import FieldError
+from claimctl.embedded.metadata import validate_again
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
 
@@ -30,8 +31,16 @@ class RuledStrategy(Strategy):
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        found = self.validate(new, context)
-        return [*found, *found]
+        return _again(self, self.validate(new, context), new, context)
+
+
+def _again(
+    strategy: Strategy, found: list[FieldError], new: Object, context: Context
+) -> list[FieldError]:
+    """Before 1.35 an update had everything checked twice, the metadata too."""
+    if context.features.version >= (1, 35):
+        return found
+    return [*found, *validate_again(new["metadata"], strategy), *found]
 
 
 def _rule(rule: Object, path: str, *, namespaced: bool) -> list[FieldError]:
@@ -79,15 +88,15 @@ class BindingStrategy(Strategy):
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        found = self.validate(new, context)
+        found = _again(self, self.validate(new, context), new, context)
         if new["roleRef"] != old["roleRef"]:
             shown = {
                 go_name: new["roleRef"].get(key, "")
                 for go_name, key in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
             }
             error = errors.invalid_value("roleRef", shown, "cannot change roleRef")
-            return [*found, *found, error]
-        return [*found, *found]
+            return [*found, error]
+        return found
 
 
 def _role_reference(role: Object, kinds: tuple[str, ...]) -> list[FieldError]:

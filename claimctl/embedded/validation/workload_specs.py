@@ -132,13 +132,11 @@ def _update_strategy(strategy: Object) -> list[FieldError]:
 def daemon_set_errors(spec: Object) -> list[FieldError]:
     selector = spec.get("selector")
     found = label_selector(selector or {}, "spec.selector")
-    if selector is not None and not found:
+    if not found:
         found += mismatch(selector, spec["template"])
     if selector is not None and is_empty(selector):
         text = "empty selector is invalid for daemonset"
         found.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
-    if selector is None:
-        found.append(errors.required("spec.selector"))
     found += pod_template(spec["template"], "spec.template")
     policy = spec["template"]["spec"].get("restartPolicy", "")
     if policy != "Always":

@@ -11,6 +11,7 @@ from claimctl.embedded.defaults import workloads as defaults
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
+from claimctl.embedded.validation.pod_warnings import template_warnings
 from claimctl.embedded.validation.templates import not_negative, shown_selector
 from claimctl.embedded.validation.workload_specs import (
     daemon_set_errors,
@@ -94,15 +95,14 @@ class WorkloadStrategy(Strategy):
         return self.annotations and before.get("annotations") != after.get("annotations")
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        wrong = names.namespace_name(obj["metadata"].get("name", ""))
-        if (
-            wrong
-            and context.kind.plural in _NAMES_PODS
-            and not names.subdomain(obj["metadata"].get("name", ""))
-        ):
+        return self.rules(obj["spec"])
+
+    def warn(self, obj: Object, context: Context) -> None:
+        wrong = names.label(obj["metadata"].get("name", ""))
+        if wrong and context.kind.plural in _NAMES_PODS:
             text = "metadata.name: this is used in Pod names and hostnames, which can result in"
             context.warnings.append(f"{text} {_SURPRISE}: [{' '.join(wrong)}]")
-        return self.rules(obj["spec"])
+        context.warnings.extend(template_warnings(obj["spec"]["template"], "spec.template"))
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
@@ -138,6 +138,10 @@ class StatefulSetStrategy(WorkloadStrategy):
 @dataclass(frozen=True)
 class DaemonSetStrategy(WorkloadStrategy):
     """The generation of the template stands in an annotation, from before there was a field."""
+
+    def default(self, obj: Object, features: Features) -> None:
+        super().default(obj, features)
+        obj["metadata"].setdefault("annotations", {}).setdefault(_GENERATION, "1")
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         super().prepare_create(obj, context)
