@@ -164,9 +164,9 @@ MUTANTS = (
     Mutant(
         "keep following from a version that is gone",
         "claimctl.kube.informer",
-        """                self._version = ""
-                await self._pause(error)""",
-        """                await self._pause(error)""",
+        """                self._page_size = PAGE if self._version else 0
+                self._version = \"\"""",
+        """                self._page_size = PAGE if self._version else 0""",
     ),
     Mutant(
         "let a reservation go before its release",
