@@ -396,7 +396,7 @@ def nodes(tell: Teller) -> Steps:
     return steps
 
 
-NODE_LOST = 22.0
+NODE_LOST = 26.0
 """Seconds until a lost node has been noticed and its pods were told so."""
 
 

@@ -25,9 +25,9 @@ from tests.differential.actions.level import shortened
 
 Object = dict[str, Any]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-NODE_GRACE = 16.0
+NODE_GRACE = 20.0
 """Seconds without a word from a kubelet until its node counts as lost, on both clusters."""
-_BEAT_SECONDS = 4.5
+_BEAT_SECONDS = 6.5
 _BEATS_AT_ONCE = 32
 _LOOP_TURNS = 2
 """So often a state may come back before it is taken for a loop that goes on for ever."""
@@ -127,6 +127,11 @@ class Stage(Protocol):
 
     @property
     def quiet(self) -> float: ...
+    @property
+    def spare(self) -> float:
+        """So much less of it is enough where nobody gathers or looks once a second."""
+        ...
+
     def wall(self) -> datetime: ...
     def lose(self, node: str) -> None: ...
     async def restore(self, node: str) -> None: ...
@@ -344,6 +349,10 @@ class RealStage:
         """A cluster that is slow now is not at rest when nothing happens for a moment."""
         return self.shortest + 2 * self.cluster.canary.longest()
 
+    @property
+    def spare(self) -> float:
+        return self.shortest / 2
+
     def wall(self) -> datetime:
         return datetime.now(UTC)
 
@@ -425,6 +434,7 @@ class EmbeddedStage:
     fleet: Fleet
     log: Log
     quiet: float = 1.6
+    spare: float = 0.0
 
     def wall(self) -> datetime:
         return self.cluster.clock.now()

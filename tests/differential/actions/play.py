@@ -156,7 +156,10 @@ class Player:
         if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
             return self._stage.quiet + _TEMPLATE_SEEN
         behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
-        return self._stage.quiet + (_BEHIND if behind else 0)
+        if behind:
+            return self._stage.quiet + _BEHIND
+        slow = self._log.all("Job") or any(_changed(each) for each in self._log.all("Node"))
+        return self._stage.quiet - (0.0 if slow or self._lost else self._stage.spare)
 
     def _lacks_claims(self, pod: Object) -> bool:
         """A claim could be made for the pod, but KCM tries again later and later."""

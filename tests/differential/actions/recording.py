@@ -23,7 +23,7 @@ Name = tuple[str, str]
 SETUP = (
     "Nodes ns-node-0..2 with the devices dev-0.. of the driver ns.tpu.example.com on each; the "
     "DeviceClass ns.tpu. Actions marked 'node agent' and the nodes' Leases are a client's. The "
-    "scheduler backs off for 1 s at most; nodes count as lost after 16 s."
+    "scheduler backs off for 1 s at most; nodes count as lost after 20 s."
 )
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}")
