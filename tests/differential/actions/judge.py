@@ -15,10 +15,11 @@ other. Levelled out is only what two runs of the same cluster differ in:
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from claimctl.embedded.components.job_indexes import parsed
@@ -327,23 +328,37 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
         state = _text(fields)
         if not (raced and found and found[-1].endswith(f" {state}") and seen.type == "MODIFIED"):
             found.append(f"{seen.type} {state}")
-    states = [state for state, _ in groupby(found)]
-    return _merged(states) if events[0].kind == "ResourceClaim" else states
+    if events[0].kind == "ResourceClaim":
+        found = _merged(events, found)
+    return [state for state, _ in groupby(found)]
 
 
-def _merged(states: list[str]) -> list[str]:
-    """References come and go one by one, or several in a write, as controllers see their pods."""
-    kept: list[tuple[str, int, str]] = []
-    for state in states:
-        change, _, text = state.partition(" ")
-        fields = json.loads(text)
-        size = len(fields.pop("reservedFor"))
-        other = change + _text(fields)
-        same = len(kept) > 1 and kept[-2][0] == kept[-1][0] == other
-        if same and _between(kept[-2][1], kept[-1][1], size):
-            kept.pop()
-        kept.append((other, size, state))
-    return [state for *_, state in kept]
+def _merged(events: list[Seen], states: list[str]) -> list[str]:
+    """References come and go one by one, or several in a write, as controllers see their pods.
+
+    Who is put in and who is taken out at the same time do not wait for each other. So of states
+    that differ in the list alone the first and the last are kept, and how many came and went.
+    """
+    kept: list[str] = []
+    both = zip(events, states, strict=True)
+    for _, run in groupby(both, key=lambda each: _without_list(each[1])):
+        same = list(run)
+        lists = [_listed(seen) for seen, _ in same]
+        came = sum(len(new - old) for old, new in pairwise(lists))
+        went = sum(len(old - new) for old, new in pairwise(lists))
+        kept.append(same[0][1])
+        if came or went:
+            kept += [f'LIST {{"came": {came}, "went": {went}}}', same[-1][1]]
+    return kept
+
+
+def _without_list(state: str) -> str:
+    change, _, text = state.partition(" ")
+    return change + _text({**json.loads(text), "reservedFor": []})
+
+
+def _listed(seen: Seen) -> set[str]:
+    return {each["uid"] for each in (seen.object.get("status") or {}).get("reservedFor") or ()}
 
 
 def _where(one: list[str], other: list[str]) -> str:
@@ -522,10 +537,19 @@ def _crowded(played: Played) -> set[str]:
     counts = Counter(
         (each["involvedObject"]["kind"], each["involvedObject"]["name"]) for each in played.messages
     )
-    return {kind for (kind, _), count in counts.items() if count >= _MANY}
+    combined = {
+        each["involvedObject"]["kind"]
+        for each in played.messages
+        if _COMBINED in each.get("message", "")
+    }
+    return combined | {kind for (kind, _), count in counts.items() if count >= _MANY}
 
 
-_UNSTEADY = ("combined from similar", "had untolerated taint", _GANG_COMES)
+_COMBINED = "combined from similar"
+_STEPS = re.compile(r"(Scaled (?:up|down) replica set \S+) from \d+ to \d+")
+"""A Deployment's controller goes in as many steps as it sees pods come and go. Which way the sizes
+went is compared."""
+_UNSTEADY = (_COMBINED, "had untolerated taint", _GANG_COMES)
 """Too many alike, told between two writes to one node, or in a cycle that began too early."""
 
 
@@ -533,7 +557,7 @@ def _told(played: Played) -> dict[str, None]:
     found: dict[str, None] = {}
     for each in played.messages:
         regarding = each["involvedObject"]
-        message = each.get("message", "")
+        message = _STEPS.sub(r"\1", each.get("message", ""))
         if is_race(message) or any(word in message for word in _UNSTEADY):
             continue
         shown = f"{regarding['kind']} {each.get('type')} {each['reason']}"
