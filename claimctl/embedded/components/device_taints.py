@@ -25,6 +25,8 @@ from claimctl.embedded.runtime import Component, Context
 from claimctl.embedded.views import Change, Key, Object
 
 SINCE = (1, 36)
+_CLOCK_STEP = 0.001
+"""Seconds: what is due then is due, however the clock rounds."""
 
 
 class DeviceTaintController(Component[Key]):
@@ -86,7 +88,7 @@ class DeviceTaintController(Component[Key]):
         self._waiting.add(uid(pod))
         left = min(moments) - self.context.clock.now().timestamp()
         if left > 0:
-            self.queue.add_after(key, left)
+            self.queue.add_after(key, left + _CLOCK_STEP)
         else:
             self._evict(pod)
 

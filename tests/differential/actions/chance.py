@@ -42,7 +42,9 @@ class Teller:
         self.make = Manifests(version, NODES)
 
     def tell(self, theme: str = "") -> Story:
-        chosen = theme or self.chance.choices(*zip(*_weights(self.groups), strict=True))[0]
+        chosen = (
+            theme or self.chance.choices(*zip(*_weights(self.version, self.groups), strict=True))[0]
+        )
         devices = self.chance.choice((1, 2, 4))
         steps = THEMES[chosen](self)
         return Story(chosen, tuple(steps), NODES, devices)
@@ -58,6 +60,10 @@ class Teller:
 
     def sometimes(self, *steps: Step, odds: float = 0.3) -> Steps:
         return list(steps) if self.chance.random() < odds else []
+
+    def way(self) -> str:
+        """Workloads are scaled as kubectl does it, or by hand."""
+        return self.chance.choice(("", "scale"))
 
     # What befalls pods of any workload
 
@@ -121,7 +127,7 @@ def deployment(tell: Teller) -> Steps:
         steps
         + tell.some(
             (3, 6),
-            lambda: [make.scale("deployments", "web", chance.randint(0, 6))],
+            lambda: [make.scale("deployments", "web", chance.randint(0, 6), tell.way())],
             lambda: [make.roll("deployments", "web", chance.randint(1, 3))],
             lambda: [make.roll("deployments", "web", chance.randint(1, 3))],
             lambda: [_paused(make, chance.random() < 0.5)],
@@ -171,7 +177,7 @@ def replica_set(tell: Teller) -> Steps:
         steps
         + tell.some(
             (3, 5),
-            lambda: [make.scale("replicasets", "rs", chance.randint(0, 4))],
+            lambda: [make.scale("replicasets", "rs", chance.randint(0, 4), tell.way())],
             lambda: tell.harm("rs-"),
             lambda: [relabel],
             lambda: tell.slow(),
@@ -203,7 +209,7 @@ def stateful_set(tell: Teller) -> Steps:
         steps
         + tell.some(
             (3, 5),
-            lambda: [make.scale("statefulsets", "db", chance.randint(0, 4))],
+            lambda: [make.scale("statefulsets", "db", chance.randint(0, 4), tell.way())],
             lambda: [make.roll("statefulsets", "db", chance.randint(1, 3))],
             lambda: [make.roll("statefulsets", "db", chance.randint(1, 3))],
             lambda: [_partition(make, chance.randint(0, 2))],
@@ -407,6 +413,48 @@ def _tolerating(chance: Random) -> list[dict[str, Any]]:
     return [toleration if seconds is None else {**toleration, "tolerationSeconds": seconds}]
 
 
+def devices(tell: Teller) -> Steps:
+    """Drivers taint the devices of nodes, and take the taints away again.
+
+    Each pod has a claim of its own: into a shared one that is still allocated the next pod comes
+    at once and is evicted at once, for ever.
+    """
+    make, chance = tell.make, tell.chance
+    plural = chance.choice(("deployments", "statefulsets"))
+    spec: dict[str, Any] = {
+        "replicas": chance.randint(1, 3),
+        "selector": {"matchLabels": {"a": "web"}},
+        "template": make.pod_template("web", make.pod_spec(OWN)),
+    }
+    if plural == "statefulsets":
+        spec["serviceName"] = "web"
+    bears = {"key": BROKEN, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2}
+    bearing = chance.choice(((), (), (bears,)))
+    steps = [*make.needs(OWN, tolerations=bearing), make.create(plural, "web", spec=spec)]
+
+    def tainted(where: str, **which: Any) -> Steps:
+        # pods that bear NoExecute for a while would come back to the same devices
+        kinds = (["NoSchedule", "NoExecute"],) if bearing else (["NoSchedule"], ["NoExecute"])
+        effects = chance.choice(kinds)
+        taints = [{"key": BROKEN, "effect": each} for each in effects]
+        said = f"taint the devices of {where}: {', '.join(effects)}"
+        return [node(said, "taint devices", taints=taints, **which), wait(3)]
+
+    return steps + tell.some(
+        (3, 5),
+        lambda: tainted("web", of="web-"),
+        lambda: tainted("web", of="web-"),
+        lambda: tainted("node 0", index=0),
+        lambda: [node("the devices of node 0 are good", "taint devices", index=0, taints=[])],
+        lambda: [node("the devices of node 1 are good", "taint devices", index=1, taints=[])],
+        lambda: [make.scale(plural, "web", chance.randint(0, 3))],
+        lambda: tell.harm("web-"),
+    )
+
+
+BROKEN = "example.com/broken"
+
+
 def budgets(tell: Teller) -> Steps:
     make, chance = tell.make, tell.chance
     plural = chance.choice(("deployments", "statefulsets"))
@@ -488,6 +536,8 @@ def pod_groups(tell: Teller) -> Steps:
     )
 
 
+DEVICE_TAINTS_SINCE = (1, 36)
+"""They are on by default."""
 THEMES: dict[str, Callable[[Teller], Steps]] = {
     "deployment": deployment,
     "replica set": replica_set,
@@ -496,6 +546,7 @@ THEMES: dict[str, Callable[[Teller], Steps]] = {
     "pods": bare_pods,
     "hold": held,
     "nodes": nodes,
+    "devices": devices,
     "budget": budgets,
     "namespace": namespace,
     "pod group": pod_groups,
@@ -503,8 +554,11 @@ THEMES: dict[str, Callable[[Teller], Steps]] = {
 WEIGHTS = {"deployment": 5, "stateful set": 4, "job": 5, "pods": 4, "hold": 2, "pod group": 3}
 
 
-def _weights(groups: bool) -> list[tuple[str, int]]:
-    return [(theme, WEIGHTS.get(theme, 2)) for theme in THEMES if groups or theme != "pod group"]
+def _weights(version: tuple[int, int], groups: bool) -> list[tuple[str, int]]:
+    without = set() if groups else {"pod group"}
+    if version < DEVICE_TAINTS_SINCE:
+        without.add("devices")
+    return [(theme, WEIGHTS.get(theme, 2)) for theme in THEMES if theme not in without]
 
 
 def by_chance(

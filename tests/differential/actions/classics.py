@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.differential.actions.chance import NODE_LOST, UNGATE, kubelets, node, pods, wait
+from tests.differential.actions.chance import (
+    BROKEN,
+    DEVICE_TAINTS_SINCE,
+    NODE_LOST,
+    UNGATE,
+    kubelets,
+    node,
+    pods,
+    wait,
+)
 from tests.differential.actions.manifests import NONE, OWN, SHARED, Manifests
 from tests.differential.actions.story import Step, Story, send
 
@@ -207,7 +216,7 @@ def listed_ahead(make: Manifests) -> Steps:
 
 def tainted_devices(make: Manifests) -> Steps:
     """Devices that are taken out of use, with the pods that use them."""
-    taint = {"key": "example.com/broken", "value": "yes"}
+    taint = {"key": BROKEN, "value": "yes"}
     spec = _workload(make, "web", 2, OWN)
     return [
         make.template("each"),
@@ -260,8 +269,6 @@ def many_pods(make: Manifests) -> Steps:
     ]
 
 
-_TAINTS_SINCE = (1, 36)
-"""Device taints are on by default."""
 CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
     "indexed-job": indexed_job,
     "rollout": rollout,
@@ -282,7 +289,9 @@ CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
 
 def classics_of(version: tuple[int, int]) -> list[str]:
     """Names of those that a version of Kubernetes plays by default."""
-    return [each for each in CLASSICS if each != "tainted-devices" or version >= _TAINTS_SINCE]
+    return [
+        each for each in CLASSICS if each != "tainted-devices" or version >= DEVICE_TAINTS_SINCE
+    ]
 
 
 def classic(name: str, version: tuple[int, int]) -> Story:

@@ -191,7 +191,8 @@ def _looping(segment: Segment) -> set[Name]:
         states = [state for state, _ in groupby(_state(each) for each in events)]
         if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
             found.add((kind, level_text(plain)))
-    return found
+    # counters that go up and down in a rollout are none
+    return found if any(kind not in _COUNTED for kind, _ in found) else set()
 
 
 def _state(seen: Seen) -> str:

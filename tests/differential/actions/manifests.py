@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,20 +65,22 @@ class Manifests:
 
     # Devices
 
-    def _request(self, count: int) -> Object:
+    def _request(self, count: int, tolerations: Sequence[Object] = ()) -> Object:
         wanted: Object = {"deviceClassName": "{ns}.tpu"}
+        if tolerations:
+            wanted["tolerations"] = list(tolerations)
         if count > 1:
             wanted["count"] = count
         if self.version < (1, 33):
             return {"name": "d", **wanted}
         return {"name": "d", "exactly": wanted}
 
-    def claim(self, plain: str, count: int = 1) -> Step:
-        spec = {"devices": {"requests": [self._request(count)]}}
+    def claim(self, plain: str, count: int = 1, tolerations: Sequence[Object] = ()) -> Step:
+        spec = {"devices": {"requests": [self._request(count, tolerations)]}}
         return self.create("resourceclaims", plain, spec=spec)
 
-    def template(self, plain: str, count: int = 1) -> Step:
-        spec = {"spec": {"devices": {"requests": [self._request(count)]}}}
+    def template(self, plain: str, count: int = 1, tolerations: Sequence[Object] = ()) -> Step:
+        spec = {"spec": {"devices": {"requests": [self._request(count, tolerations)]}}}
         return self.create("resourceclaimtemplates", plain, spec=spec)
 
     # Pods
@@ -108,13 +111,15 @@ class Manifests:
     def pod_template(self, workload: str, spec: Object, **labels: str) -> Object:
         return {"metadata": {"labels": {"a": workload, **labels}}, "spec": spec}
 
-    def needs(self, claims: str, count: int = 1) -> list[Step]:
+    def needs(self, claims: str, count: int = 1, tolerations: Sequence[Object] = ()) -> list[Step]:
         if claims == SHARED:
-            return [self.claim("shared", count)]
-        return [self.template("each", count)] if claims == OWN else []
+            return [self.claim("shared", count, tolerations)]
+        return [self.template("each", count, tolerations)] if claims == OWN else []
 
-    def scale(self, plural: str, plain: str, size: int) -> Step:
-        return self.patch(plural, plain, f"scale {plain} to {size}", {"spec": {"replicas": size}})
+    def scale(self, plural: str, plain: str, size: int, sub: str = "") -> Step:
+        """Through the object itself, or as kubectl does it: ``sub`` is then ``scale``."""
+        path, said = self.path(plural, plain, sub), f"scale {plain} to {size}"
+        return send(said, "PATCH", path, {"spec": {"replicas": size}}, patch="merge")
 
     def roll(self, plural: str, plain: str, version: int) -> Step:
         """A change of the template; the same version again is a rollback."""
