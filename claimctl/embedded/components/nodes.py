@@ -127,13 +127,14 @@ class NodeController(Component[Task]):
         return POD_GC if hurried is None else hurried
 
     def _collect(self, node: str) -> None:
-        """PodGC: phase Failed, and away with it, whatever the containers do."""
+        """PodGC: phase Failed, and away with it, whatever the containers do; pod after pod."""
         gone = self.views["nodes"].get("", node) is None
         if not gone and node not in self._kubelet.lost:
             return
-        for pod in self.views["pods"].by("node", node):
-            if deleting(pod) or gone:
-                self._force(pod, orphaned=gone)
+        pods = [pod for pod in self.views["pods"].by("node", node) if deleting(pod) or gone]
+        if pods:
+            self._force(pods[0], orphaned=gone)
+            self.queue.add(("collect", node))
 
     def _force(self, pod: Object, *, orphaned: bool) -> None:
         """Only the pods of a Node object that is gone are told why."""

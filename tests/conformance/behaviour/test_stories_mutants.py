@@ -9,11 +9,14 @@ import pytest
 
 from claimctl.embedded import eviction
 from claimctl.embedded.components import binding, claims, deployments, job_status, jobs, rollout
+from claimctl.embedded.components.device_taints import DeviceTaintController
 from claimctl.embedded.components.garbage import GarbageCollector
 from claimctl.embedded.components.generated import Generator
+from claimctl.embedded.components.nodes import NodeController
 from claimctl.embedded.components.replicasets import ReplicaSetController
 from claimctl.embedded.components.statefulsets import StatefulSetController
 from claimctl.embedded.components.taints import TaintController
+from claimctl.embedded.validation import claims as validation
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recordings
 from tests.differential.actions.runs import on_embedded
@@ -96,6 +99,18 @@ def lost_nodes_keep_their_pods(patch: Patch) -> None:
     patch.setattr(TaintController, "_evict", lambda *_: None)
 
 
+def tainted_devices_keep_their_pods(patch: Patch) -> None:
+    patch.setattr(DeviceTaintController, "_evict", lambda *_: None)
+
+
+def deleted_nodes_keep_their_pods(patch: Patch) -> None:
+    patch.setattr(NodeController, "_collect", lambda *_: None)
+
+
+def lists_have_no_end(patch: Patch) -> None:
+    patch.setattr(validation, "RESERVED_FOR_LIMIT", 1000)
+
+
 def nobody_tells_of_created_pods(patch: Patch) -> None:
     patch.setattr(ReplicaSetController, "event", lambda *_: None)
 
@@ -119,6 +134,9 @@ MUTANTS: tuple[Callable[[Patch], None], ...] = (
     indexes_come_highest_first,
     suspended_jobs_go_on,
     lost_nodes_keep_their_pods,
+    tainted_devices_keep_their_pods,
+    deleted_nodes_keep_their_pods,
+    lists_have_no_end,
     nobody_tells_of_created_pods,
     templates_are_ignored,
 )

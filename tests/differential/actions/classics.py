@@ -253,8 +253,8 @@ def tainted_devices(make: Manifests) -> Steps:
 def deleted_node(make: Manifests) -> Steps:
     """PodGC lets the pods of a node go whose object is gone."""
     return [
-        make.claim("shared"),
-        make.create("deployments", "web", spec=_workload(make, "web", 2, SHARED)),
+        make.template("each"),
+        make.create("deployments", "web", spec=_workload(make, "web", 2, OWN)),
         node("the Node object of web is deleted", "delete", of="web"),
         wait(NODE_GONE),
     ]
