@@ -116,6 +116,7 @@ class SideBySide:
         elif what == "report":
             report = hook.pytest_report_from_serializable(config=session.config, data=data)
             hook.pytest_runtest_logreport(report=report)
+            _say_if_failed(report)
         else:
             child.playing = None
             self._done.add(place)
@@ -135,6 +136,7 @@ class SideBySide:
         self._done.add(place)
         report = pytest.TestReport(item.nodeid, item.location, {}, "failed", _ENDED, "call")
         session.config.hook.pytest_runtest_logreport(report=report)
+        _say_if_failed(report)
 
     def _end(self) -> None:
         """Interrupt those that play, and kill who does not end."""
@@ -148,6 +150,14 @@ class SideBySide:
                     os.kill(child.pid, signal.SIGKILL)
                 time.sleep(_LOOK_SECONDS)
             child.told.close()
+
+
+def _say_if_failed(report: pytest.TestReport) -> None:
+    """In one line, and at once: the whole may take minutes more."""
+    if report.failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        why = (crash.message if crash else str(report.longrepr))[-600:].replace("\n", " ")
+        print(f"\nfailed: {report.nodeid}: {why}", flush=True)
 
 
 def _queue(places: Sequence[int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,8 @@ def test_each_test_is_played_once_and_told_of(tmp_path: Path) -> None:
     assert "2 failed, 23 passed, 1 skipped" in out
     assert "said before it failed" in out
     assert "not shown" not in out
-    assert "the process that played it has ended" in out
+    assert "test_dies: the process that played it has ended" in out
+    assert re.search(r"^failed: \S+::test_bad: assert 1 == 2$", out, re.MULTILINE)
     assert "not today" in out
     # the one that died has not
     assert (tmp_path / "tidied").read_text() == "xxx"
