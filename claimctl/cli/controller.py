@@ -27,6 +27,14 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     lease_name: Annotated[
         str, typer.Option("--lease-name", metavar="NAME", help="The Lease that replicas share.")
     ] = "claimctl-controller",
+    lease_seconds: Annotated[
+        int,
+        typer.Option(
+            "--lease-seconds",
+            help="Another takes over after so long without a sign of life; "
+            "the leader ends after two thirds of it.",
+        ),
+    ] = 15,
     dialect: Annotated[
         str, typer.Option("--dialect", help="auto, native, podgroup or hold: the API spoken.")
     ] = "auto",
@@ -106,6 +114,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             lease_name=lease_name,
+            lease_seconds=lease_seconds,
             dialect=dialect,
             settle_seconds=settle_seconds,
             binding_seconds=binding_seconds,

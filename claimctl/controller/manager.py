@@ -260,7 +260,10 @@ class Manager:
             await self._lead()
             return
         lease = LeaderElectionSettings(
-            name=self.settings.lease_name, namespace=self.settings.lease_namespace
+            name=self.settings.lease_name,
+            namespace=self.settings.lease_namespace,
+            lease_duration=self.settings.lease_seconds,
+            renew_deadline=self.settings.lease_seconds * 2 / 3,
         )
         election = LeaderElection(
             self._client, self._clock, lease, self.settings.identity, rng=self._rng

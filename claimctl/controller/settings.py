@@ -22,6 +22,8 @@ class Settings(BaseModel):
     """Who this process is in the Lease and in events; differs between replicas."""
     lease_namespace: str = Field(default="claimctl-system", min_length=1, max_length=63)
     lease_name: str = Field(default="claimctl-controller", min_length=1, max_length=253)
+    lease_seconds: int = Field(default=15, ge=6, le=3600)
+    """After so long without a sign of life another takes over; the leader ends after two thirds."""
     leader_elect: bool = True
     dialect: Literal["auto", "native", "podgroup", "hold"] = "auto"
     settle_seconds: float = Field(default=5.0, ge=0, le=3600)

@@ -165,6 +165,10 @@ class Kubelets:
         """The node is cut off: what runs goes on running, and nobody reports."""
         self._lost.add(node)
 
+    def in_touch(self) -> list[str]:
+        """The nodes that are not cut off."""
+        return [node for node in self.fleet.names if node not in self._lost]
+
     async def recover(self, node: str, *, rebooted: bool) -> None:
         """The node is back; after a boot it has another boot ID and nothing runs on it."""
         if rebooted:

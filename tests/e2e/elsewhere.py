@@ -25,6 +25,7 @@ from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
 from tests.e2e.authors import Authors, Signed
 from tests.e2e.harness import Scenario, Stage
+from tests.e2e.heartbeats import beat
 from tests.e2e.places import Places, Rewritten, Scoped
 from tests.e2e.refusals import ClaimsController
 from tests.e2e.rights import ALL_RIGHTS, grant, permissions
@@ -35,6 +36,8 @@ from tests.e2e.watched import History
 SCENARIO_SECONDS = 600.0
 """How long a scenario may take before it has failed."""
 _CLOSE_SECONDS = 0.3
+_LEASE_SECONDS = 30
+"""Two dozen scenarios share two cores, perhaps with others."""
 _BINDING_SECONDS = 15.0
 """Schedulers here have few pods to bind, and may send 500 requests a second."""
 _POD = ("v1", "Pod")
@@ -230,6 +233,8 @@ async def _site(
     groups = cluster.dialect is Dialect.PODGROUP
     kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
     await _working(stack, kubelets)
+    if not cluster.keeps:
+        await _beating(stack, kubelets)
     authors = Authors()
     watched = History(admin, places.namespace, fleet, authors)
     stack.push_async_callback(watched.stop)
@@ -251,7 +256,11 @@ async def _site(
 def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
     """A controller that finds PodGroups served is told so where a scenario does without them."""
     told = {} if options.dialect is cluster.dialect else {"dialect": str(options.dialect)}
-    common = {"lease_namespace": places.controllers, "binding_seconds": _BINDING_SECONDS}
+    common = {
+        "lease_namespace": places.controllers,
+        "lease_seconds": _LEASE_SECONDS,
+        "binding_seconds": _BINDING_SECONDS,
+    }
     return {**common, **told}
 
 
@@ -288,6 +297,16 @@ async def _working(stack: AsyncExitStack, kubelets: Kubelets) -> None:
     if task.done():
         waits.cancel()
         task.result()
+
+
+async def _beating(stack: AsyncExitStack, kubelets: Kubelets) -> None:
+    task = asyncio.create_task(beat(kubelets.client, kubelets.in_touch), name="heartbeats")
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
 
 
 async def _dismiss(site: RealSite) -> None:

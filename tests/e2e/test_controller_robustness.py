@@ -148,6 +148,24 @@ def test_a_controller_that_loses_its_lease_stops_with_an_error(options: ClusterO
     play(scenario, options)
 
 
+def test_a_controller_on_a_slow_server_can_be_given_more_time_for_its_lease() -> None:
+    async def scenario(stage: Stage) -> None:
+        away = 0.0
+
+        def slow(method: str, path: str) -> Fault | None:
+            hit = path.endswith("/leases/claimctl-controller")
+            return Fault(status=500) if hit and stage.clock.monotonic() < away else None
+
+        await stage.started(transport=Faulty(stage.connect(), slow), lease_seconds=45)
+        lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+        assert lease.spec.lease_duration_seconds == 45
+        away = stage.clock.monotonic() + 25
+        await stage.clock.sleep(30)
+        assert not stage.managers["one"].done()
+
+    play(scenario, HOLD_136)
+
+
 def test_missing_definitions_are_named() -> None:
     async def main() -> None:
         cluster = Cluster(NATIVE, LoopClock())
