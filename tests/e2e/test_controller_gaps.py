@@ -159,9 +159,13 @@ def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost() -> None:
         victim = await come_and_vanish(stage)
         await stage.clock.sleep(5)
         link.late.clear()
-        (one,) = await stage.reservations()
-        recorded = [(each.name, each.node_name) for each in one.status.force_deleted_pods]
-        assert recorded == [(victim.metadata.name, victim.spec.node_name)]
+
+        async def recorded() -> bool:
+            (one,) = await stage.reservations()
+            ghosts = [(each.name, each.node_name) for each in one.status.force_deleted_pods]
+            return ghosts == [(victim.metadata.name, victim.spec.node_name)]
+
+        await stage.until(recorded, "the pod that vanished is recorded")
         await scaled_to_zero(stage)
 
     play(scenario, HOLD_136)
