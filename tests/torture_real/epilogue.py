@@ -198,8 +198,10 @@ class Epilogue:
         await self._settles(lambda each: each.actor == USER, 0, "writes while all is quiet")
 
     async def _settles(self, counts: Callable[[Revision], bool], most: int, what: str) -> None:
-        """Whether writes come to an end. After an outage claimctl's watches come back one by one,
-        by their back-off, so what it makes good may be a minute late."""
+        """Whether writes come to an end. After an outage the watches of Kubernetes' own components
+        come back one by one, by their back-off of half a minute and more, and claimctl answers what
+        they write then.
+        """
         written: list[Revision] = []
         for _ in range(SETTLE_ROUNDS):
             written = [each for each in await self._written(WATCHED) if counts(each)]
