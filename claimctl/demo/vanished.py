@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from claimctl.demo.world import Key, as_pod, claims_of, is_bound_consumer
@@ -59,11 +59,11 @@ class Vanishings:
             self._gone(revision, decode(revision.previous, Pod))
 
     def _note_grace(self, revision: Revision) -> None:
-        """A reservation that claimctl lets go beside others goes on being owed its grace.
+        """A reservation that claimctl lets go goes on being owed its grace where it asked for more
+        than those that stay: the others answer for the rest, as they ask from then on.
 
-        The last one leaves the claim to KCM, which knows of none. With it ends what earlier ones
-        left to it: those that asked for no more, and so could go before their grace was over. And
-        who takes the finalizer off by force has taken it on himself.
+        The last one leaves the claim to KCM, which knows of none; and who takes the finalizer off
+        by force has taken it on himself.
         """
         one = decode(revision.data, ClaimReservation)
         claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
@@ -74,11 +74,10 @@ class Vanishings:
                 if uid in each.owed:
                     each.owed[uid] = graces[uid]
         elif (asked := graces.pop(uid, None)) is not None:
-            if not graces:
-                _end(vanished, asked)
-            elif revision.actor not in self.users:
-                for each in vanished:
-                    each.owed.pop(uid, None)
+            if revision.actor in self.users and asked > max(graces.values(), default=asked):
+                return
+            for each in vanished:
+                each.owed.pop(uid, None)
 
     def _gone(self, revision: Revision, last: Pod) -> None:
         if not is_bound_consumer(last):
@@ -105,14 +104,6 @@ class Vanishings:
             if now - each.at < max(grace, *each.owed.values(), 0.0)
             and self._boots.get(each.node, "") == each.boot
         ]
-
-
-def _end(vanished: Iterable[Vanished], longest: float) -> None:
-    """Nobody is owed a grace any more that is no longer than that of the last reservation."""
-    for each in vanished:
-        for uid, grace in list(each.owed.items()):
-            if grace <= longest:
-                del each.owed[uid]
 
 
 def _replaced_or_gone(revision: Revision) -> bool:

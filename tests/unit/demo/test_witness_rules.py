@@ -80,6 +80,13 @@ def test_the_last_reservation_ends_the_graces_that_earlier_ones_left_to_it() -> 
     assert rules(past.claim({}, by=US)) == []
 
 
+def test_who_stays_and_asks_for_as_long_answers_for_who_goes() -> None:
+    past = reserved(reserved(Past(), 30), 30, "other").claim(ALLOCATED).pod().gone()
+    assert rules(withdrawn(past).claim({}, by=US)) == [DEALLOCATED_UNDER_GHOST]
+    past = reserved(reserved(Past(), 30), 30, "other").claim(ALLOCATED).pod().gone()
+    assert rules(reserved(withdrawn(past), 0, "other").claim({}, by=US)) == []
+
+
 def test_the_last_reservation_ends_no_grace_that_is_longer_than_its_own() -> None:
     past = reserved(withdrawn(withdrawn(two(30)), "other"), 0, "next")
     assert rules(past.claim({}, by=US)) == [DEALLOCATED_UNDER_GHOST]
