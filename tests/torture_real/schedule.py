@@ -11,6 +11,7 @@ from claimctl.controlplane.features import features_of
 from claimctl.controlplane.kubelet import Kubelets, Pace
 from claimctl.controlplane.nodes import Fleet, leave
 from claimctl.kube.documents import DocumentClient, Version
+from tests.torture_real.again import keep
 from tests.torture_real.bodies import Bodies
 from tests.torture_real.epilogue import Epilogue
 from tests.torture_real.judge import Line, Verdict, judge, told
@@ -91,7 +92,11 @@ class Schedule:
             for each in self._stage.history.revisions
             if each.number > self._began and self._concerns(each.namespace, each.name)
         ]
-        judge(self.verdict, history, self._kubelets.findings, whole=self._concluded)
+        findings, whole = self._kubelets.findings, self._concluded
+        judge(self.verdict, history, findings, whole=whole)
+        if not self.verdict.good:
+            # with the servers' logs, which are gone after the run unless they are kept
+            keep(self._stage.plane.directory, name, history, findings, whole=whole)
         self.verdict.log += [f"the history of {name}:"]
         self.verdict.log += told(history, self._people.log, disturbances)
 

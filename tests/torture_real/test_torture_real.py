@@ -14,6 +14,7 @@ from claimctl.controlplane.programs import CannotStart
 from claimctl.embedded.store import Address, Author, Revision, Store
 from tests.support.variables import BadOption
 from tests.torture.mutants import MUTANTS
+from tests.torture_real import again
 from tests.torture_real.bodies import App, Bodies
 from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict, judge, told
@@ -148,3 +149,18 @@ def test_a_history_is_told_in_one_order_with_deeds_and_faults() -> None:
     assert lines[0].endswith("*** scale")
     assert "allocated=False" in lines[3]
     assert lines[-1].endswith("*** etcd compacted")
+
+
+def test_what_was_kept_of_a_schedule_is_judged_again_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Finding("LostAllocation", "team/train-0", "team/slice", "it is gone")
+    guilty = again.keep(tmp_path, "SEED=1", _history(USER), [lost], whole=True)
+    first = _judged(USER)
+    verdict = again.judged(guilty)
+    assert (verdict.violations, verdict.others) == (first.violations, first.others)
+    other = _history("system:kube-controller-manager")
+    innocent = again.keep(tmp_path, "SEED=2", other, [lost], whole=True)
+    assert again.main([str(innocent)]) == 0
+    assert again.main([str(guilty), str(innocent)]) == 1
+    assert "SEED=1: stands\nSEED=2: nothing found" in capsys.readouterr().out

@@ -1,0 +1,61 @@
+"""``python -m tests.torture_real.again FILE ...``: judge the history of a schedule once more.
+
+With ``KEEP`` a run leaves a file for each schedule in which something was found. A judge that was
+mended since says with it whether the accusation stands. Leaks, and what was stuck, were seen on the
+cluster itself: they are not judged again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from claimctl.controlplane.kubelet import Finding
+from claimctl.embedded.store import Revision
+from tests.torture_real.judge import Verdict, judge
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the judge reads of one schedule."""
+
+    name: str
+    whole: bool
+    history: list[Revision]
+    findings: list[Finding]
+
+
+def keep(
+    folder: Path, name: str, history: list[Revision], findings: Iterable[Finding], *, whole: bool
+) -> Path:
+    """Write a record into the folder; returns its file.
+
+    Args:
+        whole: whether the schedule has come to its end.
+    """
+    path = folder / f"{name}.history.json"
+    path.write_bytes(msgspec.json.encode(Record(name, whole, history, list(findings))))
+    return path
+
+
+def judged(path: Path) -> Verdict:
+    """What the judge of today says of a record."""
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    verdict = Verdict(record.name)
+    judge(verdict, record.history, record.findings, whole=record.whole)
+    return verdict
+
+
+def main(arguments: Sequence[str]) -> int:
+    verdicts = [judged(Path(argument)) for argument in arguments]
+    for verdict in verdicts:
+        print(f"{verdict.name}: {'nothing found' if verdict.good else 'stands'}")
+    return 0 if all(verdict.good for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
