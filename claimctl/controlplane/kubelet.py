@@ -358,8 +358,9 @@ class Kubelets:
         await self._in_touch(seat)
         seat.runs = False
         started = seat.ran or (seat.pod.get("status") or {}).get("phase") != "Pending"
-        if not ended(seat.pod) and started:
-            await self._report(seat, stopped(seat.pod, _now()))
+        if not ended(seat.pod):
+            # since Kubernetes 1.27 also for a pod that was never started
+            await self._report(seat, stopped(seat.pod, _now()) if started else {"phase": "Failed"})
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(seat.pod)}}
         async with self._slots:
             await self.client.delete(POD, *key_of(seat.pod), options)

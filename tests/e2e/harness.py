@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 __all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "CRDS", "DEVICE_CLASS", "NAMESPACE"]
 
 Body = Mapping[str, Any]
+_SHOWN = 10
+"""So many pods are named when something did not become true."""
 
 Scenario = Callable[["Stage"], Awaitable[None]]
 chosen: ContextVar[RealCluster | None] = ContextVar("chosen", default=None)
@@ -281,8 +283,14 @@ class Stage:
             for claim in claims
         ]
         for one in await self.reservations():
-            told = {each.type: (each.status, each.reason) for each in one.status.conditions}
+            told = {
+                each.type: (each.status, each.reason, each.message)
+                for each in one.status.conditions
+            }
             lines.append(f"\n  reservation {one.metadata.name}: {told}")
+        for pod in (await self.client.list(PODS, NAMESPACE)).items[:_SHOWN]:
+            where = f"{pod.status.phase or 'no phase'} on {pod.spec.node_name or 'no node'}"
+            lines.append(f"\n  pod {pod.metadata.name}: {where}")
         for name, task in self.managers.items():
             lines.append(f"\n  manager {name}: {task!r}")
         return "".join(lines)

@@ -111,3 +111,12 @@ def test_nothing_runs_any_more_when_somebody_can_hear_that_a_pod_has_ended(
     monkeypatch.setitem(POD["metadata"], "annotations", {RUN_SECONDS: "1"})
     assert play(_nothing) == ["Pending", "Running", "Succeeded"]
     assert [runs for phase, runs in told if phase == "Succeeded"] == [False]
+
+
+def test_a_pod_that_was_never_started_gets_a_last_phase_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Since 1.27 a kubelet lets no pod go without one."""
+    claim = {"name": "gpu", "resourceClaimName": "missing"}
+    monkeypatch.setitem(POD["spec"], "resourceClaims", [claim])
+    assert play(_delete) == ["Pending", "Failed"]
