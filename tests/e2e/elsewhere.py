@@ -148,6 +148,10 @@ class RealSite:
         if seconds:
             self._lag = asyncio.create_task(self._late(seconds), name="a late scheduler")
 
+    async def restart_api_server(self) -> None:
+        """In this thread: a server ends with the thread that started it."""
+        self._servers.restart_api_server()
+
     async def _late(self, seconds: float) -> None:
         scheduler = self._servers.scheduler
         try:

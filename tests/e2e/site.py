@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from claimctl.demo.witness import Witness
 from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import Dialect
+from claimctl.embedded.requests import Fault
 from claimctl.embedded.store import Revision
 from claimctl.wire.seams import Transport
 
@@ -19,6 +21,7 @@ NAMESPACE = "team"
 CONTROLLER_NAMESPACE = "claimctl-system"
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"
 CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
+_DOWN_SECONDS = 4.0
 SCHEDULER, KCM, KUBELET = "scheduler", "resourceclaim-controller", "kubelet"
 """The components that scenarios pause; KCM's only as far as it looks after claims."""
 
@@ -78,6 +81,10 @@ class Site(Protocol):
         """Let the scheduler be late by about so much; 0 ends that."""
         ...
 
+    async def restart_api_server(self) -> None:
+        """Kill it, start it again, and return once it answers."""
+        ...
+
     async def history(self, since: int = 0) -> Iterable[Revision]:
         """Every write to what the scenario has to do with, after a revision, oldest first."""
         ...
@@ -132,6 +139,13 @@ class EmbeddedSite:
 
     async def set_lag(self, seconds: float) -> None:
         self._cluster.set_lag(seconds)
+
+    async def restart_api_server(self) -> None:
+        """Nobody gets an answer for a while, and then versions of before are too old."""
+        self._cluster.handler.fault = lambda point: Fault(drop=True)
+        await asyncio.sleep(_DOWN_SECONDS)
+        self._cluster.store.compact()
+        self._cluster.handler.fault = None
 
     async def history(self, since: int = 0) -> Iterable[Revision]:
         return self._cluster.history(since)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -13,6 +14,7 @@ from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.requests import Fault
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import KubeError
 from claimctl.kube.leases import LeadershipLost
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -144,6 +146,36 @@ def test_a_controller_that_loses_its_lease_stops_with_an_error(options: ClusterO
         task = stage.managers.pop("one")
         with pytest.raises(LeadershipLost, match="held by thief"):
             await task
+
+    play(scenario, options)
+
+
+@pytest.mark.alone
+@native_and_hold
+def test_a_workload_keeps_its_claim_while_the_api_server_is_killed(options: ClusterOptions) -> None:
+    async def scenario(stage: Stage) -> None:
+        async def scaled() -> bool:
+            # a connection to the server of before may still be tried
+            with suppress(KubeError):
+                await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
+                return True
+            return False
+
+        await stage.started()
+        await held(stage)
+        before = (await stage.claim()).status.allocation
+        await stage.site.restart_api_server()
+        for replicas in (5, 2):
+            await stage.until(scaled, "the Deployment is scaled")
+            await stage.until_running(replicas)
+        assert (await stage.claim()).status.allocation == before
+        # two outages in a row would cost the Lease
+        await stage.clock.sleep(10)
+        await stage.site.restart_api_server()
+        replicas = 0
+        await stage.until(scaled, "the Deployment is scaled to zero")
+        await stage.until_released(within=300)
+        await stage.until_condition("Released", "True", "Idle")
 
     play(scenario, options)
 
