@@ -302,6 +302,7 @@ def test_one_without_a_readable_name_holds_up_its_namespace_until_it_is_gone() -
         # the next stream begins with a list, and that is a gap
         if stage.cluster is None:
             # by itself a stream ends after some minutes
+            link.forget()
             link.cut_off()
             link.cut = False
         await stage.until_released("slice", within=1200)
