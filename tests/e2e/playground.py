@@ -29,7 +29,7 @@ from tests.e2e.site import CRDS
 ASSETS = "KUBEBUILDER_ASSETS"
 CLUSTER = "CLAIMCTL_E2E_CLUSTER"
 """Set by the launcher: the cluster, as JSON."""
-OWNERS = 2
+OWNERS = 3
 """So many processes play scenarios that need a cluster for themselves."""
 _RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
 _TRIES = 600

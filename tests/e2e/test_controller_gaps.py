@@ -260,7 +260,10 @@ def test_a_use_that_no_leader_saw_begins_the_idle_time_anew() -> None:
         await stage.clock.sleep(5)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation(idleTimeoutSeconds=idle))
+        body = manifests.reservation(
+            idleTimeoutSeconds=idle, forceDeletedPodGraceSeconds=round(stage.scaled(300))
+        )
+        await stage.create(CLAIMRESERVATIONS, body)
         await stage.until_condition("Reserved", "True", "Reserved")
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.clock.sleep(idle - 5)
