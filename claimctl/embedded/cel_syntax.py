@@ -1,8 +1,17 @@
-"""Whether an expression is CEL at all; what it means is not looked at."""
+"""Whether an expression is CEL at all and names what there is; its types are not looked at."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+
+_NAMES = re.compile(
+    r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<name>(?<![\w.])[A-Za-z_]\w*)(?P<call>\s*\()?"
+)
+_CONSTANTS = frozenset(("device", "false", "in", "null", "true"))
+_TYPES = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"))
+_MACROS = re.compile(r"\.(all|exists|exists_one|filter|map|bind|transform\w*)\s*\(|\bcel\.")
+"""They bring names of their own."""
 
 
 @lru_cache(maxsize=1024)
@@ -15,4 +24,18 @@ def syntax_error(source: str) -> str | None:
         celpy.Environment().compile(source)
     except CELParseError as error:
         return f"compilation failed: {str(error).splitlines()[0]}"
+    return _undeclared(source)
+
+
+def _undeclared(source: str) -> str | None:
+    """What a checker says of the first name that nothing stands behind, or None."""
+    if _MACROS.search(source):
+        return None
+    for found in _NAMES.finditer(source):
+        name = found.group("name")
+        if name and not found.group("call") and name not in _CONSTANTS | _TYPES:
+            column = found.start("name")
+            where = f"<input>:1:{column + 1}: undeclared reference to '{name}' (in container '')"
+            marked = f" | {source}\n | {'.' * column}^"
+            return f"compilation failed: ERROR: {where}\n{marked}"
     return None

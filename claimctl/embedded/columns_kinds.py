@@ -373,7 +373,7 @@ _PRIORITIES = [
     Column("PreemptionPolicy", field("preemptionPolicy"), ".preemptionPolicy"),
 ]
 
-_SECRETS = Column("Secrets", lambda row: str(len(row.get("secrets") or ())), ".secrets")
+_SECRETS = Column("Secrets", lambda row: len(row.get("secrets") or ()), ".secrets")
 SINCE: dict[tuple[str, str], tuple[tuple[int, int], list[Column]]] = {
     ("", "serviceaccounts"): ((1, 36), [NAME, AGE]),
 }

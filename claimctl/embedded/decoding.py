@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
-from claimctl.embedded.go_formats import format_problem
-from claimctl.embedded.go_shape import settle, shape
+from claimctl.embedded.go_formats import FIELD, format_problem
+from claimctl.embedded.go_shape import empty, settle, shape
 from claimctl.embedded.go_types import NAMED
 from claimctl.embedded.kinds import Kind
 from claimctl.embedded.schema import Json, Schema, prune
@@ -51,6 +52,15 @@ class Decoder:
             paths.sort(key=lambda path: (not path.startswith("metadata."), path))
         return [f'unknown field "{path}"' for path in paths]
 
+    def empty(self, kind: Kind, version: str) -> Object:
+        """What an object of a built-in kind holds into which nobody has written."""
+        if kind.custom or kind.group == "apiextensions.k8s.io":
+            return {}
+        schema = self._schemas.find(kind.group, version, kind.kind)
+        made = {} if schema is None else empty(schema)
+        made.pop("metadata", None)
+        return made
+
     def settle(self, kind: Kind, obj: Object) -> None:
         """Change an object in the stored form to what comes back from the storage."""
         if kind.custom or kind.group == "apiextensions.k8s.io":
@@ -81,6 +91,10 @@ def _cannot_handle(name: str, version: str, why: str) -> StatusError:
     return bad_request(f'{name} in version "{version}" cannot be handled as a {name}: {why}')
 
 
+_CONFIGURATIONS = ("DeviceClaimConfiguration", "DeviceClassConfiguration")
+"""Structs that have their configuration in an embedded struct, which the decoder names."""
+
+
 class _Place:
     """Where a value stands: the Go struct that holds it, its model, the path without indexes."""
 
@@ -102,7 +116,8 @@ def _type_problem(schema: Schema, value: Json, place: _Place) -> str:
     if value is None:
         return ""
     if schema.format in _FORMATS:
-        return format_problem(schema.format, value)
+        where = f"struct field {place.struct}.{place.path}"
+        return format_problem(schema.format, value).replace(FIELD, where)
     kind = schema.type
     if kind in ("object", "map"):
         if not isinstance(value, dict):
@@ -122,6 +137,8 @@ def _inside_object(schema: Schema, value: dict[str, Json], place: _Place) -> str
         if below is not None:
             # the path has fields only, as the decoder counts them, and no keys of maps
             path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
+            if schema.definition.endswith(_CONFIGURATIONS) and key == "opaque":
+                path = f"{place.path}.DeviceConfiguration.opaque"
             problem = _type_problem(below, item, _Place(struct, path, schema.definition))
             if problem:
                 return problem
@@ -208,7 +225,15 @@ def go_type(schema: Schema) -> str:
         return f"map[string]{go_type(schema.items)}"
     if schema.type == "integer":
         return schema.format or "int64"
-    return _GO_SCALARS.get(schema.type) or f"v1.{go_name(schema.definition)}"
+    if schema.format == "byte":
+        return "[]uint8"
+    return _GO_SCALARS.get(schema.type) or f"{_package(schema)}.{go_name(schema.definition)}"
+
+
+def _package(schema: Schema) -> str:
+    """Alpha types are named with their version; of the others it is always v1 here."""
+    found = re.match(r"V1alpha\d+", schema.definition)
+    return found.group(0).lower() if found else "v1"
 
 
 def go_name(definition: str) -> str:

@@ -8,6 +8,8 @@ import re
 from datetime import datetime
 from typing import Any
 
+FIELD = "struct field {}"
+"""Stands for the place of the value in what is said of it."""
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)\Z")
 _SUFFIX = re.compile(r"([eE][-+]?\d+|[numkMGTPE]|[KMGTPE]i)?\Z")
@@ -41,7 +43,7 @@ def _json_name(value: Any) -> str:
 
 
 def _not_a_string(value: Any, go_type: str) -> str:
-    return f"json: cannot unmarshal {_json_name(value)} into Go value of type {go_type}"
+    return f"json: cannot unmarshal {_json_name(value)} into Go {FIELD} of type {go_type}"
 
 
 def _time_problem(form: str, value: Any) -> str:
@@ -128,5 +130,5 @@ def _int_or_string_problem(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int):
         return _not_a_string(value, "int32").replace("number", f"number {value}")
     if not -(2**31) <= value < 2**31:
-        return f"json: cannot unmarshal number {value} into Go value of type int32"
+        return f"json: cannot unmarshal number {value} into Go {FIELD} of type int32"
     return ""

@@ -43,6 +43,8 @@ def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
             obj[key] = made
         elif place in tables.NULLS:
             obj[key] = None
+        elif below.format == "quantity" and key in schema.required:
+            obj[key] = "0"
         elif below.type in _ZERO and (key in schema.required or place in tables.ZEROES):
             obj[key] = _ZERO[below.type]
 

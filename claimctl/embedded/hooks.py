@@ -25,6 +25,10 @@ class Schemas(Protocol):
         """
         ...
 
+    def empty(self, kind: Kind, version: str) -> Object:
+        """What an object of a built-in kind holds into which nobody has written."""
+        ...
+
     def settle(self, kind: Kind, obj: Object) -> None:
         """Change an object in the stored form to what comes back from the storage."""
         ...
@@ -107,6 +111,9 @@ class AnyField:
 
     def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
         return []
+
+    def empty(self, kind: Kind, version: str) -> Object:
+        return {}
 
     def settle(self, kind: Kind, obj: Object) -> None:
         return None

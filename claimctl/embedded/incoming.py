@@ -64,6 +64,8 @@ def inward(write: Write, body: Object) -> Object:
     obj.setdefault("metadata", {})
     if obj["metadata"] is None:
         obj["metadata"] = {}
+    if target.kind.custom and isinstance(obj["metadata"], dict):
+        _texts(obj["metadata"])
     if not options.internal:
         _check_type(write, obj)
         _check_fields(write, obj)
@@ -72,6 +74,14 @@ def inward(write: Write, body: Object) -> Object:
     obj["apiVersion"] = target.kind.api_version()
     metadata.tidy(obj["metadata"])
     return obj
+
+
+def _texts(meta: Object) -> None:
+    """A null among labels or annotations is an empty text to Go."""
+    for key in ("labels", "annotations"):
+        values = meta.get(key)
+        if isinstance(values, dict):
+            meta[key] = {k: "" if value is None else value for k, value in values.items()}
 
 
 def _check_type(write: Write, obj: Object) -> None:
@@ -115,15 +125,26 @@ def _no_text(value: Any, key: str, target: Target) -> str:
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
+_ASKED = (
+    ("authentication.k8s.io", "TokenRequest"),
+    ("autoscaling", "Scale"),
+    ("policy", "Eviction"),
+    ("", "Binding"),
+)
+"""Kinds that are known and never stored."""
+
+
 def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -> str:
     version, kind = given
     group, _, short = version.rpartition("/")
     cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
-    if api.kinds.by_kind(group, kind) is not None and kind != target.kind.kind:
+    asked = (group, kind) in _ASKED
+    if (api.kinds.by_kind(group, kind) is not None or asked) and kind != target.kind.kind:
         hub = target.kind.group.partition(".")[0] or "core"
         types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
         return f"{cannot}: {types}: unknown conversion"
-    if version != wanted and api.kinds.by_kind(group, kind) is not None:
+    known = api.kinds.by_kind(group, kind)
+    if version != wanted and known is not None and (group or short in known.versions):
         return (
             f"the API version in the data ({version}) does not match the expected API version "
             f"({wanted})"

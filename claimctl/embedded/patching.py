@@ -10,7 +10,7 @@ from claimctl.embedded import custom_scale, json_text, subresources, writing
 from claimctl.embedded.errors import StatusError, Subject, bad_request, forbidden_field, invalid
 from claimctl.embedded.patches import PatchError, json_patch, merge, refused
 from claimctl.embedded.raw_json import sorted_keys
-from claimctl.embedded.strategic import strategic_merge
+from claimctl.embedded.strategic import strategic_patch
 from claimctl.embedded.writing import Write
 
 Object = dict[str, Any]
@@ -31,7 +31,8 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
     change = _change(patch_type, body)
     if target.subresource == "scale":
         return _patch_scale(write, change)
-    return write.api.outward(target.kind, target.version, writing.patch(write, change))
+    strategic = body if patch_type == "strategic" else None
+    return write.api.outward(target.kind, target.version, writing.patch(write, change, strategic))
 
 
 def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
@@ -72,7 +73,11 @@ def _json(obj: Object, operations: Any) -> Object:
 
 
 def _strategic(obj: Object, body: Object) -> Object:
+    raw = body.get("data") if obj.get("kind") == "ControllerRevision" else None
+    if isinstance(raw, dict) and raw:
+        text = "unable to find api field in struct RawExtension for the json field"
+        raise StatusError(500, "", f'{text} "{next(iter(raw))}"')
     try:
-        return dict(sorted_keys(strategic_merge(obj, body)))
+        return dict(sorted_keys(strategic_patch(obj, body)))
     except PatchError as error:
         raise bad_request(str(error)) from None

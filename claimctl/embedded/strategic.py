@@ -52,6 +52,20 @@ def merge_key(path: Path) -> str | None:
     return _KEYS.get(name)
 
 
+def strategic_patch(obj: Object, patch: Object) -> Object:
+    """A whole object with a strategic merge patch applied. Raises PatchError."""
+    merged = strategic_merge(obj, patch)
+    for kind, outer, inner in _REPLACED:
+        given = (patch.get(outer) or {}) if isinstance(patch.get(outer), dict) else {}
+        if obj.get("kind") == kind and isinstance(given.get(inner), dict):
+            merged[outer] = {**merged[outer], inner: _without_nulls(given[inner])}
+    return merged
+
+
+_REPLACED = (("PodDisruptionBudget", "spec", "selector"),)
+"""Objects below the spec that a patch replaces (patchStrategy replace)."""
+
+
 def strategic_merge(target: Object, patch: Object, path: Path = ()) -> Object:
     """The target, unchanged itself, with the patch applied.
 

@@ -50,7 +50,7 @@ def put_scale(write: Write, scale: Object) -> Object:
     """
     target = write.target
     meta = scale.get("metadata") or {}
-    if meta.get("namespace", target.namespace) != target.namespace:
+    if meta.get("namespace") and meta["namespace"] != target.namespace:
         raise errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )

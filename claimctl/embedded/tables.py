@@ -214,7 +214,8 @@ class Table:
 
     def bookmark(self, obj: Object) -> Object:
         version = obj["metadata"].get("resourceVersion", "")
-        return self._streamed(self._table({"resourceVersion": version}, []))
+        ended = "annotations" in obj["metadata"]
+        return self._streamed(self._table({"resourceVersion": version}, [obj] if ended else []))
 
     def _streamed(self, table: Object) -> Object:
         if self.begun:

@@ -134,7 +134,8 @@ class Watch:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         version = kind.api_version(self._target.version)
         body = {"kind": kind.kind, "apiVersion": version, "metadata": metadata}
-        return Event("BOOKMARK", body)
+        empty = self._api.hooks.schemas.empty(kind, self._target.version or kind.version)
+        return Event("BOOKMARK", {**empty, **body})
 
     def _notice(self, revision: Revision) -> None:
         if not self._ended:

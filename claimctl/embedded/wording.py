@@ -17,6 +17,7 @@ class Change:
 _LONG = "must be no more than 63"
 _KEY = "must consist of alphanumeric characters, '-', '_' or '.', and must start"
 CHANGES = (
+    Change((1, 35), ".config.DeviceConfiguration.opaque", ".config.opaque"),
     Change((1, 35), f"a valid label key {_KEY}", f"a qualified name {_KEY}"),
     Change(
         (1, 35),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded import errors, metadata
+from claimctl.embedded.go_types import NAMED
 from claimctl.embedded.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.incoming import Write as Write
 from claimctl.embedded.incoming import inward
+from claimctl.embedded.not_emulated import refusal
+from claimctl.embedded.raw_json import sorted_keys
 from claimctl.embedded.reading import Target, stored
 from claimctl.embedded.store import decode, encode
+from claimctl.embedded.typed import go_value
 
 Object = dict[str, Any]
 
@@ -27,9 +32,6 @@ def create(write: Write, body: Object) -> Object:
     if target.name and not meta.get("name"):
         meta["name"] = target.name
     _check_namespace(write, meta)
-    if meta.get("resourceVersion"):
-        text = "resourceVersion should not be set on objects to be created"
-        raise errors.StatusError(500, "", text)
     return _insert(write, obj)
 
 
@@ -76,6 +78,9 @@ def _insert(write: Write, obj: Object) -> Object:
 
 def _store_new(write: Write, obj: Object) -> Object:
     target = _named(write.target, obj["metadata"]["name"])
+    if obj["metadata"].pop("resourceVersion", "") and not write.options.dry_run:
+        text = "resourceVersion should not be set on objects to be created"
+        raise errors.StatusError(500, "", text)
     found = write.api.store.get(target.address)
     if found is not None:
         deleting = bool(found["metadata"].get("deletionTimestamp"))
@@ -297,8 +302,12 @@ def _timeless(obj: Object, meta: Object) -> Object:
     return {**obj, "metadata": {**meta, "managedFields": fields}}
 
 
-def patch(write: Write, change: Callable[[Object], Object]) -> Object:
+def patch(
+    write: Write, change: Callable[[Object], Object], strategic: Object | None = None
+) -> Object:
     """Read, change and write; ``change`` works on the object in the version of the request.
+
+    ``strategic`` is the patch where it is a strategic merge patch.
 
     Raises:
         StatusError: 400, 404, 409, 422.
@@ -306,24 +315,81 @@ def patch(write: Write, change: Callable[[Object], Object]) -> Object:
     old = stored(write.api, write.target)
     outward = write.api.outward(write.target.kind, write.target.version, decode(encode(old)))
     new = change(outward)
-    if not isinstance(new.get("metadata"), dict):
-        new["metadata"] = {}
     shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
+    _check_patched(write, outward, new)
     try:
         obj = inward(write, new)
     except errors.StatusError as error:
-        raise unreadable(error, shown) from None
+        raise unreadable(error, shown, strategic) from None
     check_name(write.target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
     return modify(write, old, obj)
 
 
-def unreadable(error: errors.StatusError, shown: str) -> errors.StatusError:
-    """A patched object that cannot be decoded is 422 and quoted whole."""
+_GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+
+
+def _check_patched(write: Write, old: Object, new: Object) -> None:
+    """A patch that takes the version or the metadata away leaves something else than an object."""
+    target = write.target
+    unversioned = not new.get("apiVersion") and bool(new.get("kind"))
+    if unversioned and (target.kind.custom or new["kind"] != old["kind"]):
+        raise refusal("a patch of apiVersion and kind", target.kind.resource)
+    if unversioned:
+        unknown = sorted(key for key in new if key not in ("kind", "apiVersion"))
+        if write.options.field_validation == "Warn":
+            write.options.warnings.extend(f'unknown field "{key}"' for key in unknown)
+        check_name(target, {})
+    metadata = new.get("metadata")
+    if metadata is None:
+        new["metadata"] = {}
+    elif not isinstance(metadata, dict):
+        name, version = target.kind.kind, target.version or target.kind.version
+        found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
+        why = f"{found} {name}.metadata of type v1.ObjectMeta"
+        text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
+        shown = json.dumps(new, separators=(",", ":"))
+        raise unreadable(errors.bad_request(text), shown)
+
+
+_UNMARSHAL = re.compile(
+    r"json: cannot unmarshal (\w+)(?: (\S+))? into Go struct field \S+ of type (\S+)"
+)
+_CONVERTED = {"array": "slice", "object": "map", "number": "int64"}
+
+
+def _converted(why: str) -> str:
+    """What the converter of strategic merge patches says, where JSON's decoder says ``why``."""
+    found = _UNMARSHAL.fullmatch(why)
+    if found is None:
+        return why
+    given, number, wanted = found.groups()
+    given = _CONVERTED.get(given, given)
+    if number and "." in number:
+        given = "float64"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {given}"
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {given}"
+    plain = wanted if wanted in ("int32", "int64", "bool") else "string"
+    if re.fullmatch(r"v1\w*\.[A-Z]\w+", wanted) and wanted not in NAMED.values():
+        return f"cannot restore struct from: {given}"
+    if given in ("int64", "float64") and plain != "bool":
+        return f"cannot convert {given} to {plain}"
+    return f"unrecognized type: {plain}"
+
+
+def unreadable(
+    error: errors.StatusError, shown: str, patched: Object | None = None
+) -> errors.StatusError:
+    """A patched object that cannot be decoded is 422 and quoted whole; with a strategic merge
+    patch it is the patch that is quoted."""
     _, cannot, why = error.message.partition(" cannot be handled as a ")
-    if not cannot or "strict decoding error" in why:
+    if not cannot or ("strict decoding error" in why and patched is None):
         return error
     reason = why.partition(": ")[2]
+    if patched is not None:
+        shown, reason = go_value(patched), _converted(reason)
     field = errors.invalid_value("patch", shown, reason)
     return errors.invalid(errors.Subject("", ""), [field])
 
@@ -368,7 +434,7 @@ def apply(write: Write, body: Object) -> Object:
         subresource=target.subresource,
         time=metadata.timestamp(write.api.clock.now()),
     )
-    merged = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
+    merged = sorted_keys(json.loads(json.dumps(write.api.hooks.applier.apply(request))))
     try:
         obj = inward(write, merged)
     except errors.StatusError as error:

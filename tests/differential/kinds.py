@@ -28,7 +28,7 @@ _FAMILIES = (
     ("a message quotes the whole patched object", re.compile(f"{_SAME}patch: ")),
     (
         "a message quotes a diff of pod specs",
-        re.compile(f"{_SAME}.*spec: Forbidden: pod updates may not change fields"),
+        re.compile(f"{_SAME}.*Forbidden: pod updates may not change fields"),
     ),
     (
         "a message quotes a pod template",

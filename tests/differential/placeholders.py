@@ -12,6 +12,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _VERSION_IN_TEXT = re.compile(
     r"((?:ResourceVersion in object meta: |current: |ResourceVersion in record \())(\d+)"
 )
+_KEY = re.compile(r"Key: /(?!registry/)")
 _HASH = re.compile(r"(?<=hash=)[0-9A-F]{64,}")
 _AGE = re.compile(r"(?:\d+[smhdy])+|<unknown>|<invalid>")
 _SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
@@ -154,6 +155,9 @@ class Encoder:
         if "-" in text:
             text = _UID.sub(self._uid, text)
             text = _TIME.sub(self._time, text)
+        if "Key: /" in text:
+            # with the prefix of etcd or without it, by whether the object was in the cache
+            text = _KEY.sub("Key: /registry/", text)
         if "ersion" in text:
             text = _VERSION_IN_TEXT.sub(self._version, text)
         return _HASH.sub("<hash>", text) if "hash=" in text else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Mapping
@@ -161,6 +162,14 @@ def _body(answer: Answer) -> Any:
     return text
 
 
+def _hand_on_columns(events: list[Any]) -> None:
+    """The first event of a stream of tables has the columns, be it a bookmark or not."""
+    for event, following in itertools.pairwise(events):
+        columns = event["object"].get("columnDefinitions")
+        if event["type"] == "BOOKMARK" and columns:
+            following["object"]["columnDefinitions"] = columns
+
+
 _INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -168,6 +177,8 @@ def _events(data: bytes, initial: bool) -> dict[str, Any]:
     """Bookmarks come when they come; only the one that ends the initial events is kept, and that
     one where it was asked for."""
     events = [json.loads(line) for line in data.splitlines() if line.strip()]
+    if not initial:
+        _hand_on_columns(events)
     kept = [
         each
         for each in events

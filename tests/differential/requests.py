@@ -83,7 +83,7 @@ class Comparison:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             before: asyncio.Future[list[list[Played]]] | None = None
             names: list[str] = []
-            while time.monotonic() < sampling:
+            while time.monotonic() < (sampling if self._found() else end):
                 batch = [next(made) for _ in range(_BATCH)]
                 self._sequences.update({each.name: each for each in batch})
                 recorded = [each for each in await self._recorded(batch) if each is not None]
@@ -117,6 +117,10 @@ class Comparison:
             if sequence is not None and not self._is_allowed(kind):
                 smaller = await shrinking.smallest(sequence, finding)
                 self.outcome.findings[kind] = smaller
+
+    def _found(self) -> bool:
+        """Whether there is anything to be made small."""
+        return not all(map(self._is_allowed, self.outcome.findings))
 
     def _is_allowed(self, kind: str) -> bool:
         return allowed(kind, self._rules)

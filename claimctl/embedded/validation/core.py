@@ -80,6 +80,12 @@ class NodeStrategy(Strategy):
     def prepare_create(self, obj: Object, context: Context) -> None:
         """Unlike other kinds, nodes may be created with their status."""
 
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        return [*_taints(obj["spec"].get("taints") or []), *_pod_counts(obj["status"])]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        return [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
+
     def admit(self, obj: Object, context: Context) -> None:
         """A new node is not ready until the node lifecycle controller says so."""
         taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -92,6 +98,37 @@ class NodeStrategy(Strategy):
 
     def selectable(self, obj: Object) -> dict[str, str]:
         return {"spec.unschedulable": str(obj["spec"].get("unschedulable", False)).lower()}
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _taints(taints: list[Object]) -> list[FieldError]:
+    """The errors stand below the metadata, as the server says it."""
+    found: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        path, key = f"metadata.taints[{index}]", taint.get("key") or ""
+        value, effect = taint.get("value") or "", taint.get("effect") or ""
+        found += [errors.invalid_value(f"{path}.key", key, t) for t in names.qualified_name(key)]
+        found += [errors.invalid_value(f"{path}.value", value, t) for t in names.label_value(value)]
+        if not effect:
+            found.append(errors.required(f"{path}.effect"))
+        elif effect not in _EFFECTS:
+            found.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
+        if (key, effect) in seen:
+            text = f"Duplicate value: {errors.quoted(taint)}: taints must be unique by key and"
+            found.append(FieldError("FieldValueDuplicate", path, f"{text} effect pair"))
+        seen.add((key, effect))
+    return found
+
+
+def _pod_counts(status: Object) -> list[FieldError]:
+    return [
+        errors.invalid_value(f"status.{kind}.pods", status[kind]["pods"], "must be an integer")
+        for kind in ("capacity", "allocatable")
+        if str((status.get(kind) or {}).get("pods", "")).endswith("m")
+    ]
 
 
 def data_keys(obj: Object, field: str) -> list[FieldError]:
@@ -196,6 +233,9 @@ class PriorityClassStrategy(Strategy):
             path = "preemptionPolicy"
             found.append(errors.not_supported(path, obj[path], _PREEMPTION))
         return found
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        return False
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         found: list[FieldError] = []

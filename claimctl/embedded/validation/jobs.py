@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.embedded import errors
+from claimctl.embedded import errors, names
 from claimctl.embedded.defaults.workloads import default_conditions, default_job, default_template
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.go_text import Struct, go_text
@@ -55,7 +55,8 @@ class JobStrategy(Strategy):
             found.append(errors.required("spec.selector"))
         else:
             found += label_selector(selector, "spec.selector")
-        return [*found, *mismatch(selector, spec["template"])]
+        found += mismatch(selector, spec["template"])
+        return [*_hostname(obj), *found]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
@@ -78,6 +79,16 @@ class JobStrategy(Strategy):
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
 
 
+def _hostname(job: Object) -> list[FieldError]:
+    """The pods of an Indexed Job bear their index in the hostname."""
+    spec, name = job["spec"], job["metadata"].get("name", "")
+    last = f"{name}-{(spec.get('completions') or 0) - 1}"
+    if spec.get("completionMode") != "Indexed" or not spec.get("completions"):
+        return []
+    text = f"will not able to create pod with invalid DNS label: {last}"
+    return [errors.invalid_value("metadata.name", name, text)] if names.label(last) else []
+
+
 def _status(new: Object, old: Object) -> list[FieldError]:
     """More pods cannot be ready than are active; looked at when one of both changes."""
     found = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
@@ -94,6 +105,8 @@ def _generate_selector(job: Object) -> None:
     meta, spec = job["metadata"], job["spec"]
     uid, name = meta["uid"], meta.get("name", "")
     generated = {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
+    if names.label_value(name):
+        generated = {_UID: uid, "controller-uid": uid}
     template = spec["template"]["metadata"]
     template["labels"] = {**(template.get("labels") or {}), **generated}
     if not meta.get("labels"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
 from claimctl.embedded import errors, names
@@ -70,6 +71,8 @@ class PodStrategy(Strategy):
         if context.subresource == "status":
             new["spec"] = old["spec"]
             _keep_owners(new, old)
+            if new["status"].get("podIP") and not new["status"].get("podIPs"):
+                new["status"]["podIPs"] = [{"ip": new["status"]["podIP"]}]
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
         # An update that leaves the priority open keeps it, as admission has it.
@@ -89,7 +92,7 @@ class PodStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return [*_claim_statuses(new), *_nominated(new["status"])]
+            return [*_addresses(new["status"]), *_claim_statuses(new), *_nominated(new["status"])]
         if context.subresource == "binding" or new["spec"] == old["spec"]:
             return []
         found = validate_pod_spec(new["spec"], "spec")
@@ -164,6 +167,19 @@ def _claim_statuses(pod: Object) -> list[FieldError]:
         for index, each in enumerate(pod["status"].get("resourceClaimStatuses") or [])
         if each.get("name") not in known
     ]
+
+
+def _addresses(status: Object) -> list[FieldError]:
+    """Every address of a pod is one of version 4 or 6."""
+    text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    found: list[FieldError] = []
+    for index, each in enumerate(status.get("podIPs") or []):
+        value = each.get("ip") or ""
+        try:
+            ip_address(value)
+        except ValueError:
+            found.append(errors.invalid_value(f"status.podIPs[{index}]", value, text))
+    return found
 
 
 def _nominated(status: Object) -> list[FieldError]:

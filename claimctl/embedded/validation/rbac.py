@@ -121,7 +121,7 @@ def _subject(subject: Object, path: str, *, namespaced: bool) -> list[FieldError
             found += [errors.invalid_value(f"{path}.name", name, text) for text in wrong]
         if group:
             found.append(errors.not_supported(f"{path}.apiGroup", group, ("",)))
-        if not subject.get("namespace"):
+        if not subject.get("namespace") and not namespaced:
             found.append(errors.required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != GROUP:

@@ -128,6 +128,10 @@ class DeploymentStrategy(WorkloadStrategy):
 
 @dataclass(frozen=True)
 class StatefulSetStrategy(WorkloadStrategy):
+    """Its name is that of its pods, and so a label."""
+
+    name_check = staticmethod(names.label)
+
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
         """What may not change: nearly everything."""
         if _fixed(new) == _fixed(old):
