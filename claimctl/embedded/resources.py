@@ -95,9 +95,12 @@ def _verb(exchange: Exchange) -> str:
         allowed = allowed and verb in _ONLY.get(route.subresource, (verb,))
     if not route.subresource:
         allowed = allowed and verb in kind.verbs
+        if kind.custom and verb in ("update", "patch") and not route.name:
+            raise bad_request("name must be provided")
         if verb in ("update", "patch") and not route.name:
             allowed = False
-        if verb == "create" and (route.name or kind.namespaced != bool(route.namespace)):
+        named = bool(route.name) and not kind.custom
+        if verb == "create" and (named or kind.namespaced != bool(route.namespace)):
             allowed = False
     if not allowed:
         raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})

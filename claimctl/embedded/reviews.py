@@ -112,6 +112,7 @@ class Reviews:
                 "namespace": meta["namespace"],
                 "uid": meta["uid"],
                 "creationTimestamp": timestamp(write.api.clock.now()),
+                "managedFields": [_owner(write, spec)],
             },
             "spec": {
                 "audiences": spec.get("audiences") or [_AUDIENCE],
@@ -120,6 +121,21 @@ class Reviews:
             },
             "status": {"token": token, "expirationTimestamp": timestamp(expires)},
         }
+
+
+def _owner(write: Write, spec: Object) -> Object:
+    """The entry of who asked for a token."""
+    asked: Object = {f"f:{key}": {} for key in ("audiences", "expirationSeconds") if spec.get(key)}
+    asked.setdefault("f:expirationSeconds", {})
+    return {
+        "manager": write.manager,
+        "operation": "Update",
+        "apiVersion": f"{_AUTHENTICATION}/v1",
+        "time": timestamp(write.api.clock.now()),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": dict(sorted(asked.items()))},
+        "subresource": "token",
+    }
 
 
 def _asked(spec: Object, actor: Actor) -> Attributes:

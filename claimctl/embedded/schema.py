@@ -85,6 +85,9 @@ def _unknown(schema: Schema, value: Json, path: str) -> Iterator[tuple[str, dict
             for index, item in enumerate(value):
                 yield from _unknown(schema.items, item, f"{path}[{index}]")
     elif isinstance(value, dict):
+        if schema.type in ("string", "integer", "number", "boolean"):
+            # of custom kinds only: others are refused before
+            yield from ((f"{path}.{key}", value, key) for key in value)
         yield from _unknown_keys(schema, value, path)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.embedded.patches import PatchError
+from claimctl.embedded.typed import go_value
 
 Object = dict[str, Any]
 Path = tuple[str, ...]
@@ -157,7 +158,7 @@ def _merge_keyed(
         if each.get("$patch") == "delete":
             continue
         if key not in each:
-            raise PatchError(f"map: {each} does not contain declared merge key: {key}")
+            raise PatchError(f"map: {go_value(each)} does not contain declared merge key: {key}")
         if not isinstance(each[key], (str, int)):
             raise PatchError(f"map: {each} has no usable merge key: {key}")
         index = by_key.get(each[key])

@@ -404,7 +404,7 @@ def _unconvertible(error: errors.StatusError, write: Write, name: str) -> errors
     what = f"{group}/{version}, Kind={target.kind.kind}"
     text = (
         f"failed to convert new object (/{name}; {what}) to proper version: unable to convert "
-        f"unstructured object to {what}: {_decoding(why.partition(': ')[2])}"
+        f"unstructured object to {what}: {_decoding(_converted(why.partition(': ')[2]))}"
     )
     return errors.StatusError(500, "", text)
 

@@ -231,8 +231,9 @@ def _initial_end(event: Mapping[str, Any]) -> bool:
 def _marked(event: dict[str, Any]) -> dict[str, Any]:
     if event["type"] != "BOOKMARK":
         return event
-    obj = dict(event["object"])
-    obj["metadata(bookmark)"] = obj.pop("metadata", {})
+    # What else a bookmark holds are the zeroes of a Go struct.
+    obj = {key: event["object"].get(key) for key in ("kind", "apiVersion", "columnDefinitions")}
+    obj["metadata(bookmark)"] = event["object"].get("metadata", {})
     return {**event, "object": obj}
 
 

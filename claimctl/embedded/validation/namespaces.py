@@ -54,6 +54,8 @@ class NamespaceStrategy(Strategy):
         check_pod_security(new["metadata"].get("labels") or {})
         if context.subresource == "status":
             super().prepare_update(new, old, context)
+            if not new["status"].get("phase"):
+                new["status"]["phase"] = "Active"
             return
         new["status"] = old["status"]
         if context.subresource != "finalize":

@@ -9,6 +9,7 @@ from claimctl.embedded.errors import FieldError
 from claimctl.embedded.metadata import validate_again
 from claimctl.embedded.options import Features
 from claimctl.embedded.strategy import Context, Strategy
+from claimctl.embedded.validation.label_selectors import label_selector
 
 Object = dict[str, Any]
 GROUP = "rbac.authorization.k8s.io"
@@ -28,6 +29,9 @@ class RuledStrategy(Strategy):
         if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
             text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
             found.append(errors.required("aggregationRule.clusterRoleSelectors", text))
+        for index, selector in enumerate((aggregation or {}).get("clusterRoleSelectors") or []):
+            path = f"aggregationRule.clusterRoleSelectors[{index}]"
+            found += label_selector(selector, path)
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
