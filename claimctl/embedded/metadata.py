@@ -51,7 +51,7 @@ def keep_server_owned(new: Object, old: Object) -> None:
     Only what ``validate_meta_update`` refuses is not.
     """
     for key in _SERVER_OWNED:
-        if key in _IMMUTABLE and new.get(key):
+        if key in _IMMUTABLE and new.get(key) not in (None, ""):
             continue
         if key in old:
             new[key] = old[key]

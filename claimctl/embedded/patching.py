@@ -57,7 +57,8 @@ def _change(patch_type: str, body: Any) -> Callable[[Object], Object]:
     if not isinstance(body, dict):
         raise bad_request("the patch is not an object")
     if patch_type == "merge":
-        return lambda obj: dict(merge(obj, body))
+        # Go's library reads every value of the patch into maps, whose keys it writes in order.
+        return lambda obj: dict(merge(obj, sorted_keys(body)))
     return lambda obj: _strategic(obj, body)
 
 

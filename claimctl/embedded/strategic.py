@@ -34,7 +34,6 @@ _KEYS = {
     "addresses": "type",
     "podIPs": "ip",
     "hostIPs": "ip",
-    "podGroupTemplates": "name",
 }
 """Merge key by field name; where one name has several meanings see ``merge_key``."""
 _SETS = ("finalizers", "podCIDRs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 from claimctl.embedded import errors, metadata
@@ -332,7 +333,8 @@ _GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: 
 def _check_patched(write: Write, old: Object, new: Object) -> None:
     """A patch that takes the version or the metadata away leaves something else than an object."""
     target = write.target
-    unversioned = not new.get("apiVersion") and bool(new.get("kind"))
+    texts = all(isinstance(new.get(key), (str, NoneType)) for key in ("apiVersion", "kind"))
+    unversioned = texts and not new.get("apiVersion") and bool(new.get("kind"))
     if unversioned and (target.kind.custom or new["kind"] != old["kind"]):
         raise refusal("a patch of apiVersion and kind", target.kind.resource)
     if unversioned:
@@ -341,8 +343,8 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
             write.options.warnings.extend(f'unknown field "{key}"' for key in unknown)
         check_name(target, {})
     metadata = new.get("metadata")
-    if metadata is None:
-        new["metadata"] = {}
+    if metadata is None or not texts:
+        new["metadata"] = metadata if isinstance(metadata, dict) else {}
     elif not isinstance(metadata, dict):
         name, version = target.kind.kind, target.version or target.kind.version
         found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
@@ -409,6 +411,11 @@ def _unconvertible(error: errors.StatusError, write: Write, name: str) -> errors
     return errors.StatusError(500, "", text)
 
 
+def _without_bookkeeping(obj: Object) -> Object:
+    meta = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    return {**obj, "metadata": meta}
+
+
 def _decoding(why: str) -> str:
     return f"error decoding from json: {why}" if why.startswith("illegal base64") else why
 
@@ -434,7 +441,9 @@ def apply(write: Write, body: Object) -> Object:
         subresource=target.subresource,
         time=metadata.timestamp(write.api.clock.now()),
     )
-    merged = sorted_keys(json.loads(json.dumps(write.api.hooks.applier.apply(request))))
+    applied = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
+    same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
+    merged = applied if same else sorted_keys(applied)
     try:
         obj = inward(write, merged)
     except errors.StatusError as error:

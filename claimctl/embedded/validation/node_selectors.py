@@ -47,7 +47,15 @@ def _expression(each: Object, path: str) -> list[FieldError]:
     else:
         found.append(errors.invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
     key = each.get("key", "")
-    return [*found, *(errors.invalid_value(f"{path}.key", key, t) for t in names.label_key(key))]
+    found += [errors.invalid_value(f"{path}.key", key, text) for text in names.label_key(key)]
+    return [
+        *found,
+        *(
+            errors.invalid_value(f"{path}.values[{index}]", value, text)
+            for index, value in enumerate(values)
+            for text in names.label_value(value)
+        ),
+    ]
 
 
 def _field(each: Object, path: str) -> list[FieldError]:
