@@ -43,6 +43,10 @@ from claimctl.embedded.views import Change, Object
 REMEMBERED = 4096
 """So many deletions are remembered; of others a live GET tells."""
 
+_TRIES_AT_ONCE = (1, 33)
+"""KCM 1.32 lets a claim that it stopped at wait for its back-off, whatever becomes of the claim;
+1.34 tries again with the next change."""
+
 Task = tuple[str, str, str]
 """('claim', 'pod' or 'group', namespace, name)."""
 
@@ -90,7 +94,9 @@ class ClaimController(Component[Task]):
                 self._add_pod(pod)
         for plain in owning_pod(change.object):
             self.queue.add(("pod", *_split(plain)))
-        self.queue.add(("claim", *change.key))
+        key = ("claim", *change.key)
+        if self.context.features.version >= _TRIES_AT_ONCE or not self.queue.retries(key):
+            self.queue.add(key)
 
     def _add_pod(self, pod: Object) -> None:
         pause = self.context.timings.kcm_finished_pod_loop if ended(pod) else 0.0

@@ -15,6 +15,7 @@ from claimctl.embedded.components.pods import (
     allocation_of,
     ended,
     node_name,
+    observed,
     pod_claims,
     reserved_for,
 )
@@ -116,7 +117,7 @@ class DeviceTaintController(Component[Key]):
             "reason": "DeletionByDeviceTaintManager",
             "message": "Device Taint manager: deleting due to NoExecute taint",
             "lastTransitionTime": self.context.now(),
-            "observedGeneration": pod["metadata"].get("generation", 1),
+            **observed(pod),
         }
         patch = {"status": {"conditions": [told]}}
         try:

@@ -138,3 +138,9 @@ def is_group(reference: Object) -> bool:
 def keeps_unknown(features: Features) -> bool:
     """KEP-5194 has KCM clean pods beside workload references, as releases from 1.36 do."""
     return features.kcm_keeps_unknown_references or features.api_reserved_for
+
+
+def observed(pod: Object) -> Object:
+    """What a condition says of the pod's generation, which pods have from 1.33 on."""
+    generation = pod["metadata"].get("generation")
+    return {} if generation is None else {"observedGeneration": generation}

@@ -20,7 +20,7 @@ from claimctl.embedded.components.parking import (
 )
 from claimctl.embedded.components.planning import Commitments, Planner, Unschedulable, Wait
 from claimctl.embedded.components.podgroups import group_key
-from claimctl.embedded.components.pods import allocation_of, ended, group_name, node_name
+from claimctl.embedded.components.pods import allocation_of, ended, group_name, node_name, observed
 from claimctl.embedded.components.post_filter import PostFilter
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.local import ConnectionLost
@@ -240,7 +240,7 @@ class Scheduler(Component[Task]):
             "message": message,
             "lastProbeTime": None,
             "lastTransitionTime": old.get("lastTransitionTime") or self.context.now(),
-            "observedGeneration": current["metadata"].get("generation", 1),
+            **observed(current),
         }
         status = {"conditions": [new], "nominatedNodeName": None}
         space, plain = key_of(pod)

@@ -9,7 +9,7 @@ from typing import Any
 
 from claimctl.embedded.components.fit import UNSCHEDULABLE_TAINT, tolerates
 from claimctl.embedded.components.objects import deleting, key_of, name, uid
-from claimctl.embedded.components.pods import node_name
+from claimctl.embedded.components.pods import node_name, observed
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.requests import DeleteOptions
 from claimctl.embedded.runtime import Component, Context
@@ -101,7 +101,7 @@ class TaintController(Component[Task]):
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
             "lastTransitionTime": self.context.now(),
-            "observedGeneration": pod["metadata"].get("generation", 1),
+            **observed(pod),
         }
         patch = {"status": {"conditions": [told]}}
         try:

@@ -24,13 +24,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--count", type=int)
-    parser.add_argument("--slots", type=int, default=44)
+    parser.add_argument("--slots", type=int, default=56)
     parser.add_argument("--theme", default="")
     parser.add_argument("--numbers", default="", help="such as 3,17: only these stories")
+    parser.add_argument("--no-pod-groups", action="store_true", help="1.36 without the gates")
     parser.add_argument("--once", action="store_true", help="do not try again what differs")
     wanted = parser.parse_args(arguments)
     programs = programs_of(wanted.version)
-    groups = programs.version >= (1, 36)
+    groups = programs.version >= (1, 36) and not wanted.no_pod_groups
     numbers = tuple(int(each) for each in wanted.numbers.split(",") if each)
     begun = time.monotonic()
     with real_servers(programs, pod_groups=groups) as plane:

@@ -453,7 +453,17 @@ class EmbeddedStage:
         if kind == "Node":
             mine = revision.name.startswith(self.fleet.prefix)
         if kind is not None and mine:
-            self.log.take(revision.type, kind, revision.object())
+            self.log.take(revision.type, kind, self._served(revision))
+
+    def _served(self, revision: Revision) -> Object:
+        """In the version of resource.k8s.io that the real side is watched in."""
+        obj = revision.object()
+        group, _, version = self.fleet.resource_api.partition("/")
+        if not obj["apiVersion"].startswith(f"{group}/"):
+            return obj
+        api = self.cluster.api
+        resource = api.kinds.named(revision.plural)
+        return api.strategies.of(resource).outward(obj, resource, version)
 
 
 async def embedded(

@@ -155,11 +155,21 @@ class Player:
             return self._stage.quiet + _BACKS_OFF
         if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
             return self._stage.quiet + _TEMPLATE_SEEN
+        if any(self._lists_the_dead(claim) for claim in self._log.all("ResourceClaim")):
+            return self._stage.quiet + _TRIED_AGAIN
         behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
         if behind:
             return self._stage.quiet + _BEHIND
         slow = self._log.all("Job") or any(_changed(each) for each in self._log.all("Node"))
         return self._stage.quiet - (0.0 if slow or self._lost else self._stage.spare)
+
+    def _lists_the_dead(self, claim: Object) -> bool:
+        """Pods that are gone, and nobody whom KCM does not know: it takes them out some time."""
+        alive = {uid(pod) for pod in self._log.all("Pod")}
+        listed = reserved_for(claim)
+        known = all(each["resource"] in ("pods", "podgroups") for each in listed)
+        dead = (each for each in listed if each["resource"] == "pods" and each["uid"] not in alive)
+        return known and any(dead)
 
     def _lacks_claims(self, pod: Object) -> bool:
         """A claim could be made for the pod, but KCM tries again later and later."""
@@ -405,6 +415,8 @@ _OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
 _BEHIND = 4.8
 """Seconds: the scheduler backs off for one, minReadySeconds are three."""
 _TEMPLATE_SEEN = 22.0
+_TRIED_AGAIN = 45.0
+"""KCM 1.32 backs off as long as it has failed before."""
 _BACKS_OFF = 24.0
 _NAMESPACE_GOES = 19.0
 """The namespace controller begins after 5 s, and looks again for pods after 16 s."""

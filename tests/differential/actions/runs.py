@@ -185,7 +185,7 @@ class Session:
     kubeconfig: Path
     seed: int
     seconds: float
-    slots: int = 44
+    slots: int = 56
     count: int | None = None
     theme: str = ""
     numbers: tuple[int, ...] = ()

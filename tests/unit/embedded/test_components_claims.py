@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from .worlds import HOLD, HOLD_134, NATIVE, PODGROUP, WORKLOAD, World, play, timed
 
 DEAD_POD = {"resource": "pods", "name": "dead", "uid": "dead-uid"}
@@ -111,6 +113,26 @@ def test_up_to_1_35_nothing_is_cleaned_beside_a_reference_that_is_not_known() ->
         assert (w.listed(), w.allocated()) == ([], False)
 
     play(HOLD_134, story)
+
+
+@pytest.mark.parametrize(("version", "at_once"), [((1, 32), False), ((1, 34), True)])
+def test_a_claim_that_stopped_the_controller_waits_for_its_back_off_on_1_32(
+    version: tuple[int, int], at_once: bool
+) -> None:
+    async def story(w: World) -> None:
+        w.claim()
+        w.pod("p1", "shared")
+        await w.passes(1)
+        w.reserve(WORKLOAD, *w.get("resourceclaims", "shared")["status"]["reservedFor"])
+        w.api.delete("pods", "default", "p1")
+        await w.passes(2)
+        w.reserve(*w.get("resourceclaims", "shared")["status"]["reservedFor"][1:])
+        await w.passes(0.1)
+        assert w.allocated() is not at_once
+        await w.passes(10)
+        assert not w.allocated()
+
+    play(replace(HOLD_134, kubernetes_version=version), story)
 
 
 def test_from_1_36_pods_are_cleaned_beside_what_is_not_known() -> None:
