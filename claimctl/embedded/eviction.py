@@ -43,7 +43,7 @@ def evict(write: Write, eviction: Object) -> Object:
     options = _delete_options(eviction, dry_run=write.options.dry_run)
     if not _unprotected(pod):
         budget = _budget(write, pod)
-        if budget is not None:
+        if budget is not None and not _goes_unhealthy(pod, budget):
             _charge(write, budget, pod, dry_run=bool(options.dry_run))
     _check_preconditions(pod, options)
     if not options.dry_run:
@@ -86,6 +86,21 @@ def _unprotected(pod: Object) -> bool:
     """Pods that have ended, have not begun or are going count for no budget."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in _ENDED or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _goes_unhealthy(pod: Object, budget: Object) -> bool:
+    """A pod that is not ready counts for no budget, and may go where nothing is disrupted yet.
+
+    The rule is that of k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go.
+    """
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+        return False
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget.get("status") or {}
+    desired: int = status.get("desiredHealthy") or 0
+    return 0 < desired <= (status.get("currentHealthy") or 0)
 
 
 def _budget(write: Write, pod: Object) -> Object | None:

@@ -30,7 +30,7 @@ class StoppedClock:
         return None
 
 
-def server(*, phase: str = "Running") -> Api:
+def server(*, phase: str = "Running", ready: str = "True") -> Api:
     """One pod ``p`` labelled app=a on a node."""
     api = api_server(ClusterOptions(), StoppedClock()).api
     api.create(ADMIN, api.kinds.named("namespaces"), "", {"metadata": {"name": "default"}})
@@ -38,14 +38,14 @@ def server(*, phase: str = "Running") -> Api:
     spec = {"containers": [{"name": "c", "image": "x"}], "nodeName": "node-0"}
     body = {"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": spec}
     api.create(ADMIN, pods, "default", body)
-    status = {"status": {"phase": phase}}
+    status = {"status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}}
     api.patch(ADMIN, pods, "default", "p", "merge", status, "status", INTERNAL)
     return api
 
 
-def budget(api: Api, name: str, allowed: int, healthy: int = 2) -> None:
+def budget(api: Api, name: str, allowed: int, healthy: int = 2, **more: Any) -> None:
     kind = api.kinds.named("poddisruptionbudgets")
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}, **more}
     api.create(ADMIN, kind, "default", {"metadata": {"name": name}, "spec": spec})
     status = {
         "observedGeneration": 1,
@@ -143,3 +143,17 @@ def test_a_budget_that_was_not_counted_yet_asks_to_wait() -> None:
     kind = api.kinds.named("poddisruptionbudgets")
     api.patch(ADMIN, kind, "default", "b", "merge", {"spec": {"minAvailable": 2}})
     assert refusal(api).headers == {"retry-after": "10"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "healthy", "code"),
+    [({}, 0, 429), ({}, 1, 201), ({"unhealthyPodEvictionPolicy": "AlwaysAllow"}, 0, 201)],
+)
+def test_a_pod_that_is_not_ready_goes_where_the_budget_is_kept_and_spends_nothing(
+    policy: Object, healthy: int, code: int
+) -> None:
+    api = server(ready="False")
+    budget(api, "b", allowed=0, healthy=healthy, **policy)
+    answer = refusal(api).code if code == 429 else evict(api)["code"]
+    assert answer == code
+    assert spent(api) == {"disruptionsAllowed": 0, "disruptedPods": None}
