@@ -73,6 +73,7 @@ async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") ->
     return await count() - before
 
 
+@pytest.mark.alone
 @both
 def test_600_pods_share_one_claim_with_two_references(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -157,6 +158,7 @@ def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept
     play(scenario, options)
 
 
+@pytest.mark.alone
 def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, PODGROUP_136)
