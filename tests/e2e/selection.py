@@ -12,8 +12,8 @@ from tests.e2e.elsewhere import RealCluster
 from tests.e2e.skipped import reason_for
 
 ALONE = "alone"
-"""The marker of a scenario that needs the whole cluster: it does something to servers, makes so many
-pods that others would have to wait, or makes a DowngradePlan, of which a cluster has one."""
+"""The marker of a scenario that needs the whole cluster: it does something to servers, makes so
+many pods that others would have to wait, or makes a DowngradePlan, of which a cluster has one."""
 NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
 
 
