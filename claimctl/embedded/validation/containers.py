@@ -175,7 +175,7 @@ def _claims(claims: list[Object], known: list[str], base: str) -> list[FieldErro
         path = f"{base}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
         if not name:
-            found.append(errors.required(f"{path}.name"))
+            found.append(errors.required(path))
         elif (name, request) in seen or (name, "") in seen:
             found.append(errors.duplicate(path, f"{name}/{request}" if request else name))
         elif name not in known:

@@ -25,6 +25,7 @@ _ORPHANED = (
     "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
     "this warning"
 )
+_LABEL_LIMIT = 63
 _SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 
 
@@ -105,7 +106,7 @@ def _generate_selector(job: Object) -> None:
     meta, spec = job["metadata"], job["spec"]
     uid, name = meta["uid"], meta.get("name", "")
     generated = {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
-    if names.label_value(name):
+    if len(name) > _LABEL_LIMIT:
         generated = {_UID: uid, "controller-uid": uid}
     template = spec["template"]["metadata"]
     template["labels"] = {**(template.get("labels") or {}), **generated}

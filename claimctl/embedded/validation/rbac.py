@@ -31,7 +31,10 @@ class RuledStrategy(Strategy):
             found.append(errors.required("aggregationRule.clusterRoleSelectors", text))
         for index, selector in enumerate((aggregation or {}).get("clusterRoleSelectors") or []):
             path = f"aggregationRule.clusterRoleSelectors[{index}]"
-            found += label_selector(selector, path)
+            wrong = label_selector(selector, path)
+            found += wrong
+            if wrong:
+                found.append(errors.invalid_value(path, None, "invalid label selector."))
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
