@@ -56,7 +56,7 @@ class Applier:
         change = difference(schema, live, _without_reset(request, merged))
         _refuse_conflicts(request, others, change)
         if not change and old is not None:
-            merged = {**live, "metadata": dict(live["metadata"])}
+            merged = {**live, "metadata": merged["metadata"]}
         kept = without(others, change)
         entry = _entry(request, fields, own, changed=bool(change))
         merged["metadata"]["managedFields"] = in_order([*kept, entry])
