@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from claimctl.controlplane.programs import CONTROLLER_MANAGER
+from claimctl.demo import objects
 from claimctl.demo.real import RealScene, real_plane, really_staged
 from claimctl.demo.stage import Stage, staged
 from claimctl.embedded.cluster import Cluster as EmbeddedCluster
 from claimctl.embedded.kubeconfig import Access, write_kubeconfig
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.kube.documents import Version
 from tests.e2e.elsewhere import RealCluster
 from tests.e2e.harness import chosen
 
@@ -65,6 +67,14 @@ class Cluster:
     def embedded(self) -> EmbeddedCluster:
         assert isinstance(self.stage.scene, EmbeddedCluster), "put the test into skipped.py"
         return self.stage.scene
+
+    @property
+    def claims(self) -> Version:
+        """ResourceClaims in the version that is served."""
+        return (self.stage.resource_api, "ResourceClaim")
+
+    async def create_claim(self, name: str) -> None:
+        await self.stage.user.create(objects.claim("ml", name, self.stage.resource_api))
 
     @contextmanager
     def without_kcm(self) -> Iterator[None]:

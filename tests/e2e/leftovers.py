@@ -43,6 +43,7 @@ def freeing(
 ) -> Freeing:
     """One run of ``claimctl release --orphans``, by an administrator."""
     client = Client(transport or connection(stage), stage.clock)
+    client.speak(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []
     patience = Patience(settle, stage.scaled(300.0) if grace is None else grace)
     return Freeing(client, stage.clock, "", patience, told.append)

@@ -26,7 +26,7 @@ async def furnished(served: Cluster, **spec: object) -> Acts:
     acts = Acts(served.stage, native=False)
     await acts.room("ml")
     await acts.held(TRAIN, **spec)
-    await served.stage.user.create(objects.claim("ml", "beside"))
+    await served.create_claim("beside")
     await served.stage.user.create(objects.deployment(PLAIN))
     await acts.runs(PLAIN)
     return acts

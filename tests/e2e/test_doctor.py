@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.demo import objects
 from claimctl.demo.acts import Acts
-from claimctl.demo.objects import CLAIM, NODE, Workload
+from claimctl.demo.objects import NODE, Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Cluster, cluster
 
@@ -63,13 +62,13 @@ async def _spoilt(served: Cluster) -> None:
     """A leak, a full list, references to nobody, and a kubelet of the release before."""
     user = served.stage.user
     for name in ("leaked", "full"):
-        await user.create(objects.claim("ml", name))
+        await served.create_claim(name)
     device = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
     allocation = {"devices": {"results": [device]}}
     nobody = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(250)]
-    await user.patch_status(CLAIM, "ml", "leaked", {"status": {"allocation": allocation}})
+    await user.patch_status(served.claims, "ml", "leaked", {"status": {"allocation": allocation}})
     await user.patch_status(
-        CLAIM, "ml", "full", {"status": {"allocation": allocation, "reservedFor": nobody}}
+        served.claims, "ml", "full", {"status": {"allocation": allocation, "reservedFor": nobody}}
     )
     older = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.1"}}}
     await user.patch_status(NODE, "", "node-0", older)

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.demo import objects
 from claimctl.demo.acts import Acts
-from claimctl.demo.objects import CLAIM, Workload
+from claimctl.demo.objects import Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 
@@ -34,11 +33,11 @@ def directory(tmp_path: Path) -> Path:
 async def _allocated(served: Cluster, name: str, *references: dict[str, str]) -> None:
     """A claim as somebody left it."""
     user = served.stage.user
-    await user.create(objects.claim("ml", name))
+    await served.create_claim(name)
     patch = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
-    await user.patch(CLAIM, "ml", name, patch)
+    await user.patch(served.claims, "ml", name, patch)
     status = {"allocation": {"devices": {"results": [DEVICE]}}, "reservedFor": list(references)}
-    await user.patch_status(CLAIM, "ml", name, {"status": status})
+    await user.patch_status(served.claims, "ml", name, {"status": status})
 
 
 async def furnished(served: Cluster) -> None:
@@ -121,7 +120,7 @@ def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) -> Non
             done = await orphans(served, "-n", "ml", "--yes", *QUICK, "-o", "json")
             again = await orphans(served, "-n", "ml", "--yes", *QUICK)
             claims: dict[str, Any] = {
-                name: await served.stage.user.get(CLAIM, "ml", name)
+                name: await served.stage.user.get(served.claims, "ml", name)
                 for name in ("emptied", "theirs", "slice")
             }
         assert rows(done) == [
