@@ -71,6 +71,7 @@ class Epilogue:
         await self.released(self._kept)
         await self._clear()
         await self.released(self._unreleased)
+        await self.strip_strangers()
         await self._quiet()
         await self._part()
 
@@ -266,6 +267,37 @@ class Epilogue:
             for entry in pod["spec"].get("resourceClaims") or ()
         )
 
+    # -- what was never claimctl's
+
+    def _concerns_claimctl(self, claim: str) -> bool:
+        """Whether claimctl ever wrote to the claim, or a reservation ever named it."""
+        own = [each for each in self.people.stage.history.revisions if each.namespace == self.space]
+        return any(each.actor == USER and each.name == claim for each in own) or any(
+            each.plural == "claimreservations"
+            and each.object()["spec"]["resourceClaimName"] == claim
+            for each in own
+        )
+
+    async def strip_strangers(self) -> None:
+        """Free what kube-controller-manager has left of the claims generated for pods, as an
+        administrator has to when it was down at the wrong moment (kubernetes/kubernetes#132334).
+        claimctl neither may nor could: it was never asked about them. They are counted apart."""
+        await _until(lambda: not self._strangers(), GONE_SECONDS)
+        for claim in self._strangers():
+            name = claim["metadata"]["name"]
+            self.verdict.others.append(f"claim {name} is left, deleted and allocated")
+            await self._tried(self.people.put_status(claim, {}))
+            nothing = {"metadata": {"finalizers": None}}
+            await self._patch(self.people.bodies.fleet.claims, claim, nothing)
+
+    def _strangers(self) -> list[Object]:
+        return [
+            claim
+            for claim in self._objects("resourceclaims")
+            if claim["metadata"].get("deletionTimestamp")
+            and not self._concerns_claimctl(claim["metadata"]["name"])
+        ]
+
     # -- everything goes
 
     async def _clear(self) -> None:
@@ -305,6 +337,8 @@ class Epilogue:
         found = [f"pod {pod['metadata']['name']} stays" for pod in self._objects("pods")]
         for claim in self._objects("resourceclaims"):
             meta, status = claim["metadata"], claim.get("status") or {}
+            if not self._concerns_claimctl(meta["name"]):
+                continue
             signs = {
                 "allocated": status.get("allocation"),
                 "listed": status.get("reservedFor"),

@@ -6,8 +6,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+from claimctl.embedded.store import Address, Author, Revision, Store
 from claimctl.kube.documents import Version
 from tests.support.virtual import run
+from tests.torture_real.controllers import USER
 from tests.torture_real.epilogue import RELEASE_SECONDS, Epilogue
 from tests.torture_real.judge import Verdict
 from tests.torture_real.people import People
@@ -22,6 +24,9 @@ class Cluster:
         self.reservations: dict[str, dict[str, Any]] = {}
         self.pods: list[dict[str, Any]] = []
         self.deleted: list[tuple[str, str, Any]] = []
+        self.claims: list[dict[str, Any]] = []
+        self.written: list[str] = []
+        self.revisions: list[Revision] = []
 
     def reserve(self, name: str, grace: int) -> None:
         spec = {"forceDeletedPodGraceSeconds": grace}
@@ -29,10 +34,17 @@ class Cluster:
 
     def objects(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
         kept = {"claimreservations": list(self.reservations.values()), "pods": self.pods}
+        kept["resourceclaims"] = self.claims
         return kept.get(plural, [])
 
     async def patch(self, kind: Version, space: str, name: str, patch: dict[str, Any]) -> None:
-        self.reservations[name]["spec"] |= patch["spec"]
+        if kind[1] == "ResourceClaim":
+            self.written.append(name)
+        else:
+            self.reservations[name]["spec"] |= patch["spec"]
+
+    async def put_status(self, claim: dict[str, Any], status: dict[str, Any]) -> None:
+        self.written.append(claim["metadata"]["name"])
 
     async def delete(
         self, kind: Version, space: str, name: str, options: dict[str, Any] | None = None
@@ -52,8 +64,11 @@ def _epilogue(cluster: Cluster) -> Epilogue:
     people = SimpleNamespace(
         namespace="team",
         client=cluster,
-        bodies=SimpleNamespace(grace=GRACE),
-        stage=SimpleNamespace(sight=cluster),
+        bodies=SimpleNamespace(
+            grace=GRACE, fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"))
+        ),
+        stage=SimpleNamespace(sight=cluster, history=cluster),
+        put_status=cluster.put_status,
     )
     return Epilogue(cast(People, people), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup"))
 
@@ -89,3 +104,26 @@ def test_pods_that_go_by_force_leave_nobody_time_to_stop_their_containers() -> N
     run(_epilogue(cluster).strike_out(), limit=60)
     now = {"gracePeriodSeconds": 0}
     assert cluster.deleted == [("Pod", "a", now), ("Pod", "b", now)]
+
+
+def test_only_claims_that_claimctl_never_wrote_and_nobody_reserved_are_counted_apart() -> None:
+    cluster, store = Cluster(), Store(lambda: 0.0)
+    for name, actor in (("theirs", "kube-scheduler"), ("ours", USER), ("reserved", "kcm")):
+        meta = {"name": name, "namespace": "team", "deletionTimestamp": "now"}
+        claim = {"metadata": meta, "status": {"allocation": {"devices": {}}}}
+        cluster.claims.append(claim)
+        store.put(
+            Address("resource.k8s.io", "resourceclaims", "team", name),
+            claim,
+            Author(actor, "update"),
+        )
+    where = Address("claimctl.io", "claimreservations", "team", "r")
+    spec = {"resourceClaimName": "reserved"}
+    one = {"metadata": {"name": "r", "namespace": "team"}, "spec": spec}
+    store.put(where, one, Author("people", "create"))
+    cluster.revisions = list(store.history())
+    epilogue = _epilogue(cluster)
+    run(epilogue.strip_strangers(), limit=2 * RELEASE_SECONDS)
+    assert set(cluster.written) == {"theirs"}
+    assert epilogue.verdict.others == ["claim theirs is left, deleted and allocated"]
+    assert [text.split()[1] for text in epilogue._unreleased()] == ["ours", "reserved"]
