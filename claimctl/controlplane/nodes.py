@@ -13,6 +13,9 @@ NODE: Version = ("v1", "Node")
 _PAGE = 128
 """The API server takes at most so many devices in one ResourceSlice."""
 
+FLEET_LABEL = "claimctl.io/fleet"
+"""On each node: the prefix of its fleet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
@@ -50,7 +53,7 @@ async def join(client: DocumentClient, fleet: Fleet) -> None:
     """
     await _create(client, _device_class(fleet))
     for name in fleet.names:
-        await _create(client, {"apiVersion": "v1", "kind": "Node", **_node(name)})
+        await _create(client, {"apiVersion": "v1", "kind": "Node", **_node(fleet, name)})
         await report(client, fleet, name)
         # the API server gives every new node the taint not-ready, which only the node lifecycle
         # controller takes off
@@ -99,10 +102,10 @@ async def _create(client: DocumentClient, body: Object) -> None:
             raise
 
 
-def _node(name: str) -> Object:
+def _node(fleet: Fleet, name: str) -> Object:
     labels = {"hostname": name, "os": "linux", "arch": "amd64"}
     named = {f"kubernetes.io/{key}": value for key, value in labels.items()}
-    return {"metadata": {"name": name, "labels": named}}
+    return {"metadata": {"name": name, "labels": {**named, FLEET_LABEL: fleet.prefix}}}
 
 
 def _info(fleet: Fleet, name: str) -> Object:

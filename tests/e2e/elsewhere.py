@@ -229,7 +229,7 @@ async def _site(
         cluster.version,
         options.nodes,
         options.devices_per_node,
-        prefix=f"node-{places.suffix}",
+        prefix=places.prefix,
         driver=places.device_class,
         device_class=places.device_class,
     )

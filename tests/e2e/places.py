@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from claimctl.controlplane.nodes import FLEET_LABEL
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e.site import CONTROLLER_NAMESPACE, NAMESPACE
 
@@ -50,6 +51,11 @@ class Places:
         return f"system:serviceaccount:{self.controllers}:claimctl-controller"
 
     @property
+    def prefix(self) -> str:
+        """Of the names of its nodes."""
+        return f"node-{self.suffix}"
+
+    @property
     def device_class(self) -> str:
         return f"{self.suffix}.{DEVICE_CLASS}"
 
@@ -76,6 +82,9 @@ class Places:
             made["name"] += f"-{self.suffix}"
         elif made.get("kind") in _CLUSTER_ROLES and "metadata" in made:
             made["metadata"]["name"] += f"-{self.suffix}"
+        if "containers" in made:
+            # schedulers of 1.36 have bound pods of a PodGroup to nodes without its devices
+            made.setdefault("nodeSelector", {FLEET_LABEL: self.prefix})
         if self.flat_requests and "exactly" in made:
             made |= made.pop("exactly")
         return made
