@@ -32,6 +32,7 @@ class NodeController(Component[Task]):
     def __init__(self, context: Context, kubelet: Kubelet) -> None:
         self._kubelet = kubelet
         self._boots: dict[str, int] = {}
+        self._collected: set[str] = set()
         super().__init__(context)
 
     def watch(self) -> None:
@@ -131,10 +132,14 @@ class NodeController(Component[Task]):
         gone = self.views["nodes"].get("", node) is None
         if not gone and node not in self._kubelet.lost:
             return
-        pods = [pod for pod in self.views["pods"].by("node", node) if deleting(pod) or gone]
-        if pods:
-            self._force(pods[0], orphaned=gone)
-            self.queue.add(("collect", node))
+        for pod in self.views["pods"].by("node", node):
+            # a finalizer may keep the object of one that was deleted: each has one turn
+            if (deleting(pod) or gone) and uid(pod) not in self._collected:
+                self._force(pod, orphaned=gone)
+                self._collected.add(uid(pod))
+                self.queue.add(("collect", node))
+                return
+        self._collected.clear()
 
     def _force(self, pod: Object, *, orphaned: bool) -> None:
         """Only the pods of a Node object that is gone are told why."""

@@ -143,6 +143,24 @@ def test_pods_of_a_lost_node_fail_and_go_while_their_containers_still_run() -> N
     play(QUICK, story)
 
 
+def test_a_pod_of_a_lost_node_that_a_finalizer_keeps_does_not_keep_the_others() -> None:
+    async def story(w: World) -> None:
+        w.workload("deployments", "work", replicas=6)
+        await w.passes(1)
+        lost = w.pods()[0]["spec"]["nodeName"]
+        theirs = [each for each in w.pods() if each["spec"]["nodeName"] == lost]
+        kept = theirs[0]["metadata"]
+        finalizers = {"metadata": {"finalizers": ["example.com/kept"]}}
+        w.api.patch("pods", kept["namespace"], kept["name"], finalizers, kind="merge")
+        w.cluster.lose_node(lost)
+        await w.passes(30)
+        left = [each for each in w.pods() if each["spec"]["nodeName"] == lost]
+        assert len(theirs) > 1
+        assert [each["metadata"]["name"] for each in left] == [kept["name"]]
+
+    play(QUICK, story)
+
+
 def test_a_lost_node_whose_taints_somebody_overwrites_is_tainted_again() -> None:
     async def story(w: World) -> None:
         w.cluster.lose_node("node-0")
