@@ -5,7 +5,7 @@ How a command is made:
 * ``claimctl/cli/<name>.py`` (dashes of the name become underscores) has one public function
   ``command(...) -> int`` with typer annotations. Its docstring is the help of the command, what it
   returns is the exit code (``claimctl.cli.errors.ExitCode``).
-* The name and one line of help stand in the table of ``claimctl.cli.commands``. The file is
+* The name and one line of help stand in the table of ``claimctl.cli.registry``. The file is
   imported only when the command is called, so that ``claimctl --help`` stays quick; imports of
   aiohttp, pydantic, kubernetes, rich and of whatever needs them belong inside functions.
 * Options that several commands have are the annotated types in ``claimctl.cli.options``.

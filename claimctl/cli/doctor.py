@@ -16,13 +16,12 @@ from claimctl.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from claimctl.cli.diagnosis import Finding, Observed
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
-    from claimctl.controller.dialect import Detection
-    from claimctl.controller.served import Served
+    from claimctl.controller.dialect.api_versions import Served
+    from claimctl.controller.dialect.probe import Detection
+    from claimctl.inspect.cluster_checks import Finding, Observed
     from claimctl.kube.client import Client
-    from claimctl.kube.codec import Listing
     from claimctl.wire.resources import Resource
     from claimctl.wire.unreadable import Unreadable
 
@@ -43,7 +42,7 @@ def command(
     """
     from claimctl.cli.errors import CommandFailed, UsageError
     from claimctl.cli.session import Access, in_session
-    from claimctl.controller.dialect import DialectUnknown
+    from claimctl.controller.dialect.probe import DialectUnknown
 
     known = ("auto", "native", "podgroup", "hold")
     if dialect not in known:
@@ -59,10 +58,10 @@ def command(
 
 
 async def run(session: Session, override: str, output: Structured) -> int:
-    from claimctl.cli.diagnosis import findings
     from claimctl.cli.output import render
-    from claimctl.controller.dialect import DialectProbe
-    from claimctl.controller.served import look
+    from claimctl.controller.dialect.api_versions import look
+    from claimctl.controller.dialect.probe import DialectProbe
+    from claimctl.inspect.cluster_checks import findings
 
     served = await look(session.client)
     detection = await DialectProbe(session.client, override=override).detect()
@@ -72,9 +71,9 @@ async def run(session: Session, override: str, output: Structured) -> int:
 
 
 async def _observe(session: Session, detection: Detection) -> Observed:
-    from claimctl.cli.diagnosis import Observed, leftovers, uids
     from claimctl.controller.preflight import missing_rights
-    from claimctl.controller.survey import survey
+    from claimctl.inspect.cluster_checks import Observed, leftovers, uids
+    from claimctl.orphans.scan import survey
     from claimctl.reservation.dialects import DIALECTS
     from claimctl.wire import resources
 
@@ -87,7 +86,7 @@ async def _observe(session: Session, detection: Detection) -> Observed:
     )
     seen = await survey(client, session.clock)
     listed = {
-        each.plural: await _list(client, each)
+        each.plural: await client.list_if_served(each)
         for each in (
             *holders,
             resources.NODES,
@@ -118,23 +117,12 @@ async def _observe(session: Session, detection: Detection) -> Observed:
     )
 
 
-async def _list(client: Client, resource: Resource[Any]) -> Listing[Any]:
-    """All objects; none where the resource is not served (claimctl is not installed)."""
-    from claimctl.kube.codec import Listing
-    from claimctl.kube.errors import NotFound
-
-    try:
-        return await client.list(resource, partial=True)
-    except NotFound:
-        return Listing((), "")
-
-
 async def _unread(client: Client, resource: Resource[Any]) -> tuple[Unreadable, ...]:
     """Of what is looked at for nothing else, by those who may."""
     from claimctl.kube.errors import Forbidden
 
     try:
-        return (await _list(client, resource)).unreadable
+        return (await client.list_if_served(resource)).unreadable
     except Forbidden:
         return ()
 

@@ -18,8 +18,8 @@ from claimctl.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from claimctl.cli.explaining import Explanation
     from claimctl.cli.session import Session
+    from claimctl.inspect.explain import Explanation
     from claimctl.wire.unreadable import Unreadable
 
 
@@ -35,7 +35,7 @@ def command(
     from claimctl.cli.session import Access, in_session
 
     async def work(session: Session) -> int:
-        from claimctl.cli.explaining import explain_with_controller
+        from claimctl.inspect.explain import explain_with_controller
         from claimctl.kube.errors import UnreadableObject
         from claimctl.wire.resources import RESOURCECLAIMS
 
@@ -67,8 +67,8 @@ def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
 
 def show_unread(found: Unreadable, output: Data | None) -> None:
     """What can be said of a claim that cannot be read."""
-    from claimctl.cli.explaining import ADVICE
     from claimctl.cli.output import print_json, print_yaml
+    from claimctl.inspect.explain import ADVICE
     from claimctl.reservation.reasons import Reason
 
     advice = ADVICE[Reason.UNREADABLE]
@@ -99,7 +99,7 @@ def _unread(found: Unreadable) -> dict[str, str]:
 
 
 def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
-    from claimctl.cli import claims_view
+    from claimctl.inspect import claim_view as claims_view
 
     return {
         "apiVersion": "cli.claimctl.io/v1alpha1",
@@ -193,7 +193,7 @@ def lines(explanation: Explanation) -> list[str]:
 
 
 def _holders(explanation: Explanation) -> list[str]:
-    from claimctl.cli.explaining import owner_of, says
+    from claimctl.inspect.explain import owner_of, says
 
     found = [
         f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"

@@ -21,12 +21,10 @@ from claimctl.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from claimctl.cli.claims_view import ClaimView
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
+    from claimctl.inspect.claim_view import ClaimView
     from claimctl.kube.client import Client
-    from claimctl.kube.codec import Listing
-    from claimctl.wire.reservations import ClaimReservation
     from claimctl.wire.unreadable import Unreadable
 
 
@@ -80,8 +78,8 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
     Raises:
         NotFound: a claim was asked for by name and is not there.
     """
-    from claimctl.cli.claims_view import views
-    from claimctl.wire.resources import PODS, RESOURCECLAIMS
+    from claimctl.inspect.claim_view import views
+    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 
     if wanted.names:
         claims = [await client.get(RESOURCECLAIMS, name, wanted.namespace) for name in wanted.names]
@@ -94,7 +92,7 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
     if not claims:
         return []
     pods = await client.list(PODS, wanted.namespace, partial=True)
-    reserved = await reservations(client, wanted.namespace)
+    reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
     _tell_unread((*pods.unreadable, *reserved.unreadable))
     return views(claims, pods.items, reserved.items)
 
@@ -105,20 +103,9 @@ def _tell_unread(found: Iterable[Unreadable]) -> None:
         typer.echo(f"warning: {each.told()}", err=True)
 
 
-async def reservations(client: Client, namespace: str) -> Listing[ClaimReservation]:
-    """The reservations there are; none where claimctl is not installed."""
-    from claimctl.kube.codec import Listing
-    from claimctl.kube.errors import NotFound
-    from claimctl.wire.resources import CLAIMRESERVATIONS
-
-    try:
-        return await client.list(CLAIMRESERVATIONS, namespace, partial=True)
-    except NotFound:
-        return Listing((), "")
-
-
 def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:
-    from claimctl.cli.output import Column, Table, age
+    from claimctl.cli.output import Column, Table
+    from claimctl.text import age
 
     columns = ("NAME", "STATE", "DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE")
     head = tuple(Column(title) for title in columns)
@@ -158,7 +145,7 @@ def _none_found(wanted: Wanted) -> str:
 
 
 def _document(shown: list[ClaimView], now: datetime) -> dict[str, object]:
-    from claimctl.cli.claims_view import document
+    from claimctl.inspect.claim_view import document
 
     return {
         "apiVersion": "cli.claimctl.io/v1alpha1",

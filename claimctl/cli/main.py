@@ -13,9 +13,9 @@ import typer
 import typer.core
 import typer.main
 
-from claimctl.cli.commands import BY_NAME, COMMANDS, Entry
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, guarded
+from claimctl.cli.registry import BY_NAME, COMMANDS, Entry
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 

@@ -13,9 +13,9 @@ from claimctl.cli.options import Output
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
-    from claimctl.controller.freeing import Candidate
+    from claimctl.orphans.model import Patience
+    from claimctl.orphans.reclaim import Candidate
     from claimctl.reservation.decision import Blocker
-    from claimctl.reservation.sights import Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Wanted:
     slow_binding_seconds: float | None = None
 
     def patience(self) -> Patience:
-        from claimctl.reservation.sights import Patience
+        from claimctl.orphans.model import Patience
 
         asked = {
             "grace_seconds": self.grace_seconds,
@@ -45,7 +45,7 @@ class Wanted:
 async def run(session: Session, wanted: Wanted, output: Output) -> int:
     """Look, free what may be freed if that is wanted, and print what became of each claim."""
     from claimctl.cli.output import render
-    from claimctl.controller.freeing import Freeing
+    from claimctl.orphans.reclaim import Freeing
 
     patience = wanted.patience()
     freeing = Freeing(session.client, session.clock, wanted.namespace, patience, _progress)
@@ -61,7 +61,7 @@ def _progress(line: str) -> None:
 
 def exit_code(found: Sequence[Candidate]) -> int:
     from claimctl.cli.errors import ExitCode
-    from claimctl.controller.freeing import Outcome
+    from claimctl.orphans.reclaim import Outcome
 
     outcomes = {each.outcome for each in found}
     if Outcome.FAILED in outcomes:
@@ -93,7 +93,7 @@ def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
 
 
 def _acted_on(found: Sequence[Candidate]) -> list[Candidate]:
-    from claimctl.controller.freeing import Outcome
+    from claimctl.orphans.reclaim import Outcome
 
     return [each for each in found if each.outcome in (Outcome.FREED, Outcome.WOULD_FREE)]
 
@@ -104,7 +104,7 @@ def _where(wanted: Wanted) -> str:
 
 def _what(candidate: Candidate) -> str:
     """In one line: why it is a leftover, and what stands against freeing it, or what failed."""
-    from claimctl.cli.diagnosis import said
+    from claimctl.inspect.cluster_checks import said
 
     return candidate.note or said(candidate.leftover)
 

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TextIO
 
 from claimctl.cli.options import Output, Structured
@@ -99,22 +98,3 @@ def _print_rich(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(file=out).print(table)
-
-
-def age(since: datetime | None, now: datetime) -> str:
-    """How long ago, in the one or two largest units, as kubectl prints ages."""
-    if since is None:
-        return "<unknown>"
-    return duration((now - since).total_seconds())
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person reads them: 90s, 12m, 5h, 3d."""
-    whole = max(0, int(seconds))
-    if whole < 120:
-        return f"{whole}s"
-    if whole < 2 * 3600:
-        return f"{whole // 60}m"
-    if whole < 2 * 86400:
-        return f"{whole // 3600}h"
-    return f"{whole // 86400}d"

@@ -22,8 +22,8 @@ from claimctl.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from claimctl.cli.explaining import Explanation
     from claimctl.cli.session import Access, Session
+    from claimctl.inspect.explain import Explanation
     from claimctl.kube.client import Client
     from claimctl.wire.reservations import ClaimReservation
 
@@ -193,7 +193,7 @@ def _release_one(access: Access, namespace: str | None, claim: str, *, dry_run: 
     from claimctl.cli.session import in_session
 
     async def work(session: Session) -> int:
-        from claimctl.cli.explaining import explain
+        from claimctl.inspect.explain import explain
 
         place = namespace or session.namespace
         explanation = await explain(session.client, place, claim, session.clock.now())

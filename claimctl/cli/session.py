@@ -40,7 +40,7 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     Raises:
         ConfigError: there is no usable connection.
     """
-    from claimctl.controller.served import look
+    from claimctl.controller.dialect.api_versions import look
     from claimctl.kube.client import Client
     from claimctl.kube.clock import LoopClock
     from claimctl.kube.connection import load_connection

@@ -16,27 +16,27 @@ from typing import Any
 
 import structlog
 
-from claimctl.controller.caches import Caches
-from claimctl.controller.claims import ClaimReconciler
-from claimctl.controller.crew import Crew
-from claimctl.controller.dialect import Detection, DialectProbe
-from claimctl.controller.evidence import Investigator
-from claimctl.controller.freshness import Freshness
-from claimctl.controller.ghosts import GhostLedger
-from claimctl.controller.injection import Injector
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.dialect.probe import Detection, DialectProbe
+from claimctl.controller.dialect.watcher import Redetection
+from claimctl.controller.event_handlers import Queues, Triggers, Witnesses
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
-from claimctl.controller.memory import Memories
-from claimctl.controller.nodes import BootIds
-from claimctl.controller.plans import DowngradePlanReconciler
-from claimctl.controller.podgroups import PodGroupReconciler
+from claimctl.controller.live_reads import Investigator
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.own_writes import Freshness
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
-from claimctl.controller.redetection import Redetection
+from claimctl.controller.reconcilers.claim import ClaimReconciler
+from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
+from claimctl.controller.reconcilers.pod_group import PodGroupReconciler
+from claimctl.controller.reconcilers.workload import WorkloadReconciler
 from claimctl.controller.settings import Settings
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.tasks import Tasks
-from claimctl.controller.triggers import Queues, Triggers, Witnesses
-from claimctl.controller.worker import Controller
-from claimctl.controller.workloads import WorkloadReconciler
+from claimctl.controller.supervisor import Tasks
+from claimctl.controller.template_injection import Injector
+from claimctl.controller.worker_pool import Crew
+from claimctl.controller.workers import Controller
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer

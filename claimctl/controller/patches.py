@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from claimctl.reservation.grouping import MakeGroup
+from claimctl.reservation.pod_groups.lifecycle import MakeGroup
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import Condition

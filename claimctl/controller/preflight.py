@@ -8,8 +8,8 @@ from typing import Any
 
 import structlog
 
-from claimctl.controller.caches import WATCHED
-from claimctl.controller.served import look, resources
+from claimctl.controller.caches.informers import WATCHED
+from claimctl.controller.dialect.api_versions import look, resources
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, Resource

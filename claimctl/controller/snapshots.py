@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from claimctl.controller.caches import BY_CLAIM, BY_DRIVER, Caches, reserved_key, workload_key
-from claimctl.controller.doubts import Doubts
-from claimctl.controller.evidence import Findings, Investigator
-from claimctl.controller.freshness import Freshness
-from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.caches.informers import (
+    BY_CLAIM,
+    BY_DRIVER,
+    Caches,
+    reserved_key,
+    workload_key,
+)
 from claimctl.controller.keys import ClaimKey, GroupKey
-from claimctl.controller.memory import Memories
-from claimctl.controller.nodes import NodeView
-from claimctl.reservation.consumers import is_bound, is_done, unschedulable_since
-from claimctl.reservation.references import is_pod, is_pod_group
+from claimctl.controller.live_reads import Findings, Investigator
+from claimctl.controller.observations.boot_ids import NodeView
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.unreadable import Doubts
+from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
+from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
 from claimctl.wire.claims import ResourceClaim, ResourceSlice

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from claimctl.audit.world import is_bound_consumer
 from claimctl.demo import objects
 from claimctl.demo.objects import DEPLOYMENT, Workload
 from claimctl.demo.report import Figures
 from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed
-from claimctl.demo.world import is_bound_consumer
 from claimctl.downgrade import plans
-from claimctl.reservation.references import LIMIT
+from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlanStatus

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from claimctl.audit.witness import Witness
+from claimctl.audit.world import Key, World
 from claimctl.demo.acts import who
-from claimctl.demo.witness import Witness
-from claimctl.demo.world import Key, World
 from claimctl.embedded.store import Revision
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP

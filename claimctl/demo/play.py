@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
+from claimctl.audit.witness import Violation
 from claimctl.demo.applying import NODES, Application, BadManifests
 from claimctl.demo.claims_seen import ClaimSeen, Observer
 from claimctl.demo.invent import pods_of
 from claimctl.demo.manifests import Manifest, Object, load
 from claimctl.demo.report import Printer
 from claimctl.demo.stage import Stage, StoryFailed, staged
-from claimctl.demo.witness import Violation
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod

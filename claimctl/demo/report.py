@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from claimctl.demo.witness import Violation
+from claimctl.audit.witness import Violation
 
 
 @dataclass(frozen=True, slots=True)

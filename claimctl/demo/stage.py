@@ -10,10 +10,10 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from claimctl.api.definitions import custom_resource_definitions
+from claimctl.audit.witness import Witness
+from claimctl.audit.world import World
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.demo.witness import Witness
-from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.http import serve
 from claimctl.embedded.options import ClusterOptions

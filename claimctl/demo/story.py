@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from claimctl.audit.world import Key
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, JOB, NODE, POD, Workload
 from claimctl.demo.report import Figures, Printer, Report, Step
 from claimctl.demo.stage import Stage, StoryFailed
-from claimctl.demo.world import Key
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase
 from claimctl.embedded.options import Dialect

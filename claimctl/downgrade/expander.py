@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
+from claimctl.downgrade.expansion import Expanded, Expansion, expand
 from claimctl.downgrade.records import (
     announced,
     failed,
@@ -30,7 +31,6 @@ from claimctl.kube.errors import (
     RequestTimeout,
     UnreadableObject,
 )
-from claimctl.reservation.expansion import Expanded, Expansion, expand
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

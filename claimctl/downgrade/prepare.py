@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from claimctl.downgrade.expander import Expander
+from claimctl.downgrade.expansion import Unchanged, expand
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.records import (
     Phase,
@@ -28,10 +29,9 @@ from claimctl.downgrade.records import (
 )
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
-from claimctl.kube.errors import NotFound, UnreadableObject
-from claimctl.reservation.expansion import Unchanged, expand
-from claimctl.reservation.ownership import uids_on_record
-from claimctl.reservation.references import is_pod_group
+from claimctl.kube.errors import UnreadableObject
+from claimctl.reservation.reserved_for.ownership import uids_on_record
+from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -151,12 +151,8 @@ async def _on_record(
     """UIDs of the references that reservations made on these claims; none where the cluster does
     not know reservations, or they cannot be read: what is not known to be claimctl's stays."""
     reservations: list[ClaimReservation] = []
-    try:
-        for namespace in plan.spec.namespaces or ("",):
-            listed = await client.list(CLAIMRESERVATIONS, namespace, partial=True)
-            reservations += listed.items
-    except NotFound:
-        return frozenset()
+    for namespace in plan.spec.namespaces or ("",):
+        reservations += (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items
     return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
 
 

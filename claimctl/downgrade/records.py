@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from claimctl.reservation.expansion import (
+from claimctl.downgrade.expansion import (
     Expanded,
     Expansion,
     Refused,
@@ -21,7 +21,7 @@ from claimctl.reservation.expansion import (
     workload_references,
 )
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import LIMIT
+from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from claimctl.wire.unreadable import Unreadable

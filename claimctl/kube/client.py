@@ -13,7 +13,7 @@ import msgspec
 
 from claimctl.kube import watch
 from claimctl.kube.codec import Listing, decode_page
-from claimctl.kube.errors import BadAnswer, BadRequest, Gone, UnreadableObject
+from claimctl.kube.errors import BadAnswer, BadRequest, Gone, NotFound, UnreadableObject
 from claimctl.kube.request import Call, call_to
 from claimctl.kube.sender import Sender, lost
 from claimctl.telemetry.face import Silent, Telemetry
@@ -121,6 +121,15 @@ class Client:
         except Gone:
             found = await self._gather(resource, namespace, selectors, 0)
         return found if partial else self._whole(resource, namespace, found)
+
+    async def list_if_served(
+        self, resource: Resource[T], namespace: str = "", *, label_selector: str = ""
+    ) -> Listing[T]:
+        """The same, in part; nothing where the cluster does not know the resource."""
+        try:
+            return await self.list(resource, namespace, label_selector=label_selector, partial=True)
+        except NotFound:
+            return Listing((), "")
 
     async def pages(
         self,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from claimctl.reservation import absent, parting
-from claimctl.reservation.case import Case
+from claimctl.reservation import claim_lifecycle as absent
+from claimctl.reservation.context import Case
 from claimctl.reservation.decision import (
     Blocker,
     ClearReleaseRequest,
@@ -19,7 +19,12 @@ from claimctl.reservation.decision import (
     Need,
     SetFinalizer,
 )
-from claimctl.reservation.holding import (
+from claimctl.reservation.pod_groups.version_skew import look_again
+from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release.blockers import blockers
+from claimctl.reservation.release.protocol import fenced, finalizer_step, next_step
+from claimctl.reservation.reserved_for.holds import (
     bury_first,
     holding_wishes,
     plan_list,
@@ -27,21 +32,17 @@ from claimctl.reservation.holding import (
     write_list,
     yields,
 )
-from claimctl.reservation.mixed import look_again
-from claimctl.reservation.outlook import Outlook
-from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.references import (
+from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
     is_pod,
     same_name,
     workload_reference,
 )
-from claimctl.reservation.release import fenced, finalizer_step, next_step
+from claimctl.reservation.retention import Stand
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.standing import Stand
-from claimctl.reservation.telling import leave_alone, sooner, tell
+from claimctl.reservation.status.outlook import Outlook
+from claimctl.reservation.status.writes import leave_alone, sooner, tell
 from claimctl.reservation.unreadable import about_claim
-from claimctl.reservation.verdict import blockers
 from claimctl.reservation.workloads import Life
 from claimctl.wire.reservations import FINALIZER
 

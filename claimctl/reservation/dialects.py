@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import same_name
+from claimctl.reservation.reserved_for.references import same_name
 from claimctl.wire.claims import Reference, ResourceClaim
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
 
-from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.pods import Consumers
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node

@@ -12,7 +12,7 @@ from typing import Any
 
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod_group
+from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.wire.base import Wire
 from claimctl.wire.claims import NodeSelector, ResourceClaim
 from claimctl.wire.podgroups import PodGroupSpec

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.consumers import claim_names
+from claimctl.reservation.pods import claim_names
 from claimctl.wire.nodes import Toleration
 from claimctl.wire.pods import Pod, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from claimctl.controller.freeing import Candidate, Freeing
 from claimctl.kube.client import Client
-from claimctl.reservation.consumers import claim_names
-from claimctl.reservation.sights import Patience
+from claimctl.orphans.model import Patience
+from claimctl.orphans.reclaim import Candidate, Freeing
+from claimctl.reservation.pods import claim_names
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from claimctl.controller.dialect import DialectProbe
+from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import CannotStart, find_programs
 from claimctl.embedded.options import Dialect

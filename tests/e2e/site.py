@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from claimctl.demo.witness import Witness
-from claimctl.demo.world import World
+from claimctl.audit.witness import Witness
+from claimctl.audit.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.requests import Fault

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from claimctl.controller.podgroups import _against
-from claimctl.reservation.grouping import (
+from claimctl.controller.reconcilers.pod_group import _against
+from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
     DropGroup,
     GroupCase,

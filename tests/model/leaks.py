@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation import decide, grouping, parting, release
-from claimctl.reservation.case import Case
+from claimctl.reservation import decide
+from claimctl.reservation.context import Case
 from claimctl.reservation.decision import Decision
-from claimctl.reservation.holding import waiting_wishes
+from claimctl.reservation.pod_groups import lifecycle as grouping
+from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release import protocol as release
+from claimctl.reservation.reserved_for.holds import waiting_wishes
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.mutation import Mutation
 from tests.model.server import Bounds

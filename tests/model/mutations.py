@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from claimctl.reservation import absent, consistency, decide, grouping, parting, release, verdict
-from claimctl.reservation.consumers import Consumers
+from claimctl.reservation import claim_lifecycle as absent
+from claimctl.reservation import decide
 from claimctl.reservation.decision import Blocker, WriteList
+from claimctl.reservation.pod_groups import lifecycle as grouping
+from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import is_pod, pod_reference
+from claimctl.reservation.release import blockers as verdict
+from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release import protocol as release
+from claimctl.reservation.reserved_for import consistency
+from claimctl.reservation.reserved_for.references import is_pod, pod_reference
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup

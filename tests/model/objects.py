@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, WriteList, WriteStatus
 from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.references import is_pod, is_pod_group, is_tombstone
+from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, is_tombstone
 from claimctl.reservation.snapshot import Memory, Openings
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from claimctl.reservation import binding, release, verdict
-from claimctl.reservation.consumers import Consumers
+from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
+from claimctl.reservation.release import binding
+from claimctl.reservation.release import blockers as verdict
+from claimctl.reservation.release import protocol as release
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod

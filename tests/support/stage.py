@@ -14,9 +14,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claimctl.controller.openings import OpeningsSeen
+from claimctl.controller.observations.openings import OpeningsSeen
 from claimctl.kube.informer import Change
-from claimctl.reservation.consumers import is_done
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
@@ -32,6 +31,7 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.pods import is_done
 from claimctl.reservation.snapshot import (
     Evidence,
     Held,

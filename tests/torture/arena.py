@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
-from claimctl.controller import caches
+from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
+from claimctl.audit.world import World
+from claimctl.controller.caches import informers as caches
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.demo.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
-from claimctl.demo.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.store import Revision

@@ -32,8 +32,8 @@ class Mutant:
     new: str
 
 
-RELEASE, VERDICT = "claimctl.reservation.release", "claimctl.reservation.verdict"
-LIST = "claimctl.reservation.consistency"
+RELEASE, VERDICT = "claimctl.reservation.release.protocol", "claimctl.reservation.release.blockers"
+LIST = "claimctl.reservation.reserved_for.consistency"
 MUTANTS = (
     Mutant(
         "skip the settle wait",
@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "take the cache for a live LIST",
-        "claimctl.controller.evidence",
+        "claimctl.controller.live_reads",
         """        caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)
 """,
         """        pods, uids = list(snapshot.pods), {pod.metadata.uid for pod in snapshot.pods}
@@ -76,13 +76,13 @@ MUTANTS = (
     Mutant("forget the blind wait", VERDICT, "        *_unseen_history(snapshot),\n", ""),
     Mutant(
         "believe the cache after a gap",
-        "claimctl.controller.memory",
+        "claimctl.controller.observations.claims",
         "        self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()\n",
         "        self._pods_listed = self._pods_listed or version\n",
     ),
     Mutant(
         "take any claim that was once free for one that was watched",
-        "claimctl.controller.memory",
+        "claimctl.controller.observations.claims",
         " or _certainly(sight.made_after, self._pods_listed):",
         " or sight.made_after:",
     ),
@@ -127,7 +127,7 @@ MUTANTS = (
     ),
     Mutant(
         "write the status in every pass",
-        "claimctl.reservation.telling",
+        "claimctl.reservation.status.writes",
         "        if reservation.status == wanted:\n            continue\n",
         "",
     ),
@@ -151,13 +151,13 @@ MUTANTS = (
     ),
     Mutant(
         "take a phase for the end of containers",
-        "claimctl.reservation.consumers",
+        "claimctl.reservation.pods",
         "        return not any(container.state.running for container in _containers(pod))",
         "        return True",
     ),
     Mutant(
         "give up no device that cannot be reached",
-        "claimctl.reservation.standing",
+        "claimctl.reservation.retention",
         "    if timeout is None or since is None:",
         "    if True:",
     ),
@@ -170,19 +170,19 @@ MUTANTS = (
     ),
     Mutant(
         "let a reservation go before its release",
-        "claimctl.reservation.parting",
+        "claimctl.reservation.release.finalizers",
         " or not _nothing_left(case, stand):",
         ":",
     ),
     Mutant(
         "forget who is being released after a restart",
-        "claimctl.reservation.case",
+        "claimctl.reservation.context",
         "            progress is not None and progress.claim_uid == self.claim.metadata.uid",
         "            False and progress is not None",
     ),
     Mutant(
         "take out somebody else's hold in a downgrade",
-        "claimctl.reservation.expansion",
+        "claimctl.downgrade.expansion",
         "    if unknown:",
         "    if False:",
     ),
@@ -194,7 +194,7 @@ MUTANTS = (
     ),
     Mutant(
         "take a conflict for done",
-        "claimctl.controller.claims",
+        "claimctl.controller.reconcilers.claim",
         """        except Conflict:
             if isinstance(write, WriteList)""",
         """        except Conflict:
@@ -204,7 +204,7 @@ MUTANTS = (
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",
-            "claimctl.reservation.binding",
+            "claimctl.reservation.release.binding",
             "        elif not _to_be_fenced(snapshot, pod)",
             f"        elif reason != {reason!r} and not _to_be_fenced(snapshot, pod)",
         )

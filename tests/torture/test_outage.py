@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from claimctl.cli.explain import lines
-from claimctl.cli.explaining import Explanation, explain_with_controller
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.inspect.explain import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
 from tests.e2e import manifests

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
+from claimctl.audit.world import World
 from claimctl.controlplane.kubelet import Finding
-from claimctl.demo.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
-from claimctl.demo.world import World
 from claimctl.embedded.store import Object, Revision
 from tests.torture_real.controllers import USER
 

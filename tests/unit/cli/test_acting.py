@@ -8,11 +8,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claimctl.cli.acting import Election, Sign, State, Trouble, advice, elected, troubles
 from claimctl.cli.explain import document, lines
-from claimctl.cli.explaining import LOOK_AGAIN_SECONDS, explain_with_controller
 from claimctl.embedded.requests import Fault, FaultPoint
-from claimctl.reservation.case import Case
+from claimctl.inspect.controller_health import (
+    Election,
+    Sign,
+    State,
+    Trouble,
+    advice,
+    elected,
+    troubles,
+)
+from claimctl.inspect.explain import LOOK_AGAIN_SECONDS, explain_with_controller
+from claimctl.reservation.context import Case
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import ResourceClaim

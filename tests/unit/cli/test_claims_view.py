@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from claimctl.cli.claims_view import ClaimView, document, views
+from claimctl.inspect.claim_view import ClaimView, document, views
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus, ReleaseProgress
 from tests.support.builders import (

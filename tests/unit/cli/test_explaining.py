@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from claimctl.cli.explain import document, lines
-from claimctl.cli.explaining import Explanation, explain
+from claimctl.inspect.explain import Explanation, explain
 from tests.support.builders import NOW
 from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from claimctl import __version__
-from claimctl.cli.commands import BY_NAME, COMMANDS
 from claimctl.cli.errors import DEBUG_VARIABLE, ExitCode
 from claimctl.cli.main import run
+from claimctl.cli.registry import BY_NAME, COMMANDS
 
 HEAVY = ("aiohttp", "kubernetes", "pydantic", "rich", "opentelemetry", "yaml", "celpy", "msgspec")
 

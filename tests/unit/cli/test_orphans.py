@@ -6,10 +6,10 @@ import pytest
 
 from claimctl.cli import main, orphans
 from claimctl.cli.orphans import Wanted
-from claimctl.controller.freeing import Candidate, Outcome
+from claimctl.orphans.model import Cause, Leftover, Patience
+from claimctl.orphans.reclaim import Candidate, Outcome
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.sights import Cause, Leftover, Patience
 from claimctl.reservation.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from claimctl.cli.options import Output
-from claimctl.cli.output import Column, Table, age, duration, print_table, print_yaml, render
+from claimctl.cli.output import Column, Table, print_table, print_yaml, render
+from claimctl.text import age, duration
 
 TABLE = Table(
     columns=(Column("NAME"), Column("STATE"), Column("NODE", wide=True)),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claimctl.cli import release
-from claimctl.cli.explaining import Explanation, explain
 from claimctl.embedded.requests import Fault
+from claimctl.inspect.explain import Explanation, explain
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from tests.support.virtual import run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.controller.announcements import Announcement, announcements
-from claimctl.reservation.conditions import LONGEST_MESSAGE
+from claimctl.controller.events import Announcement, announcements
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.refusals import Refusal, refused_status
+from claimctl.reservation.status.conditions import LONGEST_MESSAGE
+from claimctl.reservation.status.refusals import Refusal, refused_status
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import NOW, after, reservation

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.controller.census import Census
-from claimctl.controller.freshness import PATIENCE_SECONDS, Freshness
+from claimctl.controller.claim_metrics import Census
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.nodes import BootIds
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.own_writes import PATIENCE_SECONDS, Freshness
 from claimctl.reservation.decision import Decision
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Snapshot

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from claimctl.controller.caches import Caches
-from claimctl.controller.claims import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
-from claimctl.controller.evidence import Investigator
-from claimctl.controller.freshness import Freshness
-from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.event_handlers import Queues, Triggers, Witnesses
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.memory import Memories
-from claimctl.controller.nodes import BootIds
-from claimctl.controller.outcome import DONE, After, Outcome
+from claimctl.controller.live_reads import Investigator
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.reconcilers.claim import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
+from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.triggers import Queues, Triggers, Witnesses
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.client import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown, parse_version
+from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown, parse_version
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.requests import Fault
 from claimctl.kube.errors import KubeError

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
 from claimctl.controller.keys import WorkloadKey
+from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.informer import Informer
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods

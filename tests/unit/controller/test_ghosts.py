@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.controller.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
 from claimctl.controller.keys import ClaimKey
+from claimctl.controller.observations.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.controller.ghosts import Ghosts
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.memory import REPEAT_SECONDS, Memories
+from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
+from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.reservation.snapshot import Memory, Openings
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import Condition

@@ -6,7 +6,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from claimctl.controller.openings import KEPT_SECONDS, OpeningsSeen
+from claimctl.controller.observations.openings import KEPT_SECONDS, OpeningsSeen
 from claimctl.kube.informer import Change
 from claimctl.reservation.snapshot import Openings
 from claimctl.wire.claims import Reference, ResourceClaim

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.controller.caches import Caches
-from claimctl.controller.evidence import Investigator
-from claimctl.controller.freshness import Freshness
-from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import GroupKey
-from claimctl.controller.memory import Memories
-from claimctl.controller.nodes import BootIds
-from claimctl.controller.podgroups import PodGroupReconciler
+from claimctl.controller.live_reads import Investigator
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.reconcilers.pod_group import PodGroupReconciler
 from claimctl.controller.snapshots import Knowledge
 from claimctl.embedded.options import Dialect
 from claimctl.kube.clock import LoopClock

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.memory import Memories
+from claimctl.controller.observations.claims import Memories
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import CLAIM, NAMESPACE, claim, reservation
 from tests.unit.controller.clock import HandClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.controller.served import Served, look
+from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.embedded.options import Dialect
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from tests.support.virtual import run

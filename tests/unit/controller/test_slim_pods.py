@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.controller.caches import slim_pod
-from claimctl.reservation.binding import binding_seconds
+from claimctl.controller.caches.informers import slim_pod
+from claimctl.reservation.release.binding import binding_seconds
 from claimctl.reservation.snapshot import Rules
 from claimctl.wire.base import decode
 from claimctl.wire.pods import Pod

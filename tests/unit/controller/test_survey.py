@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from claimctl.controller.survey import Survey, survey
 from claimctl.embedded.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
-from claimctl.reservation.sights import Answer, Fate
+from claimctl.orphans.model import Answer, Fate
+from claimctl.orphans.scan import Survey, survey
 from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, Server
 

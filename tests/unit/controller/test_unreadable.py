@@ -9,32 +9,32 @@ from typing import Any
 
 import pytest
 
-from claimctl.cli import acting
-from claimctl.cli.diagnosis import Observed, findings, uids
 from claimctl.cli.explain import document, lines
-from claimctl.cli.explaining import explain
 from claimctl.cli.get import Wanted, gather
-from claimctl.controller.caches import Caches
-from claimctl.controller.evidence import MANY_PODS, Findings, Investigator
-from claimctl.controller.freeing import Freeing, Outcome
-from claimctl.controller.freshness import Freshness
-from claimctl.controller.ghosts import GhostLedger
+from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
-from claimctl.controller.memory import Memories
-from claimctl.controller.nodes import BootIds
-from claimctl.controller.outcome import DONE
-from claimctl.controller.plans import DowngradePlanReconciler
+from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
+from claimctl.controller.reconcilers.result import DONE
+from claimctl.controller.reconcilers.workload import WorkloadReconciler
 from claimctl.controller.snapshots import Knowledge, Snapshots
-from claimctl.controller.survey import survey
-from claimctl.controller.workloads import WorkloadReconciler
 from claimctl.embedded.options import Dialect
+from claimctl.inspect import controller_health as acting
+from claimctl.inspect.cluster_checks import Observed, findings, uids
+from claimctl.inspect.explain import explain
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
+from claimctl.orphans.model import Patience
+from claimctl.orphans.reclaim import Freeing, Outcome
+from claimctl.orphans.scan import survey
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
-from claimctl.reservation.sights import Patience
 from claimctl.reservation.snapshot import Rules, Snapshot
 from claimctl.reservation.workloads import Life
 from claimctl.wire.pods import Pod

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from claimctl.controller.crew import Crew, Shift
 from claimctl.controller.keys import PlanKey
-from claimctl.controller.outcome import DONE, After, Outcome
-from claimctl.controller.tasks import TaskEnded, Tasks
-from claimctl.controller.worker import Controller
+from claimctl.controller.reconcilers.result import DONE, After, Outcome
+from claimctl.controller.supervisor import TaskEnded, Tasks
+from claimctl.controller.worker_pool import Crew, Shift
+from claimctl.controller.workers import Controller
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import TooManyRequests, Unreachable
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue

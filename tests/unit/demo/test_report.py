@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 
+from claimctl.audit.witness import Violation
 from claimctl.cli.demo import exit_code
 from claimctl.demo.report import Figures, Printer, Report, Step
-from claimctl.demo.witness import Violation
 
 GOOD = Step("shared-claim", True, 1.234, Figures(600, 1, 2), "all is well", "1.36")
 BAD = Step("job-ended", False, 20.0, Figures(), "not within 20 s: all pods run", "1.36")

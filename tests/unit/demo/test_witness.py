@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from claimctl.demo.witness import (
+from claimctl.audit.witness import (
     DEALLOCATED_IN_USE,
     STARTED_WITHOUT_ALLOCATION,
     Violation,
     Witness,
 )
-from claimctl.demo.world import World
+from claimctl.audit.world import World
 from claimctl.embedded.store import Address, Author, Store
 
 US = "claimctl"

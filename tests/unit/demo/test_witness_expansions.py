@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.demo.witness import REMOVED_FOREIGN, UNRECORDED
+from claimctl.audit.witness import REMOVED_FOREIGN, UNRECORDED
 from claimctl.embedded.store import Address, Author
 from tests.unit.demo.test_witness import ALLOCATED, US, Past
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.demo.witness import (
+from claimctl.audit.witness import (
     DEALLOCATED_UNDER_GHOST,
     EMPTIED,
     REMOVED_FOREIGN,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.demo.witness import Witness
-from claimctl.demo.world import World
+from claimctl.audit.witness import Witness
+from claimctl.audit.world import World
 from claimctl.downgrade import plans
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.requests import MASTERS, Actor

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from claimctl import __version__
-from claimctl.cli.commands import BY_NAME
 from claimctl.cli.main import load
-from claimctl.controller.caches import WATCHED
+from claimctl.cli.registry import BY_NAME
+from claimctl.controller.caches.informers import WATCHED
 from claimctl.controller.preflight import BINDING, GROUP_READS, GROUP_WRITES, WRITES
 from claimctl.telemetry.metrics import MEANINGS
 

@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.reservation.binding import PENDING_PODS_GIVE_WAY, binding_left, binding_seconds
 from claimctl.reservation.reasons import Reason
+from claimctl.reservation.release.binding import (
+    PENDING_PODS_GIVE_WAY,
+    binding_left,
+    binding_seconds,
+)
+from claimctl.reservation.release.blockers import users
 from claimctl.reservation.snapshot import Memory, Openings, Rules, Snapshot
-from claimctl.reservation.verdict import users
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod, PodSpec, PodWorkloadReference

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from claimctl.reservation.consistency import Wishes, consistent_list
-from claimctl.reservation.consumers import Consumers
-from claimctl.reservation.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reserved_for.consistency import Wishes, consistent_list
+from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone, is_workload
 from claimctl.reservation.snapshot import Evidence, Memory, Rules, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod

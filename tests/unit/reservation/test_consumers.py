@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.consumers import (
+from claimctl.reservation.pods import (
     Consumers,
     claim_names,
     is_done,

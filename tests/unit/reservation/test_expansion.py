@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from claimctl.reservation.expansion import (
+from claimctl.downgrade.expansion import (
     Expanded,
     Expansion,
     Obstacle,
@@ -17,8 +17,8 @@ from claimctl.reservation.expansion import (
     Unchanged,
     expand,
 )
-from claimctl.reservation.ownership import uids_on_record
-from claimctl.reservation.references import LIMIT, tombstone
+from claimctl.reservation.reserved_for.ownership import uids_on_record
+from claimctl.reservation.reserved_for.references import LIMIT, tombstone
 from claimctl.wire.claims import (
     AllocationResult,
     Reference,

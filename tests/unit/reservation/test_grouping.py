@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from claimctl.reservation.decision import Blocker
-from claimctl.reservation.grouping import (
+from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
     DropGroup,
     GroupCase,

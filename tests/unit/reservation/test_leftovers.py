@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from claimctl.orphans.judge import judge, questions
+from claimctl.orphans.model import Answer, Cause, Fate, Leftover, Patience, Sight
 from claimctl.reservation.decision import RemoveClaimFinalizer, WriteList
-from claimctl.reservation.leftovers import judge, questions
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.references import LIMIT, is_tombstone
-from claimctl.reservation.sights import Answer, Cause, Fate, Leftover, Patience, Sight
+from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
 from claimctl.reservation.snapshot import LiveList
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry, OwnerReference

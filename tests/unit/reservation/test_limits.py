@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from claimctl.api.claimreservation import ClaimReservationStatus as Model
 from claimctl.api.common import MAX_ITEMS
 from claimctl.controller.patches import status_body
-from claimctl.reservation.conditions import LONGEST_MESSAGE
-from claimctl.reservation.vanished import MOST
+from claimctl.reservation.ghosts import MOST
+from claimctl.reservation.status.conditions import LONGEST_MESSAGE
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod

@@ -7,7 +7,7 @@ from dataclasses import replace as replace_state
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.mixed import START_SECONDS, disagreement, look_again
+from claimctl.reservation.pod_groups.version_skew import START_SECONDS, disagreement, look_again
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState

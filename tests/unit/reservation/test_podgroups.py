@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer
-from claimctl.reservation.sharing import too_many_finished
+from claimctl.reservation.pod_groups.membership import too_many_finished
 from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim

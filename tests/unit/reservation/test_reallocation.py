@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.reallocation import reachable, stuck_since
+from claimctl.reservation.reachability import reachable, stuck_since
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.tolerations import admits
 from claimctl.reservation.workloads import Life, WorkloadState

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import WriteStatus
+from claimctl.reservation.ghosts import agreed, told_ghosts
 from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.retention import Stand, standing
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
-from claimctl.reservation.standing import Stand, standing
-from claimctl.reservation.vanished import agreed, told_ghosts
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from claimctl.downgrade.expansion import Expanded, Obstacle, Refused, Unchanged, expand
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import ClearReleaseRequest, WriteStatus
-from claimctl.reservation.expansion import Expanded, Obstacle, Refused, Unchanged, expand
 from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.unreadable import claims_named, may_concern, may_freeze, workload_named
 from claimctl.reservation.workloads import Life, WorkloadState

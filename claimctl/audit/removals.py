@@ -1,0 +1,144 @@
+"""Which references claimctl may take out of a claim, written down a second time.
+
+Its own, and those of objects that are gone or done. Whose a reference is, is known from who put
+it there, from what the claim was created for, and from which workload a reservation names. A
+DowngradePlan adds what the feature itself put there (see ``expansions``), and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from claimctl.audit.expansions import Expansions
+from claimctl.audit.world import TERMINAL, Key, World, left_behind, runs
+from claimctl.embedded.store import Revision
+from claimctl.wire.base import decode
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import TOMBSTONE_GROUP
+
+
+@dataclass(slots=True)
+class Removals:
+    """Notes who put which reference where, and finds those that claimctl may not remove."""
+
+    users: Collection[str]
+    _own: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    _groups: dict[str, bool] = field(default_factory=dict)
+    """By UID of every PodGroup there is: whether claimctl made it."""
+    _gone: dict[str, None] = field(default_factory=dict)
+    """UIDs of the objects that were deleted, pods aside."""
+    expansions: Expansions = field(default_factory=Expansions)
+
+    def notice(self, revision: Revision) -> None:
+        """Take in one revision of whatever a claim can be reserved for, or of a claim itself."""
+        if revision.type == "DELETED" and revision.plural != "pods":
+            self._gone[decode(revision.data, ObjectHeader).metadata.uid] = None
+        self.expansions.notice(revision)
+        if revision.plural == "podgroups":
+            self._notice_group(revision)
+        elif revision.plural == "resourceclaims" and revision.actor in self.users:
+            key = (revision.namespace, revision.name)
+            claim = decode(revision.data, ResourceClaim)
+            before = _references(revision.previous)
+            self._own[key] |= dict.fromkeys(_references(revision.data) - before.keys())
+            if revision.type == "ADDED" and claim.spec.reserved_for is not None:
+                self._own[key][claim.spec.reserved_for.uid] = None
+
+    def _notice_group(self, revision: Revision) -> None:
+        uid = decode(revision.data, PodGroup).metadata.uid
+        if revision.type == "DELETED":
+            self._groups.pop(uid, None)
+        elif revision.type == "ADDED":
+            self._groups[uid] = revision.actor in self.users
+
+    def forbidden(self, revision: Revision, world: World) -> list[Reference]:
+        """What this write took out that was neither claimctl's own nor of something dead."""
+        before = _references(revision.previous)
+        after = _references(revision.data) if revision.type != "DELETED" else {}
+        key = (revision.namespace, revision.name)
+        if _folds(revision):
+            before = {uid: each for uid, each in before.items() if not _is_pod(each)}
+        return [
+            reference
+            for uid, reference in before.items()
+            if uid not in after
+            and not self._may_go(key, reference, world)
+            and not self.expansions.may_replace(revision, reference)
+        ]
+
+    def _may_go(self, claim: Key, reference: Reference, world: World) -> bool:
+        if _is_pod(reference) or reference.api_group == TOMBSTONE_GROUP:
+            return _dead(claim[0], reference, world) or _in_vain(claim, reference, world)
+        if reference.uid in self._own[claim] or _named(claim, reference, world):
+            return True
+        if reference.uid in self._gone:
+            return True
+        is_group = reference.resource == "podgroups"
+        return is_group and self._groups.get(reference.uid, True)
+
+
+def _references(data: bytes | None) -> dict[str, Reference]:
+    if data is None:
+        return {}
+    return {each.uid: each for each in decode(data, ResourceClaim).status.reserved_for}
+
+
+def _is_pod(reference: Reference) -> bool:
+    return not reference.api_group and reference.resource == "pods"
+
+
+def _folds(revision: Revision) -> bool:
+    """KEP-5194: where any pod may use the claim, the workload's entry stands for all its pods."""
+    claim = decode(revision.data, ResourceClaim)
+    allocation = claim.status.allocation
+    return (
+        allocation is not None
+        and allocation.reserved_for_any_pod
+        and any(each.api_group in ("apps", "batch") for each in claim.status.reserved_for)
+    )
+
+
+def _dead(namespace: str, reference: Reference, world: World) -> bool:
+    """Gone, replaced under its name, or done with its devices."""
+    pod = world.pods.get(namespace, {}).get(reference.name)
+    if pod is None or pod.metadata.uid != reference.uid:
+        return True
+    return is_done(pod)
+
+
+def _in_vain(key: Key, reference: Reference, world: World) -> bool:
+    """Whether the pod has no use of its entry: it found no node for a claim that is given up for
+    that, or the claim is being deleted. Who is bound all the same is judged when it is."""
+    pod, claim = world.pods.get(key[0], {}).get(reference.name), world.claims.get(key)
+    if pod is None or runs(pod):
+        return False
+    if claim is not None and claim.metadata.deleting:
+        return not pod.spec.node_name
+    releases = (one.status.release for one in world.reservations_of(key))
+    given_up = any(each is not None and each.reason == "Reallocated" for each in releases)
+    told = {(each.type, each.reason) for each in pod.status.conditions}
+    return given_up and ("PodScheduled", "Unschedulable") in told
+
+
+def is_done(pod: Pod) -> bool:
+    """Whether a pod will not use its devices any more."""
+    if pod.status.phase in TERMINAL and not runs(pod) and not left_behind(pod):
+        return True
+    return pod.metadata.deleting and not pod.spec.node_name
+
+
+def _named(claim: Key, reference: Reference, world: World) -> bool:
+    """Whether a reservation of the claim is about the workload, or the group, of that name."""
+    for one in world.reservations_of(claim):
+        ref = one.spec.workload_ref
+        named = (ref.api_group, f"{ref.kind.lower()}s", ref.name)
+        if named == (reference.api_group, reference.resource, reference.name):
+            return True
+        if reference.resource == "podgroups" and reference.name == one.status.pod_group_name:
+            return True
+    return False

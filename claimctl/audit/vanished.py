@@ -1,0 +1,113 @@
+"""Pods that vanished while their containers may still have been running, by the history alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from claimctl.audit.world import Key, as_pod, claims_of, is_bound_consumer
+from claimctl.embedded.store import Revision
+from claimctl.wire.base import decode
+from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+
+GUARD = "claimctl.io/release"
+"""The finalizer by which claimctl lets no reservation go before it has done its part."""
+
+Graces = dict[str, float]
+"""By UID of a reservation that claimctl guards: the grace it asks for, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """A pod that was last seen bound and not done. ``at`` is in seconds of the server's clock."""
+
+    pod: str
+    node: str
+    boot: str
+    at: float
+    owed: Graces
+    """Of the reservations that there were, as each asked for last."""
+
+
+@dataclass(slots=True)
+class Vanishings:
+    """Who vanished, by claim; a deallocation forgets them, since the devices are others then.
+
+    Args:
+        users: the names claimctl writes under.
+    """
+
+    users: Collection[str]
+    by_claim: defaultdict[Key, list[Vanished]] = field(default_factory=lambda: defaultdict(list))
+    _boots: dict[str, str] = field(default_factory=dict)
+    _graces: defaultdict[Key, Graces] = field(default_factory=lambda: defaultdict(dict))
+
+    def notice(self, revision: Revision) -> None:
+        """Take in one revision of a pod, a node or a reservation."""
+        if revision.plural == "claimreservations":
+            self._note_grace(revision)
+        if revision.group:
+            return
+        if revision.plural == "nodes" and revision.type != "DELETED":
+            node = decode(revision.data, Node)
+            self._boots[revision.name] = node.status.node_info.boot_id
+        elif revision.plural == "pods" and _replaced_or_gone(revision):
+            assert revision.previous is not None
+            self._gone(revision, decode(revision.previous, Pod))
+
+    def _note_grace(self, revision: Revision) -> None:
+        """A reservation that claimctl lets go goes on being owed its grace where it asked for more
+        than those that stay: the others answer for the rest, as they ask from then on.
+
+        The last one leaves the claim to KCM, which knows of none; and who takes the finalizer off
+        by force has taken it on himself.
+        """
+        one = decode(revision.data, ClaimReservation)
+        claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
+        graces, vanished = self._graces[claim], self.by_claim.get(claim, ())
+        if revision.type != "DELETED" and GUARD in one.metadata.finalizers:
+            graces[uid] = float(one.spec.force_deleted_pod_grace_seconds)
+            for each in vanished:
+                if uid in each.owed:
+                    each.owed[uid] = graces[uid]
+        elif (asked := graces.pop(uid, None)) is not None:
+            if revision.actor in self.users and asked > max(graces.values(), default=asked):
+                return
+            for each in vanished:
+                each.owed.pop(uid, None)
+
+    def _gone(self, revision: Revision, last: Pod) -> None:
+        if not is_bound_consumer(last):
+            return
+        node = last.spec.node_name
+        for claim in sorted(claims_of(last)):
+            key = (revision.namespace, claim)
+            owed = dict(self._graces.get(key, {}))
+            boot = self._boots.get(node, "")
+            self.by_claim[key].append(Vanished(revision.name, node, boot, revision.at, owed))
+
+    def forget(self, claim: Key) -> None:
+        self.by_claim.pop(claim, None)
+
+    def within(self, claim: Key, grace: float, now: float) -> list[str]:
+        """Names of the pods that may still use the claim at ``now``.
+
+        Args:
+            grace: that of the reservations there are now; more may be owed to those of before.
+        """
+        return [
+            each.pod
+            for each in self.by_claim.get(claim, ())
+            if now - each.at < max(grace, *each.owed.values(), 0.0)
+            and self._boots.get(each.node, "") == each.boot
+        ]
+
+
+def _replaced_or_gone(revision: Revision) -> bool:
+    pod = as_pod(revision)
+    if revision.previous is None:
+        return False
+    return pod is None or pod.metadata.uid != decode(revision.previous, Pod).metadata.uid

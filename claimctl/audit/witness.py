@@ -1,0 +1,283 @@
+"""A witness that reads the server's history and nothing else.
+
+It shares no code with what claimctl decides by: what a consumer is, is written down twice, so
+that a mistake there does not excuse itself here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from claimctl.audit.removals import Removals
+from claimctl.audit.vanished import Vanishings
+from claimctl.audit.world import Key, World, as_claim, as_pod, claims_of, is_bound_consumer, runs
+from claimctl.embedded.store import Revision
+from claimctl.wire.base import decode
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+DEALLOCATED_IN_USE = "DeallocatedInUse"
+DEALLOCATED_UNDER_GHOST = "DeallocatedUnderGhost"
+REMOVED_FOREIGN = "RemovedForeignReference"
+UNRECORDED = "ReplacedUnrecorded"
+EMPTIED = "EmptiedBesideAllocation"
+TOOK_FINALIZER = "TookFinalizer"
+STRANDED = "StrandedPod"
+WROTE_NOTHING = "WroteNothing"
+STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that must never be true, and the revision from which on it was."""
+
+    rule: str
+    revision: int
+    namespace: str
+    claim: str
+    pods: tuple[str, ...]
+    message: str
+
+
+@dataclass(slots=True)
+class Witness:
+    """Counts what ``users`` (the names claimctl writes under) did to claims."""
+
+    users: Collection[str]
+    grace: float = 0.0
+    """Seconds for which a vanished pod counts where no reservation says how long."""
+    violations: list[Violation] = field(default_factory=list)
+    writes: Counter[Key] = field(default_factory=Counter)
+    """Per claim: how many of its revisions claimctl wrote."""
+    revisions: Counter[Key] = field(default_factory=Counter)
+    """Per claim: how often anybody wrote it."""
+    losses: Counter[Key] = field(default_factory=Counter)
+    """Per claim: how often its allocation was taken away."""
+    deallocations: dict[Key, str] = field(default_factory=dict)
+    """Per claim: who took the allocation away last."""
+    devices: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    """Per claim: the devices it was allocated, in their order."""
+
+    reasons: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    """Per claim: every reason that its reservations ever gave, in their order."""
+    unfinished: dict[Key, None] = field(default_factory=dict)
+    """Claims that claimctl deallocated and whose scheduler's finalizer is still to go."""
+    fenced: dict[Key, None] = field(default_factory=dict)
+    """Claims that claimctl left allocated to nobody but finished pods, for a release: whoever
+    deallocates first, a scheduler may, claimctl finishes."""
+    vanished: Vanishings = field(init=False)
+    removals: Removals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vanished = Vanishings(self.users)
+        self.removals = Removals(self.users)
+
+    def notice(self, revision: Revision, world: World) -> None:
+        """Judge one revision; the world shows it already."""
+        self.vanished.notice(revision)
+        self.removals.notice(revision)
+        if revision.actor in self.users:
+            self._notice_effect(revision)
+        if revision.plural == "resourceclaims" and revision.group == "resource.k8s.io":
+            self._notice_claim(revision, world)
+        elif revision.plural == "pods" and not revision.group:
+            self._notice_pod(revision, world)
+        elif revision.plural == "claimreservations":
+            self._notice_reservation(revision)
+
+    def _notice_claim(self, revision: Revision, world: World) -> None:
+        key = (revision.namespace, revision.name)
+        ours = revision.actor in self.users
+        self.writes[key] += ours
+        self.revisions[key] += 1
+        self._note_devices(key, as_claim(revision))
+        if ours:
+            self._judge_list(revision, world)
+        self._note_finalizer(revision, ours=ours)
+        if not _deallocates(revision):
+            return
+        self.losses[key] += 1
+        self.deallocations[key] = revision.actor
+        if ours:
+            self._judge_deallocation(revision, world)
+        self.vanished.forget(key)
+
+    def _judge_deallocation(self, revision: Revision, world: World) -> None:
+        key = (revision.namespace, revision.name)
+        left = [pod.metadata.name for pod in world.users_of(key) if is_bound_consumer(pod)]
+        if left:
+            self._accuse(
+                DEALLOCATED_IN_USE, revision, revision.name, left, "deallocated by claimctl under"
+            )
+        graces = [one.spec.force_deleted_pod_grace_seconds for one in world.reservations_of(key)]
+        ghosts = self.vanished.within(key, max(graces, default=self.grace), revision.at)
+        if ghosts:
+            self._accuse(
+                DEALLOCATED_UNDER_GHOST,
+                revision,
+                revision.name,
+                ghosts,
+                "deallocated by claimctl within the grace of",
+            )
+
+    def _judge_list(self, revision: Revision, world: World) -> None:
+        foreign = [each.name for each in self.removals.forbidden(revision, world)]
+        if foreign:
+            self._accuse(
+                REMOVED_FOREIGN, revision, revision.name, foreign, "deprived by claimctl of"
+            )
+        unrecorded = [each.name for each in self.removals.expansions.unrecorded(revision, world)]
+        if unrecorded:
+            what = "given to pods, without a record, in the place of"
+            self._accuse(UNRECORDED, revision, revision.name, unrecorded, what)
+        before, after = _before(revision), as_claim(revision)
+        if before is None or after is None:
+            return
+        reservations = world.reservations_of((revision.namespace, revision.name))
+        lists_no_pods = any(one.status.dialect == "native" for one in reservations)
+        if _emptied(before, after) and not lists_no_pods:
+            self._accuse(EMPTIED, revision, revision.name, ["-"], "left allocated to nobody by")
+        key = (revision.namespace, revision.name)
+        to_finish = key in self.unfinished or key in self.fenced
+        if _unprotected(before, after) and not to_finish:
+            self._accuse(TOOK_FINALIZER, revision, revision.name, ["-"], "unprotected by")
+
+    def _notice_effect(self, revision: Revision) -> None:
+        """Promise 7: a revision of claimctl's says something that the one before did not."""
+        if revision.previous is None or revision.type == "DELETED":
+            return
+        if _content(revision.previous) == _content(revision.data):
+            self._accuse(
+                WROTE_NOTHING, revision, revision.name, [revision.plural], "written in vain as"
+            )
+
+    def _note_devices(self, key: Key, claim: ResourceClaim | None) -> None:
+        allocation = claim.status.allocation if claim else None
+        if allocation is None:
+            return
+        device = "+".join(f"{each.pool}/{each.device}" for each in allocation.devices.results or ())
+        known = self.devices.get(key, ())
+        if known[-1:] != (device,):
+            self.devices[key] = (*known, device)
+
+    def _note_finalizer(self, revision: Revision, *, ours: bool) -> None:
+        """Whoever deallocates takes it off; with another allocation it is needed again."""
+        key, claim = (revision.namespace, revision.name), as_claim(revision)
+        kept = claim is not None and FINALIZER in claim.metadata.finalizers
+        if claim is not None and claim.status.allocation is not None:
+            self._note_fence(key, claim, ours=ours)
+        elif not kept:
+            self.fenced.pop(key, None)
+        if not kept or (claim is not None and claim.status.allocation is not None):
+            self.unfinished.pop(key, None)
+        elif ours and _deallocates(revision):
+            self.unfinished[key] = None
+
+    def _note_fence(self, key: Key, claim: ResourceClaim, *, ours: bool) -> None:
+        if any(each.resource != "finishedpods" for each in claim.status.reserved_for):
+            self.fenced.pop(key, None)
+        elif ours:
+            self.fenced[key] = None
+
+    def _notice_pod(self, revision: Revision, world: World) -> None:
+        pod = as_pod(revision)
+        if pod is not None and pod.spec.node_name and not _bound_before(revision):
+            self._judge_binding(revision, world, pod)
+        if pod is None or not runs(pod) or _ran_before(revision):
+            return
+        for name in sorted(claims_of(pod)):
+            claim = world.claims.get((revision.namespace, name))
+            if claim is None or claim.status.allocation is None:
+                self._accuse(
+                    STARTED_WITHOUT_ALLOCATION,
+                    revision,
+                    name,
+                    [revision.name],
+                    "not allocated at the start of",
+                )
+
+    def _judge_binding(self, revision: Revision, world: World, pod: Pod) -> None:
+        """What the settle time is for: nobody is bound to what claimctl has just deallocated."""
+        for name in sorted(claims_of(pod)):
+            key = (revision.namespace, name)
+            claim = world.claims.get(key)
+            allocated = claim is not None and claim.status.allocation is not None
+            if not allocated and self.deallocations.get(key) in self.users:
+                self._accuse(STRANDED, revision, name, [revision.name], "deallocated before it got")
+
+    def _notice_reservation(self, revision: Revision) -> None:
+        reservation = decode(revision.data, ClaimReservation)
+        key = (revision.namespace, reservation.spec.resource_claim_name)
+        release = reservation.status.release
+        told = [condition.reason for condition in reservation.status.conditions]
+        for reason in (*told, release.reason if release else ""):
+            self.reasons[key][reason] = None
+
+    def _accuse(
+        self, rule: str, revision: Revision, claim: str, pods: list[str], what: str
+    ) -> None:
+        message = (
+            f"revision {revision.number}: claim {revision.namespace}/{claim} was {what} "
+            f"{len(pods)} pod(s), first {pods[0]}"
+        )
+        self.violations.append(
+            Violation(rule, revision.number, revision.namespace, claim, tuple(pods), message)
+        )
+
+
+def _before(revision: Revision) -> ResourceClaim | None:
+    return None if revision.previous is None else decode(revision.previous, ResourceClaim)
+
+
+def _emptied(before: ResourceClaim, after: ResourceClaim) -> bool:
+    """Whether only pods and workloads were listed, and now nobody is beside the allocation.
+
+    Where the scheduler lists no pods (any pod may use the claim, or a group is listed, or the
+    cluster speaks ``native``), an empty list is the fence of a release.
+    """
+    fences = (
+        before.status.allocation is not None and before.status.allocation.reserved_for_any_pod
+    ) or any(each.resource == "podgroups" for each in before.status.reserved_for)
+    emptied = bool(before.status.reserved_for) and not after.status.reserved_for
+    return emptied and after.status.allocation is not None and not fences
+
+
+def _unprotected(before: ResourceClaim, after: ResourceClaim) -> bool:
+    return FINALIZER in before.metadata.finalizers and FINALIZER not in after.metadata.finalizers
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    """An object without what changes with every write."""
+    found: dict[str, Any] = msgspec.json.decode(data)
+    meta = {
+        key: value
+        for key, value in found["metadata"].items()
+        if key not in ("resourceVersion", "managedFields")
+    }
+    return {**found, "metadata": meta}
+
+
+def _deallocates(revision: Revision) -> bool:
+    """Whether the claim lost its allocation, or went with it."""
+    if revision.previous is None:
+        return False
+    before = decode(revision.previous, ResourceClaim)
+    after = as_claim(revision)
+    return before.status.allocation is not None and (
+        after is None or after.status.allocation is None
+    )
+
+
+def _bound_before(revision: Revision) -> bool:
+    return revision.previous is not None and bool(decode(revision.previous, Pod).spec.node_name)
+
+
+def _ran_before(revision: Revision) -> bool:
+    return revision.previous is not None and runs(decode(revision.previous, Pod))

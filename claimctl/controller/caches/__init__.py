@@ -1,0 +1,1 @@
+"""The informers of a controller and what they keep."""

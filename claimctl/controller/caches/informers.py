@@ -1,0 +1,259 @@
+"""The informers: everything the controller knows of the cluster without asking."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from claimctl.controller.caches.pod_groups import GroupCache
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
+from claimctl.kube.client import Client
+from claimctl.kube.informer import Informer
+from claimctl.kube.slim import owning
+from claimctl.reservation.pods import DISRUPTED, claim_names
+from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
+from claimctl.reservation.workloads import group_of, named_claims
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod, Volume
+from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    DOWNGRADEPLANS,
+    JOBS,
+    NODES,
+    PODGROUPS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+    STATEFULSETS,
+    WORKLOADS,
+    Resource,
+)
+from claimctl.wire.seams import Clock
+from claimctl.wire.workloads import ReplicaSet, Workload
+
+WATCHED: tuple[Resource[Any], ...] = (
+    NODES,
+    RESOURCECLAIMS,
+    PODS,
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFULSETS,
+    JOBS,
+    DOWNGRADEPLANS,
+    RESOURCESLICES,
+)
+"""What has to be served and may be read; ``Caches.waves`` says in which order."""
+
+BY_CLAIM, BY_WORKLOAD, BY_DRIVER, BY_GROUP = "claim", "workload", "driver", "group"
+
+
+class Caches:
+    """One informer per watched resource, with the indexes that snapshots need."""
+
+    def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
+        def informer(resource: Resource[Any], **options: Any) -> Informer[Any]:
+            return Informer(client, resource, clock, rng=rng, **options)
+
+        self.nodes = informer(NODES)
+        self.claims: Informer[ResourceClaim] = informer(
+            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups}
+        )
+        self.pods: Informer[Pod] = informer(PODS, keep=slim_pod, indexes={BY_CLAIM: _pod_claims})
+        self.reservations: Informer[ClaimReservation] = informer(
+            CLAIMRESERVATIONS,
+            indexes={BY_CLAIM: _reserved_claim, BY_WORKLOAD: _reserved_workload},
+        )
+        self.workloads: dict[tuple[str, str], Informer[Workload]] = {
+            kind: informer(resource, indexes={BY_GROUP: _template_group})
+            for kind, resource in WORKLOADS.items()
+        }
+        self.groups = GroupCache(
+            lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}), clock
+        )
+        self.replica_sets: Informer[ReplicaSet] = informer(
+            REPLICASETS, keep=_naming_a_claim, indexes={BY_CLAIM: _template_claims}
+        )
+        self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
+        self.slices: Informer[ResourceSlice] = informer(
+            RESOURCESLICES, indexes={BY_DRIVER: _driver}
+        )
+
+    def waves(self) -> tuple[tuple[Informer[Any], ...], ...]:
+        """In the order in which they start, each wave when the one before has its lists.
+
+        The nodes come first, so that the boot ID of a vanished pod's node is known. The pods come
+        before the claims: a claim seen without allocation then has no pod that nobody saw.
+        """
+        return (
+            (self.nodes,),
+            (self.pods,),
+            (
+                self.claims,
+                self.reservations,
+                *self.workloads.values(),
+                self.replica_sets,
+                self.plans,
+                self.slices,
+            ),
+        )
+
+    def informers(self) -> tuple[Informer[Any], ...]:
+        return tuple(informer for wave in self.waves() for informer in wave)
+
+    def followed(self) -> tuple[Informer[Any], ...]:
+        """All that run now, PodGroups included where they are served."""
+        return (*self.informers(), *self.groups.informers())
+
+    def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
+        return self.pods.by_index(BY_CLAIM, str(key))
+
+    def reservations_of(self, key: ClaimKey) -> tuple[ClaimReservation, ...]:
+        """The claim's reservations, the oldest first."""
+        found = self.reservations.by_index(BY_CLAIM, str(key))
+        return tuple(sorted(found, key=_seniority))
+
+    def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
+        return self.reservations.by_index(BY_WORKLOAD, str(key))
+
+    def workloads_in(self, group: GroupKey) -> Iterator[tuple[WorkloadKey, Workload]]:
+        """The workloads whose pod templates name the group, in a stable order."""
+        for kind, informer in self.workloads.items():
+            for workload in informer.by_index(BY_GROUP, index_of(group)):
+                yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
+
+    def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
+        """The claims that list a group of that name, in whatever incarnation."""
+        return self.claims.by_index(BY_GROUP, index_of(group))
+
+    def workload(self, key: WorkloadKey) -> Workload | None:
+        informer = self.workloads.get((key.api_group, key.kind))
+        return informer.get(key.name, key.namespace) if informer is not None else None
+
+    def concerns(self, key: ClaimKey) -> bool:
+        """Whether a claim is any of claimctl's business: reserved, or with more than pods in it."""
+        if self.reservations_of(key):
+            return True
+        claim = self.claims.get(key.name, key.namespace)
+        return claim is not None and _has_holder(claim)
+
+    def concerned_claims(self) -> Iterator[ClaimKey]:
+        """Every claim that has to be looked at when a controller begins to lead."""
+        keys = {reserved_key(reservation) for reservation in self.reservations.items()}
+        keys |= {ClaimKey.of(claim.metadata) for claim in self.claims.items() if _has_holder(claim)}
+        yield from sorted(keys)
+
+
+def index_of(key: ClaimKey | GroupKey) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+def _has_holder(claim: ResourceClaim) -> bool:
+    """Whether a workload is named in the claim, or was when it was created (KEP-5194)."""
+    return claim.spec.reserved_for is not None or not all(map(is_pod, claim.status.reserved_for))
+
+
+def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
+    """The resource of a workload kind that claimctl reserves for; raises KeyError on others."""
+    return WORKLOADS[api_group, kind]
+
+
+_CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
+
+
+def slim_pod(pod: Pod) -> Pod | None:
+    """What is kept of a pod; one that names no claim is dropped on arrival."""
+    if not claim_names(pod):
+        return None
+    meta, status = pod.metadata, pod.status
+    replace = msgspec.structs.replace
+    return replace(
+        pod,
+        metadata=replace(
+            meta,
+            namespace=sys.intern(meta.namespace),
+            labels=None,
+            annotations=None,
+            owner_references=(),
+            finalizers=(),
+        ),
+        spec=replace(
+            pod.spec,
+            node_name=sys.intern(pod.spec.node_name),
+            tolerations=() if pod.spec.node_name else pod.spec.tolerations,
+            scheduler_name="" if pod.spec.node_name else sys.intern(pod.spec.scheduler_name),
+            volumes=() if pod.spec.node_name else _slow_volumes(pod),
+        ),
+        status=replace(
+            status,
+            phase=sys.intern(status.phase),
+            conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
+        ),
+    )
+
+
+def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:
+    return tuple(volume for volume in pod.spec.volumes if volume.may_be_unbound)
+
+
+def reserved_key(reservation: ClaimReservation) -> ClaimKey:
+    return ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
+
+
+def workload_key(reservation: ClaimReservation) -> WorkloadKey:
+    ref = reservation.spec.workload_ref
+    return WorkloadKey(ref.api_group, ref.kind, reservation.metadata.namespace, ref.name)
+
+
+def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
+    created = reservation.metadata.creation_timestamp
+    return (created.isoformat() if created else "", reservation.metadata.name)
+
+
+def _pod_claims(pod: Pod) -> Iterable[str]:
+    return (f"{pod.metadata.namespace}/{name}" for name in sorted(claim_names(pod)))
+
+
+def _reserved_claim(reservation: ClaimReservation) -> Iterable[str]:
+    yield str(reserved_key(reservation))
+
+
+def _reserved_workload(reservation: ClaimReservation) -> Iterable[str]:
+    yield str(workload_key(reservation))
+
+
+def _listed_groups(claim: ResourceClaim) -> Iterable[str]:
+    listed = {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+    return (f"{claim.metadata.namespace}/{name}" for name in sorted(listed))
+
+
+def _template_group(workload: Workload) -> Iterable[str]:
+    name = group_of(workload.spec.template.spec)
+    if name:
+        yield f"{workload.metadata.namespace}/{name}"
+
+
+def _group_claims(group: PodGroup) -> Iterable[str]:
+    names = {each.resource_claim_name for each in group.spec.resource_claims}
+    return (f"{group.metadata.namespace}/{name}" for name in sorted(filter(None, names)))
+
+
+def _naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:
+    return replica_set if named_claims(replica_set.spec.template) else None
+
+
+def _template_claims(replica_set: ReplicaSet) -> Iterable[str]:
+    claims = named_claims(replica_set.spec.template)
+    return (f"{replica_set.metadata.namespace}/{claim}" for claim in claims)
+
+
+def _driver(piece: ResourceSlice) -> Iterable[str]:
+    yield piece.spec.driver

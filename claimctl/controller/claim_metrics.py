@@ -1,0 +1,112 @@
+"""Gauges of how many claims are in which state, kept up claim by claim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.reservation.decision import Decision
+from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_workload
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.telemetry.face import Metric, Telemetry
+
+
+class ClaimState(StrEnum):
+    """The states of a reserved claim that people watch."""
+
+    MISSING = "missing"
+    UNALLOCATED = "unallocated"
+    ALLOCATED = "allocated"
+    """Allocated, and no workload listed."""
+    RESERVED = "reserved"
+    RELEASING = "releasing"
+
+
+class Places(StrEnum):
+    """How many of a list's places are taken."""
+
+    FREE = "free"
+    NEARLY_FULL = "nearly-full"
+    FULL = "full"
+
+    @classmethod
+    def of(cls, count: int) -> Places:
+        if count >= LIMIT:
+            return cls.FULL
+        return cls.NEARLY_FULL if count >= NEAR_LIMIT else cls.FREE
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    state: ClaimState
+    kinds: tuple[str, ...]
+    dangling: int
+    places: Places
+
+
+class Census:
+    """What was last seen of each claim; sets the gauges when a claim moves."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._entries: dict[ClaimKey, _Entry] = {}
+        self._states: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self._dangling = 0
+        self._places: Counter[str] = Counter()
+
+    def publish(self) -> None:
+        """Set every gauge, so that zeros are there from the start."""
+        for state in ClaimState:
+            self._telemetry.gauge(Metric.CLAIMS, self._states[state], {"state": state})
+        for places in (Places.NEARLY_FULL, Places.FULL):
+            labels = {"state": places.value}
+            self._telemetry.gauge(Metric.CLAIMS_NEAR_LIMIT, self._places[places], labels)
+        self._telemetry.gauge(Metric.DANGLING_REFERENCES, self._dangling)
+
+    def count(self, key: ClaimKey, snapshot: Snapshot, decision: Decision) -> None:
+        """Count the claim where it is now; one that nobody reserves is not counted."""
+        entry = _entry(snapshot, decision)
+        old = self._entries.pop(key, None)
+        if entry is not None:
+            self._entries[key] = entry
+        if old == entry:
+            return
+        for each, step in ((old, -1), (entry, 1)):
+            if each is not None:
+                self._add(each, step)
+        self.publish()
+        for kind in sorted({*(old.kinds if old else ()), *(entry.kinds if entry else ())}):
+            self._telemetry.gauge(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})
+
+    def _add(self, entry: _Entry, step: int) -> None:
+        self._states[entry.state] += step
+        self._places[entry.places] += step
+        self._dangling += step * entry.dangling
+        for kind in entry.kinds:
+            self._kinds[kind] += step
+
+
+def _entry(snapshot: Snapshot, decision: Decision) -> _Entry | None:
+    if not snapshot.reservations:
+        return None
+    kinds = tuple(sorted(held.reservation.spec.workload_ref.kind for held in snapshot.reservations))
+    return _Entry(
+        _state(snapshot, decision),
+        kinds,
+        len(snapshot.memory.dead_age),
+        Places.of(len(snapshot.references)),
+    )
+
+
+def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:
+    if snapshot.claim is None:
+        return ClaimState.MISSING
+    if not snapshot.allocated:
+        return ClaimState.UNALLOCATED
+    if decision.releasing is not None:
+        return ClaimState.RELEASING
+    reserved = any(map(is_workload, snapshot.references))
+    return ClaimState.RESERVED if reserved else ClaimState.ALLOCATED

@@ -1,0 +1,1 @@
+"""Which API the cluster speaks: asked at the start, and watched afterwards."""

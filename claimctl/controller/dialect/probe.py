@@ -1,0 +1,164 @@
+"""Which reservation API the cluster speaks, found out by what it does.
+
+A schema proves nothing: it ignores feature gates, and a field whose gate is off is dropped in
+silence. So the field counts as served only if a dry-run create gives it back.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from claimctl.controller.dialect.api_versions import Served, look
+from claimctl.kube.client import Client
+from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
+from claimctl.wire.base import decode, to_plain
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.served import ServerVersion
+
+MIXED_LISTS_CLEANED_FROM = (1, 36)
+"""From here on KCM cleans pods beside references it does not know."""
+
+_PROBE = Reference(
+    api_group="apps",
+    resource="deployments",
+    name="claimctl-probe",
+    uid="00000000-0000-4000-8000-000000000000",
+)
+
+
+class DialectUnknown(Exception):
+    """The cluster does not let us find out which dialect it speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What was found out, and from what."""
+
+    dialect: str
+    version: tuple[int, int]
+    reasons: tuple[str, ...]
+    claims_version: str = "v1"
+    """The version of resource.k8s.io that is spoken."""
+    groups_version: str = ""
+    """The version of scheduling.k8s.io that has PodGroups; '' where none is served."""
+
+    @property
+    def kcm_cleans_mixed_lists(self) -> bool:
+        return self.version >= MIXED_LISTS_CLEANED_FROM
+
+
+class DialectProbe:
+    """Asks the API server; can be asked again at any time.
+
+    Args:
+        override: ``native``, ``podgroup`` or ``hold`` to believe the operator, ``auto`` to look.
+        namespace: where claims may be created (nothing is, it is a dry run); ``default`` stands
+            in for one that does not exist.
+    """
+
+    def __init__(self, client: Client, *, override: str = "auto", namespace: str = "default"):
+        self._client = client
+        self._override = override
+        self._namespace = namespace
+
+    async def detect(self) -> Detection:
+        """Find out the dialect.
+
+        Raises:
+            DialectUnknown: creating claims is forbidden, so the question stays open.
+            KubeError: the API server does not answer.
+        """
+        version = await self._version()
+        served = await look(self._client)
+        dialect, reasons = await self._dialect(served)
+        spoken = f"server version {version[0]}.{version[1]}"
+        return Detection(
+            dialect,
+            version,
+            (*reasons, spoken),
+            claims_version=served.claims[0] if served.claims else "v1",
+            groups_version=served.groups[0] if served.groups else "",
+        )
+
+    async def _dialect(self, served: Served) -> tuple[str, tuple[str, ...]]:
+        if self._override != "auto":
+            return self._override, (f"set to {self._override} by the operator",)
+        if await self._keeps_reserved_for():
+            return "native", ("a dry-run create of a ResourceClaim gives spec.reservedFor back",)
+        dropped = "a dry-run create of a ResourceClaim drops spec.reservedFor"
+        if not served.groups:
+            return "hold", (dropped,)
+        shares, reason = await self._shares_through_groups()
+        return ("podgroup" if shares else "hold"), (dropped, reason)
+
+    async def _shares_through_groups(self) -> tuple[bool, str]:
+        """Whether a PodGroup keeps its claims; where that may not be asked, it counts as no.
+
+        Raises:
+            KubeError: the server did not say; taking that for a no would stand until a watch
+                reconnects, and releases would not wait for schedulers that see a group.
+        """
+        try:
+            try:
+                made = await self._dry_run_group(self._namespace)
+            except NotFound:
+                made = await self._dry_run_group("default")
+        except Forbidden:
+            return False, "creating PodGroups is forbidden, so they cannot be used"
+        except (BadRequest, Invalid, NotFound) as error:
+            return False, f"PodGroups cannot be created: {error.message or error}"
+        if made.spec.resource_claims:
+            return True, "a dry-run create of a PodGroup gives spec.resourceClaims back"
+        return False, "a dry-run create of a PodGroup drops spec.resourceClaims"
+
+    async def _dry_run_group(self, namespace: str) -> PodGroup:
+        claims = [{"name": "probe", "resourceClaimName": "claimctl-probe"}]
+        body = {
+            "metadata": {"generateName": "claimctl-probe-", "namespace": namespace},
+            "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims},
+        }
+        return await self._client.create(PODGROUPS, body, namespace, dry_run=True)
+
+    async def _version(self) -> tuple[int, int]:
+        return parse_version(await self._client.get_raw("/version"))
+
+    async def _keeps_reserved_for(self) -> bool:
+        try:
+            try:
+                answer = await self._dry_run(self._namespace)
+            except NotFound:
+                answer = await self._dry_run("default")
+        except Forbidden as error:
+            raise DialectUnknown(
+                f"cannot find out the dialect: {error}; grant create on resourceclaims in "
+                f"namespace {self._namespace} or set --dialect"
+            ) from error
+        except ApiError as error:
+            raise DialectUnknown(f"cannot find out the dialect: {error}") from error
+        return answer.spec.reserved_for == _PROBE
+
+    async def _dry_run(self, namespace: str) -> ResourceClaim:
+        body = {
+            "metadata": {"generateName": "claimctl-probe-", "namespace": namespace},
+            "spec": {"devices": {}, "reservedFor": to_plain(_PROBE)},
+        }
+        return await self._client.create(RESOURCECLAIMS, body, namespace, dry_run=True)
+
+
+def parse_version(body: bytes) -> tuple[int, int]:
+    """(major, minor) of a ``/version`` answer; providers append signs to the minor ("36+")."""
+    try:
+        answer = decode(body, ServerVersion)
+        return _number(answer.major), _number(answer.minor)
+    except ValueError:
+        return (0, 0)
+
+
+def _number(text: str) -> int:
+    match = re.match(r"\d+", text)
+    if match is None:
+        raise ValueError(text)
+    return int(match.group())

@@ -1,0 +1,76 @@
+"""Finding out the dialect again while the controller runs: whenever a watch reconnects.
+
+A server that was upgraded, or restarted with other gates, breaks every watch; nothing is polled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
+from claimctl.kube.errors import KubeError, NotFound
+from claimctl.kube.informer import Informer
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+
+PAUSE = 1.0
+"""Seconds to let a server come up that has just taken a watch again."""
+RETRY = 15.0
+TROUBLE = 5.0
+"""Seconds between looks at whether the informer can follow; nobody else is asked."""
+
+
+class Redetection:
+    """Probes after each reconnection of one informer, and tells of a change."""
+
+    def __init__(
+        self,
+        probe: DialectProbe,
+        informer: Informer[Any],
+        clock: Clock,
+        changed: Callable[[Detection], Awaitable[None]],
+    ) -> None:
+        self._probe = probe
+        self._informer = informer
+        self._clock = clock
+        self._changed = changed
+        self._wake = asyncio.Event()
+        self._connected = False
+        informer.on_connect(self._on_connect)
+
+    def _on_connect(self) -> None:
+        if self._connected:
+            self._wake.set()
+        self._connected = True
+
+    async def run(self, detection: Detection) -> None:
+        """Keep the detection up to date until cancelled."""
+        while True:
+            await self._woken()
+            await self._clock.sleep(PAUSE)
+            self._wake.clear()
+            try:
+                found = await self._probe.detect()
+            except (KubeError, DialectUnknown) as error:
+                log.warning("cannot look at the dialect again", error=str(error))
+                await self._clock.sleep(RETRY)
+                self._wake.set()
+                continue
+            if found != detection:
+                log.info("the cluster has changed", dialect=found.dialect, reasons=found.reasons)
+                await self._changed(found)
+                detection = found
+
+    async def _woken(self) -> None:
+        """A watch was opened again, or none can be: its version is not served any more."""
+        while not self._wake.is_set() and not isinstance(self._informer.trouble, NotFound):
+            try:
+                async with asyncio.timeout(TROUBLE):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue

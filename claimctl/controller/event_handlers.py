@@ -1,0 +1,321 @@
+"""From changes in the caches to keys in the queues: who has to be looked at again.
+
+What only this process can know (memory, ghosts) is noted here first, always. Keys are put into
+queues only while this process leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
+from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.unreadable import Doubts
+from claimctl.kube.informer import Change
+from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
+from claimctl.reservation.reserved_for.references import is_pod_group
+from claimctl.reservation.workloads import group_of, named_claims
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    DowngradePlan,
+)
+from claimctl.wire.resources import DOWNGRADEPLANS, PODGROUPS, PODS
+from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import Job, ReplicaSet, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Where keys go: functions that add one."""
+
+    claims: Callable[[ClaimKey], None]
+    workloads: Callable[[WorkloadKey], None]
+    plans: Callable[[PlanKey], None]
+    groups: Callable[[GroupKey], None] = lambda _: None
+    urgent: Callable[[ClaimKey], None] | None = None
+    """Claims to be looked at without delay: a moment of KCM's loop is hundreds of writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """Those who note what happens whether or not this process leads."""
+
+    memories: Memories
+    ghosts: GhostLedger
+    boots: BootIds
+
+
+class Triggers:
+    """Subscribes to every informer; silent until ``lead``."""
+
+    def __init__(self, caches: Caches, witnesses: Witnesses, queues: Queues) -> None:
+        self._caches = caches
+        self._witnesses = witnesses
+        self._queues = queues
+        self._leading = False
+        self._doubts = Doubts(caches)
+        caches.nodes.subscribe(self._node)
+        caches.claims.subscribe(self._claim)
+        caches.pods.subscribe(self._pod)
+        caches.reservations.subscribe(self._reservation)
+        caches.replica_sets.subscribe(self._replica_set)
+        caches.pods.on_list(self._witnesses.memories.pods_listed)
+        caches.plans.subscribe(self._plan)
+        caches.slices.subscribe(self._slice)
+        caches.groups.subscribe(self._group)
+        caches.groups.on_unread(self._unread)
+        for followed in caches.informers():
+            followed.on_unread(self._unread)
+        for kind, informer in caches.workloads.items():
+            informer.subscribe(_of_kind(kind, self._workload))
+
+    def lead(self) -> None:
+        """Begin to fill the queues, with everything that concerns claimctl at first."""
+        self._leading = True
+        self._enqueue(self._caches.concerned_claims())
+        for kind, informer in self._caches.workloads.items():
+            for workload in informer.items():
+                self._enqueue_workload(_key_of(kind, workload.metadata), workload)
+                self._enqueue_group_of(workload.metadata.namespace, workload)
+        for group in self._caches.groups.items():
+            self._queues.groups(_group_key(group.metadata))
+        for plan in self._caches.plans.items():
+            self._queues.plans(PlanKey(plan.metadata.name))
+
+    def rest(self) -> None:
+        """Another one leads, or we stop."""
+        self._leading = False
+
+    def _enqueue(self, keys: Iterable[ClaimKey], *, urgent: bool = False) -> None:
+        if not self._leading:
+            return
+        add = self._queues.urgent if urgent and self._queues.urgent else self._queues.claims
+        for key in keys:
+            if self._caches.concerns(key):
+                add(key)
+
+    def _unread(self, found: Unreadable, gone: bool) -> None:
+        """Something cannot be read, can be read again, or went meanwhile."""
+        keys = tuple(self._doubts.claims(found))
+        if gone and found.resource.plural == PODS.plural and found.uid:
+            self._witnesses.ghosts.vanished_unread(found, keys)
+        if not self._leading:
+            return
+        self._enqueue(keys)
+        for key in keys:
+            self._enqueue_groups(key, (self._caches.claims.get(key.name, key.namespace),))
+        for workload in self._doubts.workloads(found):
+            self._enqueue_workload(workload, self._caches.workload(workload))
+        if found.resource.plural == PODGROUPS.plural and found.identified:
+            self._queues.groups(GroupKey(found.namespace, found.name))
+        for plan in self._caches.plans.items():
+            if found.resource.plural == DOWNGRADEPLANS.plural:
+                self._queues.plans(PlanKey(plan.metadata.name))
+
+    def _claim(self, change: Change[ResourceClaim]) -> None:
+        key = ClaimKey(change.namespace, change.name)
+        self._witnesses.memories.openings.observe(change)
+        if change.new is not None:
+            self._witnesses.memories.see(change.new, just_allocated=_just_allocated(change))
+        elif change.old is not None:
+            self._witnesses.memories.forget(key)
+            self._witnesses.ghosts.forget(key, change.old.metadata.resource_version)
+        self._caches.groups.claim_changed(change.namespace, change.old)
+        self._enqueue((key,))
+        if change.old is None or change.new is None or _moved(change.old, change.new):
+            self._enqueue_groups(key, (change.old, change.new))
+
+    def _enqueue_groups(self, key: ClaimKey, claims: Iterable[ResourceClaim | None]) -> None:
+        """The groups that share the claim or that it lists."""
+        if not self._leading:
+            return
+        names = {group.metadata.name for group in self._caches.groups.sharing(key)}
+        for claim in filter(None, claims):
+            names |= {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+        for name in sorted(names):
+            self._queues.groups(GroupKey(key.namespace, name))
+
+    def _group(self, change: Change[PodGroup]) -> None:
+        if not self._leading:
+            return
+        self._queues.groups(GroupKey(change.namespace, change.name))
+        names = {
+            each.resource_claim_name
+            for group in (change.old, change.new)
+            if group is not None
+            for each in group.spec.resource_claims
+        }
+        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(filter(None, names)))
+        for claim in self._caches.claims_listing(GroupKey(change.namespace, change.name)):
+            self._enqueue((ClaimKey.of(claim.metadata),))
+
+    def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
+        name = group_of(workload.spec.template.spec) if workload is not None else ""
+        if self._leading and name:
+            self._queues.groups(GroupKey(namespace, name))
+
+    def _pod(self, change: Change[Pod]) -> None:
+        self._witnesses.ghosts.observe(change.old, change.new, relist=change.relist)
+        if _same_to_claims(change.old, change.new):
+            return
+        for pod in (change.old, change.new):
+            if pod is not None and not is_done(pod):
+                self._note_use(pod)
+        names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
+        ended = change.new is not None and is_finished(change.new)
+        keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
+        self._enqueue(keys, urgent=ended)
+
+    def _note_use(self, pod: Pod) -> None:
+        for name in claim_names(pod):
+            self._witnesses.memories.recorded.used(ClaimKey(pod.metadata.namespace, name))
+
+    def _reservation(self, change: Change[ClaimReservation]) -> None:
+        if change.new is not None:
+            self._witnesses.memories.recorded.see(change.old, change.new)
+        if change.old is not None and change.new is None:
+            self._witnesses.memories.reservation_gone(reserved_key(change.old), change.name)
+        for reservation in (change.old, change.new):
+            if reservation is None or not self._leading:
+                continue
+            self._queues.claims(reserved_key(reservation))
+            key = workload_key(reservation)
+            if change.old is None or change.new is None:
+                self._enqueue_workload(key, self._caches.workload(key))
+                self._enqueue_group_of(key.namespace, self._caches.workload(key))
+            self._enqueue_groups(reserved_key(reservation), ())
+
+    def _workload(self, kind: tuple[str, str], change: Change[Workload]) -> None:
+        if _essence(change.old) == _essence(change.new):
+            return
+        key = WorkloadKey(*kind, change.namespace, change.name)
+        for workload in (change.old, change.new):
+            self._enqueue_workload(key, workload)
+            self._enqueue_group_of(key.namespace, workload)
+        self._enqueue(reserved_key(one) for one in self._caches.reservations_for(key))
+
+    def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
+        """Only workloads that are, or were, annotated or own a reservation have a plan."""
+        if not self._leading or workload is None:
+            return
+        owned = any(
+            (owner := one.metadata.controller()) is not None and owner.uid == workload.metadata.uid
+            for one in self._caches.reservations_for(key)
+        )
+        injects = workload.metadata.annotation(POD_GROUP_ANNOTATION) is not None
+        if owned or injects or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+            self._queues.workloads(key)
+
+    def _replica_set(self, change: Change[ReplicaSet]) -> None:
+        """A ReplicaSet may be the heir of a Deployment that is gone."""
+        names = {
+            name
+            for replica_set in (change.old, change.new)
+            if replica_set is not None
+            for name in named_claims(replica_set.spec.template)
+        }
+        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
+
+    def _node(self, change: Change[Node]) -> None:
+        if change.new is not None and self._witnesses.boots.observe(change.new):
+            self._witnesses.ghosts.node_booted(change.new, relist=change.relist)
+            self._enqueue(sorted(self._witnesses.ghosts.claims_on(change.name)))
+        if _node_essence(change.old) != _node_essence(change.new):
+            self._enqueue(self._waited_for())
+
+    def _slice(self, change: Change[ResourceSlice]) -> None:
+        old, new = change.old, change.new
+        if old is None or new is None or old.spec != new.spec:
+            self._enqueue(self._waited_for())
+
+    def _waited_for(self) -> Iterator[ClaimKey]:
+        """Reserved claims for which a pod waits: what is reachable matters only to them."""
+        if not self._leading:
+            return
+        keys = {reserved_key(reservation) for reservation in self._caches.reservations.items()}
+        for key in sorted(keys):
+            if any(not is_bound(pod) and not is_done(pod) for pod in self._caches.pods_of(key)):
+                yield key
+
+    def _plan(self, change: Change[DowngradePlan]) -> None:
+        if not self._leading:
+            return
+        self._queues.plans(PlanKey(change.name))
+        old, new = change.old, change.new
+        if old is None or new is None or old.status.phase != new.status.phase:
+            namespaces = {
+                name for plan in (old, new) if plan for name in plan.spec.namespaces or ("",)
+            }
+            for key in self._caches.concerned_claims():
+                if "" in namespaces or key.namespace in namespaces:
+                    self._queues.claims(key)
+
+
+def _group_key(meta: ObjectMeta) -> GroupKey:
+    return GroupKey(meta.namespace, meta.name)
+
+
+def _just_allocated(change: Change[ResourceClaim]) -> bool:
+    """Whether it was by this very version; what a list shows may have been so for long."""
+    old, new = change.old, change.new
+    has = new is not None and new.status.allocation is not None
+    return has and not change.relist and (old is None or old.status.allocation is None)
+
+
+def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:
+    """Whether a claim's change may matter to groups: its allocation, or those it lists."""
+    before = [each for each in old.status.reserved_for if is_pod_group(each)]
+    after = [each for each in new.status.reserved_for if is_pod_group(each)]
+    lost = (old.status.allocation is None) != (new.status.allocation is None)
+    return lost or before != after
+
+
+def _of_kind(
+    kind: tuple[str, str], handler: Callable[[tuple[str, str], Change[Workload]], None]
+) -> Callable[[Change[Workload]], None]:
+    return lambda change: handler(kind, change)
+
+
+def _key_of(kind: tuple[str, str], meta: ObjectMeta) -> WorkloadKey:
+    return WorkloadKey(*kind, meta.namespace, meta.name)
+
+
+def _same_to_claims(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod means nothing for its claims (a probe, a label)."""
+    return (
+        old is not None
+        and new is not None
+        and old.metadata.deleting == new.metadata.deleting
+        and old.spec == new.spec
+        and old.status == new.status
+    )
+
+
+def _essence(workload: Workload | None) -> Any:
+    """What of a workload matters to reservations; its status moves with every pod."""
+    if workload is None:
+        return None
+    meta = workload.metadata
+    ours = {
+        key: value
+        for key, value in (meta.annotations or {}).items()
+        if key.startswith("claimctl.io/")
+    }
+    status = workload.status.conditions if isinstance(workload, Job) else ()
+    return meta.uid, meta.deleting, ours, workload.spec, status
+
+
+def _node_essence(node: Node | None) -> Any:
+    return None if node is None else (node.spec, node.metadata.labels)

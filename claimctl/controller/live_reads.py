@@ -1,0 +1,183 @@
+"""What decisions ask of the API server beyond the caches: live GETs and quorum LISTs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cachetools import LRUCache
+
+from claimctl.controller.caches.informers import slim_pod, workload_resource
+from claimctl.controller.keys import WorkloadKey
+from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
+from claimctl.kube.errors import NotFound, UnreadableObject
+from claimctl.kube.informer import Informer
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods, Need
+from claimctl.reservation.pods import claim_names
+from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES, is_pod_group
+from claimctl.reservation.snapshot import Evidence, LiveList, Snapshot
+from claimctl.reservation.unreadable import claims_named
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import PODGROUPS, PODS, Resource
+from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import Workload
+
+MANY_PODS = 8
+"""From more than so many on, one LIST is cheaper than a GET each."""
+
+REMEMBERED_UIDS = 50_000
+
+CATCH_UP_SECONDS = 3.0
+"""How long the pod cache may take to show what a LIST has just shown; longer than a server takes
+to say that nothing is under way."""
+
+_KINDS = {
+    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found out within one reconcile; made anew for the next one."""
+
+    live: LiveList | None = None
+    present_pods: frozenset[str] = frozenset()
+    workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
+    """Asked for by name; None when there is no such object."""
+    template_missing: bool = False
+    template_refused: str = ""
+    """Why the API server does not take a claim made from the template."""
+
+
+class Investigator:
+    """Answers the needs of decisions. UIDs known to be gone are kept: a UID never comes back."""
+
+    def __init__(self, client: Client, pods: Informer[Pod]) -> None:
+        self._client = client
+        self._cache = pods
+        self._gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+
+    def evidence(self, references: Iterable[Reference], findings: Findings) -> Evidence:
+        gone = frozenset(ref.uid for ref in references if ref.uid in self._gone)
+        return Evidence(gone, findings.present_pods, live=findings.live)
+
+    async def answer(
+        self, snapshot: Snapshot, needs: Iterable[Need], findings: Findings
+    ) -> Findings:
+        """Find out what a decision on this snapshot needs; raises KubeError."""
+        for need in needs:
+            match need:
+                case ConfirmPods():
+                    present = await self._present(snapshot.namespace, need.references)
+                    findings = replace(findings, present_pods=findings.present_pods | present)
+                case ConfirmWorkload():
+                    findings = await self._confirm_workload(snapshot, need.reference, findings)
+                case ListLivePods():
+                    findings = replace(findings, live=await self._list(snapshot, need))
+        return findings
+
+    async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
+        """UIDs of those that exist; the others are noted as gone."""
+        pods = [each for each in references if not is_pod_group(each)]
+        groups = [each for each in references if is_pod_group(each)]
+        gone = [each for each in groups if await self._is_gone(PODGROUPS, namespace, each)]
+        if len(pods) > MANY_PODS:
+            gone += await self._not_listed(namespace, pods)
+        else:
+            gone += [each for each in pods if await self._is_gone(PODS, namespace, each)]
+        for reference in gone:
+            self._gone[reference.uid] = None
+        return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
+
+    async def _not_listed(self, namespace: str, pods: list[Reference]) -> list[Reference]:
+        """Those that a LIST does not show; none where it has a pod that may be any of them."""
+        uids: set[str] = set()
+        async for page in self._pages(namespace):
+            uids.update(pod.metadata.uid for pod in page.items)
+            uids.update(each.uid for each in page.unreadable)
+        return [] if "" in uids else [each for each in pods if each.uid not in uids]
+
+    async def _is_gone(self, resource: Resource[Any], namespace: str, reference: Reference) -> bool:
+        """What is there under the name and cannot be read is gone when its UID is another one."""
+        try:
+            found = await self._client.get(resource, reference.name, namespace)
+        except NotFound:
+            return True
+        except UnreadableObject as error:
+            return error.found.uid not in ("", reference.uid)
+        return bool(found.metadata.uid != reference.uid)
+
+    async def _confirm_workload(
+        self, snapshot: Snapshot, reference: Reference, findings: Findings
+    ) -> Findings:
+        group, kind = _KINDS[reference.api_group, reference.resource]
+        key = WorkloadKey(group, kind, snapshot.namespace, reference.name)
+        found: Workload | Unreadable | None
+        try:
+            found = await self._client.get(
+                workload_resource(group, kind), reference.name, snapshot.namespace
+            )
+        except NotFound:
+            found = None
+        except UnreadableObject as error:
+            found = error.found
+        return replace(findings, workloads={**findings.workloads, key: found})
+
+    async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
+        """A quorum LIST that begins now, after the claim's version was read.
+
+        A pod that was bound and force-deleted just before is not in it, and in no list either:
+        where pods are listed one by one KCM has taken it out. So a LIST counts for the claim's
+        version only when the pod cache has come as far: then the ledger of ghosts knows of it.
+        """
+        pods: list[Pod] = []
+        uids: set[str] = set()
+        unread: list[Unreadable] = []
+        settled, version = _settled(snapshot), ""
+        async for page in self._pages(snapshot.namespace):
+            version = page.resource_version
+            uids.update(pod.metadata.uid for pod in page.items)
+            using = (pod for pod in page.items if snapshot.name in claim_names(pod))
+            pods.extend(slim_pod(pod) or pod for pod in using)
+            uids.update(each.uid for each in page.unreadable if each.uid)
+            unread += (each for each in page.unreadable if _may_name(each, snapshot.name))
+        caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)
+        claim_version = need.claim_version if caught_up else ""
+        return LiveList(claim_version, tuple(pods), frozenset(uids), settled, tuple(unread))
+
+    async def live_pods(self, namespace: str) -> tuple[Pod, ...]:
+        """The pods that name a claim, by a quorum LIST that begins now.
+
+        Raises:
+            UnreadableObject: a pod that may name one cannot be read.
+            KubeError: there was no such LIST.
+        """
+        listed: list[Pod] = []
+        async for page in self._pages(namespace):
+            listed += page.items
+            for each in page.unreadable:
+                if claims_named(each) != frozenset():
+                    raise UnreadableObject("GET", PODS.path(namespace), each)
+        return tuple(filter(None, map(slim_pod, listed)))
+
+    async def _pages(self, namespace: str) -> AsyncIterator[Listing[Pod]]:
+        async with aclosing(self._client.pages(PODS, namespace, partial=True)) as pages:
+            async for page in pages:
+                yield page
+
+
+def _may_name(pod: Unreadable, claim: str) -> bool:
+    """One without a UID that can be read may be any pod that the claim lists."""
+    names = claims_named(pod)
+    return names is None or claim in names or not pod.uid
+
+
+def _settled(snapshot: Snapshot) -> bool:
+    """Whether every scheduler has seen the claim as it is (or that it is being deleted)."""
+    memory, needed = snapshot.memory, snapshot.rules.settle_seconds
+    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    return (memory.deleting_age if deleting else memory.version_age) >= needed

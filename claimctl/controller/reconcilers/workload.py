@@ -1,0 +1,155 @@
+"""The reconciler of annotated workloads: which ClaimReservations they own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from claimctl.controller.caches.informers import Caches, workload_resource
+from claimctl.controller.event_subjects import subject_of
+from claimctl.controller.keys import WorkloadKey
+from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.patches import merge_diff, reservation_body
+from claimctl.controller.reconcilers.result import DONE, After, Outcome
+from claimctl.controller.template_injection import Injector
+from claimctl.controller.unreadable import Doubts
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
+from claimctl.reservation.reasons import Reason
+from claimctl.telemetry.face import Span
+from claimctl.wire.base import to_plain
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef
+from claimctl.wire.resources import CLAIMRESERVATIONS
+from claimctl.wire.workloads import Workload
+
+log = structlog.get_logger(__name__)
+
+SOON = 0.5
+
+
+class WorkloadReconciler:
+    """Keeps the reservations that a workload's annotation asks for."""
+
+    name = "workload"
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        freshness: Freshness,
+        events: EventRecorder,
+        injector: Injector | None = None,
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._freshness = freshness
+        self._events = events
+        self._injector = injector
+        self._doubts = Doubts(caches)
+
+    async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
+        span.set(
+            k8s__namespace__name=key.namespace,
+            **{f"k8s__{key.kind.lower()}__name": key.name},
+        )
+        workload = self._caches.workload(key)
+        doubts = (self._doubts.about_workload(key), self._doubts.about_reservations_for(key))
+        if workload is None or any(doubts):
+            return DONE
+        wanted = plan(self._annotated(key, workload))
+        for problem in wanted.problems:
+            self._report(key, workload, problem)
+        try:
+            if not await self._carry_out(wanted):
+                return After(SOON)
+            if self._injector is not None and not await self._injector.inject(key, workload):
+                return After(SOON)
+            return DONE
+        except (Forbidden, Invalid) as error:
+            self._report(key, workload, Problem(_refusal(error), str(error)))
+            raise
+
+    def _annotated(self, key: WorkloadKey, workload: Workload) -> Annotated:
+        resource = workload_resource(key.api_group, key.kind)
+        return Annotated(
+            ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),
+            api_version=resource.api_version,
+            workload=workload,
+            reservations=self._caches.reservations_for(key),
+        )
+
+    async def _carry_out(self, wanted: AnnotationPlan) -> bool:
+        """Make the changes; False when somebody else was there first and it has to be redone.
+
+        Raises:
+            AlreadyExists: a name is taken. Mostly the cache is late, but the object may also be
+                somebody else's and stay, so the pauses have to grow.
+        """
+        settled = True
+        for reservation in wanted.delete:
+            settled &= await self._delete(reservation)
+        for reservation, spec in wanted.update:
+            settled &= await self._update(reservation, spec)
+        for reservation in wanted.create:
+            settled &= await self._create(reservation)
+        return settled
+
+    async def _create(self, reservation: ClaimReservation) -> bool:
+        meta = reservation.metadata
+        if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, None):
+            return False
+        made = await self._client.create(
+            CLAIMRESERVATIONS, reservation_body(reservation), meta.namespace
+        )
+        self._freshness.wrote(CLAIMRESERVATIONS, made.metadata)
+        log.info("reserves", reservation=f"{meta.namespace}/{meta.name}")
+        return True
+
+    async def _update(self, reservation: ClaimReservation, spec: ClaimReservationSpec) -> bool:
+        meta = reservation.metadata
+        body: dict[str, Any] = merge_diff(to_plain(reservation.spec), to_plain(spec))
+        try:
+            written = await self._client.merge_patch(
+                CLAIMRESERVATIONS,
+                meta.name,
+                {"spec": body},
+                meta.namespace,
+                resource_version=meta.resource_version,
+            )
+        except (Conflict, NotFound):
+            return False
+        self._freshness.wrote(CLAIMRESERVATIONS, written.metadata)
+        return True
+
+    async def _delete(self, reservation: ClaimReservation) -> bool:
+        meta = reservation.metadata
+        try:
+            await self._client.delete(
+                CLAIMRESERVATIONS,
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+            )
+        except NotFound:
+            return True
+        except Conflict:
+            return False
+        log.info("withdraws", reservation=f"{meta.namespace}/{meta.name}")
+        return True
+
+    def _report(self, key: WorkloadKey, workload: Workload, problem: Problem) -> None:
+        self._events.record(
+            subject_of(workload_resource(key.api_group, key.kind), workload),
+            type="Warning",
+            reason=problem.reason,
+            note=problem.note,
+            action="Reserve",
+        )
+
+
+def _refusal(error: Forbidden | Invalid) -> Reason:
+    return Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.INVALID_ANNOTATION

@@ -1,0 +1,127 @@
+"""Putting a workload's pods into a PodGroup, where the workload asks for it and it is allowed."""
+
+from __future__ import annotations
+
+import hashlib
+
+import structlog
+from cachetools import LRUCache
+
+from claimctl.controller.caches.informers import Caches, workload_resource
+from claimctl.controller.event_subjects import subject_of
+from claimctl.controller.keys import WorkloadKey
+from claimctl.controller.snapshots import Knowledge
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.annotation import MAX_NAME
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.workloads import INJECT, group_of, named_claims
+from claimctl.wire.reservations import POD_GROUP_ANNOTATION
+from claimctl.wire.workloads import Job, Workload
+
+log = structlog.get_logger(__name__)
+
+REMEMBERED = 10_000
+_HASH_LENGTH = 10
+_ROLE = "flag --allow-template-injection and ClusterRole claimctl-template-injection"
+
+
+class Injector:
+    """Adds ``spec.schedulingGroup`` to a pod template, once per workload: it rolls the pods."""
+
+    def __init__(
+        self, client: Client, knowledge: Knowledge, events: EventRecorder, *, allowed: bool
+    ) -> None:
+        self._client = client
+        self._know = knowledge
+        self._events = events
+        self._allowed = allowed
+        self._tried: LRUCache[str, None] = LRUCache(REMEMBERED)
+
+    @property
+    def _caches(self) -> Caches:
+        return self._know.caches
+
+    async def inject(self, key: WorkloadKey, workload: Workload) -> bool:
+        """Patch the template if that is asked for, useful and allowed; else say what is missing.
+
+        Returns:
+            False when somebody else wrote the workload first and it has to be looked at again. A
+            change of its status alone, which controllers write all the time, wakes nobody here.
+        """
+        asked = workload.metadata.annotation(POD_GROUP_ANNOTATION)
+        if asked is None or workload.metadata.deleting:
+            return True
+        if not DIALECTS[self._know.rules.dialect].groups or group_of(workload.spec.template.spec):
+            return True
+        claims = self._reserved(key, workload)
+        if not claims:
+            return True
+        against = self._against(asked, workload)
+        if against is not None:
+            self._report(key, workload, *against)
+        elif workload.metadata.uid not in self._tried:
+            return await self._patch(key, workload, group_name(key, claims))
+        return True
+
+    def _reserved(self, key: WorkloadKey, workload: Workload) -> tuple[str, ...]:
+        reserved = {
+            one.spec.resource_claim_name
+            for one in self._caches.reservations_for(key)
+            if not one.metadata.deleting
+        }
+        return tuple(claim for claim in named_claims(workload.spec.template) if claim in reserved)
+
+    def _against(self, asked: str, workload: Workload) -> tuple[Reason, str] | None:
+        if asked != INJECT:
+            note = f'{POD_GROUP_ANNOTATION}: "{asked[:80]}" is not: {INJECT}'
+            return Reason.INVALID_ANNOTATION, note
+        if isinstance(workload, Job):
+            note = "a Job's pod template cannot be changed, also when suspended: recreate the Job"
+            return Reason.POD_TEMPLATE_IMMUTABLE, f"{note} with spec.schedulingGroup"
+        if not self._allowed:
+            return (
+                Reason.TEMPLATE_INJECTION_OFF,
+                f"the controller may not change templates: {_ROLE}",
+            )
+        return None
+
+    async def _patch(self, key: WorkloadKey, workload: Workload, group: str) -> bool:
+        spec = {"template": {"spec": {"schedulingGroup": {"podGroupName": group}}}}
+        try:
+            written = await self._client.merge_patch(
+                workload_resource(key.api_group, key.kind),
+                key.name,
+                {"spec": spec},
+                key.namespace,
+                resource_version=workload.metadata.resource_version,
+            )
+        except Conflict:
+            return False
+        except NotFound:
+            return True
+        except (Forbidden, Invalid) as error:
+            self._report(key, workload, Reason.TEMPLATE_INJECTION_OFF, f"{error}; needs {_ROLE}")
+            raise
+        self._tried[workload.metadata.uid] = None
+        if group_of(written.spec.template.spec) != group:
+            note = "the API server drops spec.schedulingGroup from pod templates"
+            self._report(key, workload, Reason.NO_SCHEDULING_GROUP, note)
+        log.info("puts pods into a group", workload=str(key), group=group)
+        return True
+
+    def _report(self, key: WorkloadKey, workload: Workload, reason: Reason, note: str) -> None:
+        subject = subject_of(workload_resource(key.api_group, key.kind), workload)
+        self._events.record(
+            subject, type="Warning", reason=reason, note=note, action="InjectPodGroup"
+        )
+
+
+def group_name(key: WorkloadKey, claims: tuple[str, ...]) -> str:
+    """A name of its own for every set of claims, since a group's claims cannot be changed."""
+    text = "/".join((key.api_group, key.kind, key.name, *claims))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
+    stem = key.name[: MAX_NAME - _HASH_LENGTH - 1].rstrip("-.")
+    return f"{stem}-{digest}"

@@ -1,0 +1,81 @@
+"""Objects in the caches that cannot be read, and which keys they concern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from claimctl.controller.caches.informers import Caches, reserved_key
+from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.reservation.unreadable import (
+    claims_named,
+    may_concern,
+    may_freeze,
+    workload_named,
+)
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, RESOURCESLICES, WORKLOADS
+from claimctl.wire.unreadable import Unreadable
+
+
+class Doubts:
+    """What the caches know of what cannot be read; mostly nothing."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+
+    def about(self, key: ClaimKey, claim: ResourceClaim | None) -> tuple[Unreadable, ...]:
+        """What may concern a claim, its workloads apart."""
+        found = (each for informer in self._caches.followed() for each in informer.unread())
+        return tuple(each for each in found if may_concern(each, key.namespace, key.name, claim))
+
+    def about_workload(self, key: WorkloadKey) -> Unreadable | None:
+        """Why it is not known what a workload wants."""
+        informer = self._caches.workloads.get((key.api_group, key.kind))
+        return informer.doubt(key.name, key.namespace) if informer is not None else None
+
+    def about_reservations_for(self, key: WorkloadKey) -> Unreadable | None:
+        """A ClaimReservation that may be the workload's."""
+        for each in self._caches.reservations.unread():
+            if each.may_be_in(key.namespace) and workload_named(each) in (None, key.name):
+                return each
+        return None
+
+    def freezes(self, namespace: str) -> bool:
+        """Whether a DowngradePlan that cannot be read may freeze the namespace."""
+        return any(may_freeze(each, namespace) for each in self._caches.plans.unread())
+
+    def claims(self, found: Unreadable) -> Iterator[ClaimKey]:
+        """The claims that an object may concern, as far as the caches know them."""
+        plural = found.resource.plural
+        if plural in (NODES.plural, RESOURCESLICES.plural):
+            yield from self._caches.concerned_claims()
+        elif plural in {each.plural for each in WORKLOADS.values()}:
+            yield from self._reserved_for(found)
+        elif (names := claims_named(found)) is not None and found.namespace:
+            yield from (ClaimKey(found.namespace, name) for name in sorted(names))
+        else:
+            yield from self.all_in(found)
+
+    def all_in(self, found: Unreadable) -> list[ClaimKey]:
+        """Every claim of the object's namespace, or of all where that cannot be read."""
+        keys = {ClaimKey.of(claim.metadata) for claim in self._caches.claims.items()}
+        keys |= {reserved_key(one) for one in self._caches.reservations.items()}
+        return sorted(key for key in keys if found.may_be_in(key.namespace))
+
+    def _reserved_for(self, workload: Unreadable) -> Iterable[ClaimKey]:
+        for one in self._caches.reservations.items():
+            same = one.spec.workload_ref.name == workload.name or not workload.name
+            if same and workload.may_be_in(one.metadata.namespace):
+                yield reserved_key(one)
+
+    def workloads(self, found: Unreadable) -> Iterator[WorkloadKey]:
+        """The workloads in question where a workload or a ClaimReservation cannot be read."""
+        for kind, informer in self._caches.workloads.items():
+            of_kind = found.resource.plural in (
+                informer.resource.plural,
+                CLAIMRESERVATIONS.plural,
+            )
+            for workload in informer.items() if of_kind else ():
+                key = WorkloadKey(*kind, workload.metadata.namespace, workload.metadata.name)
+                if found.may_be_in(key.namespace):
+                    yield key

@@ -1,0 +1,258 @@
+"""Turning workload references into pod references, so that a feature can be switched off.
+
+Without the feature the kubelet looks for the pod itself in ``status.reservedFor``; so every pod
+that may be running has to stand there, and nothing but pods may hold the claim. KEP-5194
+(Upgrade / Downgrade) asks administrators to replace the references to workloads by those of pods.
+What is replaced is what the feature put there and what is claimctl's own; another's hold is
+neither, and the claim that has one is left whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from claimctl.reservation.pods import Consumers, claim_names, is_done, is_finished
+from claimctl.reservation.reserved_for.ownership import uids_written_by
+from claimctl.reservation.reserved_for.references import (
+    LIMIT,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+    pod_reference,
+)
+from claimctl.reservation.unreadable import claims_named
+from claimctl.reservation.workloads import group_of
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.unreadable import Unreadable
+
+
+class Obstacle(StrEnum):
+    """Why the holders of a claim cannot be written as pods."""
+
+    TOO_MANY_CONSUMERS = "TooManyConsumers"
+    GENERATED_FOR_POD_GROUP = "GeneratedForPodGroup"
+    BEING_DELETED = "BeingDeleted"
+    NO_CONSUMER = "NoConsumer"
+    UNKNOWN_REFERENCE = "UnknownReference"
+    UNREADABLE_POD = "UnreadablePod"
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """The list as it should be written."""
+
+    reserved_for: tuple[Reference, ...]
+    removed: tuple[Reference, ...]
+    """The workload references that are not in it any more."""
+
+    @property
+    def pods(self) -> int:
+        return sum(map(is_pod, self.reserved_for))
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The claim has to stay as it is; ``message`` names the workload and what would help."""
+
+    obstacle: Obstacle
+    message: str
+    pods: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """There is nothing to write."""
+
+    pods: int = 0
+    by_pods: bool = False
+    """Allocated, and held by pods alone."""
+
+
+Expansion = Expanded | Refused | Unchanged
+
+
+def workload_references(claim: ResourceClaim) -> tuple[Reference, ...]:
+    """The references that have to give way to pods."""
+    return tuple(filter(is_workload, claim.status.reserved_for))
+
+
+def unknown_references(
+    claim: ResourceClaim, on_record: Collection[str] = ()
+) -> tuple[Reference, ...]:
+    """Those of them that are somebody else's hold.
+
+    Known are: claimctl's own, by managedFields or on record with a reservation; what the claim was
+    made for, which the scheduler copied from ``spec.reservedFor`` (whoever made the claim); and
+    PodGroups, which schedulers and KCM list and nobody takes out once their gate is off.
+    """
+    own = uids_written_by(claim) | frozenset(on_record)
+    return tuple(
+        reference
+        for reference in workload_references(claim)
+        if reference.uid not in own
+        and reference != claim.spec.reserved_for
+        and not is_pod_group(reference)
+    )
+
+
+def expand(
+    claim: ResourceClaim,
+    pods: Collection[Pod],
+    *,
+    on_record: Collection[str] = (),
+    again: bool = False,
+    opened_by: Iterable[Reference] = (),
+    tombstones: bool = True,
+    unreadable: Iterable[Unreadable] = (),
+) -> Expansion:
+    """Write the holders of a claim as pods.
+
+    Args:
+        claim: the claim under the version that will be the write's precondition.
+        pods: all of its namespace, from a live LIST that began after that version was read. Who is
+            not there is gone, also where its entry names a pod that does not name the claim.
+        on_record: UIDs of references that reservations made on this claim.
+        again: the workload references were taken out before; where none is left, pods that are
+            not listed and have to be are still added.
+        opened_by: references that were taken out before. A scheduler that saw one of them may bind
+            a pending pod without a write to the claim.
+        tombstones: whether a controller goes on looking after them. Without one they would stay
+            for ever and keep KCM from deallocating, so they go.
+        unreadable: those pods of that LIST that cannot be read.
+    """
+    listed = claim.status.reserved_for
+    workloads = workload_references(claim)
+    consumers = Consumers.of(pod for pod in pods if claim.metadata.name in claim_names(pod))
+    missing = _missing(claim, consumers, (*workloads, *opened_by))
+    if claim.status.allocation is None:
+        return Unchanged()
+    doubtful = [each for each in unreadable if _may_use(each, claim)]
+    unlisted = {each.uid for each in doubtful} - {each.uid for each in listed}
+    if not workloads and not (again and (missing or unlisted)):
+        return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
+    if doubtful:
+        text = f"{doubtful[0].told()}: correct or delete it first, it may use the claim"
+        return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
+    kept = _kept(listed, pods) if workloads else listed
+    reserved_for = _with_marks((*kept, *missing), pods, tombstones)
+    unknown = unknown_references(claim, on_record)
+    return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads)
+
+
+def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
+    names = claims_named(pod)
+    named = names is None or claim.metadata.name in names
+    return named or any(each.uid == pod.uid for each in claim.status.reserved_for)
+
+
+def _missing(
+    claim: ResourceClaim, consumers: Consumers, openers: Collection[Reference]
+) -> tuple[Reference, ...]:
+    """Pods that use the claim, or may be bound to it unlisted, and are not in the list, sorted."""
+    known = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
+    open_to = (pod for pod in consumers.pending.values() if _is_open(claim, openers, pod))
+    pods = (*consumers.bound.values(), *open_to)
+    missing = (pod_reference(pod.metadata) for pod in pods if pod.metadata.uid not in known)
+    return tuple(sorted(missing, key=lambda reference: (reference.name, reference.uid)))
+
+
+def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> bool:
+    """Whether a scheduler may be binding the pod without a write to the claim (``binding``).
+
+    Without the feature a kubelet refuses a pod that is not listed, and nobody would list it.
+    """
+    group = group_of(pod.spec)
+    names = {each.name for each in openers if is_pod_group(each)}
+    allocation = claim.status.allocation
+    return (allocation is not None and allocation.reserved_for_any_pod) or group in names
+
+
+def _kept(listed: tuple[Reference, ...], pods: Iterable[Pod]) -> tuple[Reference, ...]:
+    """The list without workloads and without pods that are gone or done.
+
+    A listed pod without a node may be between the scheduler's two writes (claim, then binding).
+    """
+    alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
+    return tuple(
+        entry for entry in listed if is_tombstone(entry) or (is_pod(entry) and entry.uid in alive)
+    )
+
+
+def _with_marks(
+    entries: tuple[Reference, ...], pods: Iterable[Pod], tombstones: bool
+) -> tuple[Reference, ...]:
+    """Leave out tombstones that mark nothing, and all of them where living pods need the room."""
+    marked = set()
+    if tombstones and len(entries) <= LIMIT:
+        marked = {pod.metadata.uid for pod in pods if is_finished(pod)}
+    return tuple(entry for entry in entries if not is_tombstone(entry) or entry.uid in marked)
+
+
+def _refusal(
+    claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
+) -> Refused | None:
+    pods = sum(map(is_pod, reserved_for))
+    found = _obstacle(claim, unknown, reserved_for)
+    return Refused(found, _explain(found, claim, unknown, pods), pods) if found else None
+
+
+def _obstacle(
+    claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
+) -> Obstacle | None:
+    if _generated_for_group(claim):
+        return Obstacle.GENERATED_FOR_POD_GROUP
+    if claim.metadata.deleting:
+        return Obstacle.BEING_DELETED
+    if unknown:
+        return Obstacle.UNKNOWN_REFERENCE
+    if len(reserved_for) > LIMIT:
+        return Obstacle.TOO_MANY_CONSUMERS
+    return None if any(map(is_pod, reserved_for)) else Obstacle.NO_CONSUMER
+
+
+def _generated_for_group(claim: ResourceClaim) -> bool:
+    """Whether the claim was made from a PodGroup's template (its controller owner tells)."""
+    owner = claim.metadata.controller()
+    return (
+        owner is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.startswith("scheduling.k8s.io/")
+    )
+
+
+def _explain(
+    obstacle: Obstacle, claim: ResourceClaim, unknown: tuple[Reference, ...], pods: int
+) -> str:
+    holders = _named(workload_references(claim)) or "its former workload"
+    match obstacle:
+        case Obstacle.TOO_MANY_CONSUMERS:
+            return (
+                f"{holders} has {pods} pods on it and a claim lists at most {LIMIT}: scale down "
+                f"to {LIMIT} pods or spread them over several claims"
+            )
+        case Obstacle.GENERATED_FOR_POD_GROUP:
+            return (
+                f"generated from the template of {holders}; without the feature its pods fail "
+                "whatever is listed: move them to a claim of their own first"
+            )
+        case Obstacle.BEING_DELETED:
+            return f"being deleted, so no pod of {holders} can be listed: wait until they are gone"
+        case Obstacle.NO_CONSUMER:
+            return (
+                f"held by {holders} with no pod running; an empty list would leave its devices "
+                f"allocated for good: scale up, or release it (claimctl release "
+                f"{claim.metadata.name} -n {claim.metadata.namespace})"
+            )
+        case _:
+            return (
+                f"held by {_named(unknown)}, which is neither claimctl's nor a PodGroup nor what "
+                "the claim was made for, and so is not touched: let its owner let go"
+            )
+
+
+def _named(references: Iterable[Reference]) -> str:
+    return ", ".join(f"{reference.resource}/{reference.name}" for reference in references)

@@ -1,0 +1,152 @@
+"""Claims as a person sees them: state, devices, holders, retention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from claimctl.reservation.pods import Consumers, claim_names
+from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """One claim with the pods that name it and the reservations of it."""
+
+    claim: ResourceClaim
+    pods: tuple[Pod, ...]
+    reservations: tuple[ClaimReservation, ...]
+
+    @property
+    def namespace(self) -> str:
+        return self.claim.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        return self.claim.metadata.name
+
+    @property
+    def state(self) -> str:
+        """Deleting, Pending, Releasing (fenced), Held (by a workload), InUse or Allocated."""
+        status = self.claim.status
+        if self.claim.metadata.deleting:
+            return "Deleting"
+        if status.allocation is None:
+            return "Pending"
+        if any(one.status.release is not None for one in self.reservations):
+            return "Releasing"
+        if self.workloads:
+            return "Held"
+        return "InUse" if status.reserved_for else "Allocated"
+
+    @property
+    def consumers(self) -> Consumers:
+        return Consumers.of(self.pods)
+
+    @property
+    def listed_pods(self) -> tuple[Reference, ...]:
+        return tuple(filter(is_pod, self.claim.status.reserved_for))
+
+    @property
+    def tombstones(self) -> tuple[Reference, ...]:
+        return tuple(filter(is_tombstone, self.claim.status.reserved_for))
+
+    @property
+    def workloads(self) -> tuple[Reference, ...]:
+        return tuple(filter(is_workload, self.claim.status.reserved_for))
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        allocation = self.claim.status.allocation
+        results = (allocation.devices.results or ()) if allocation else ()
+        return tuple(f"{one.pool}/{one.device}" for one in results)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Where the claim is in use; where it would be, when nobody uses it."""
+        return self.consumers.nodes() or _selected_nodes(self.claim)
+
+    @property
+    def holders(self) -> str:
+        """Entries of the list against its limit, then the workloads by name."""
+        entries = f"pods {len(self.listed_pods)}/{LIMIT}"
+        names = [f"{each.resource}/{each.name}" for each in self.workloads]
+        return ", ".join([entries, *names])
+
+    @property
+    def retention(self) -> str:
+        policies = dict.fromkeys(one.spec.retention_policy for one in self.reservations)
+        return ",".join(policies)
+
+
+def views(
+    claims: Iterable[ResourceClaim],
+    pods: Iterable[Pod],
+    reservations: Iterable[ClaimReservation],
+) -> list[ClaimView]:
+    """Each claim with what belongs to it, sorted by namespace and name."""
+    users: dict[tuple[str, str], list[Pod]] = {}
+    for pod in pods:
+        for name in claim_names(pod):
+            users.setdefault((pod.metadata.namespace, name), []).append(pod)
+    reserved: dict[tuple[str, str], list[ClaimReservation]] = {}
+    for one in reservations:
+        key = (one.metadata.namespace, one.spec.resource_claim_name)
+        reserved.setdefault(key, []).append(one)
+    found = sorted(claims, key=lambda claim: (claim.metadata.namespace, claim.metadata.name))
+    return [_view(claim, users, reserved) for claim in found]
+
+
+def _view(
+    claim: ResourceClaim,
+    users: dict[tuple[str, str], list[Pod]],
+    reserved: dict[tuple[str, str], list[ClaimReservation]],
+) -> ClaimView:
+    key = (claim.metadata.namespace, claim.metadata.name)
+    return ClaimView(claim, tuple(users.get(key, ())), tuple(reserved.get(key, ())))
+
+
+def _selected_nodes(claim: ResourceClaim) -> tuple[str, ...]:
+    """Nodes that the allocation names; drivers of local devices pin them by name."""
+    allocation = claim.status.allocation
+    selector = allocation.node_selector if allocation else None
+    terms = (selector.node_selector_terms or ()) if selector else ()
+    requirements = (
+        one for term in terms for one in (*(term.match_fields or ()), *_hostnames(term))
+    )
+    return tuple(sorted({value for one in requirements for value in one.values or ()}))
+
+
+def _hostnames(term: Any) -> Sequence[Any]:
+    return [one for one in term.match_expressions or () if one.key == "kubernetes.io/hostname"]
+
+
+def document(view: ClaimView, now: datetime) -> dict[str, Any]:
+    """The stable form for programs."""
+    consumers = view.consumers
+    created = view.claim.metadata.creation_timestamp
+    return {
+        "namespace": view.namespace,
+        "name": view.name,
+        "uid": view.claim.metadata.uid,
+        "state": view.state,
+        "devices": list(view.devices),
+        "nodes": list(view.nodes),
+        "references": {
+            "pods": len(view.listed_pods),
+            "finishedPods": len(view.tombstones),
+            "workloads": [to_plain(each) for each in view.workloads],
+            "limit": LIMIT,
+        },
+        "consumers": {"bound": len(consumers.bound), "pending": len(consumers.pending)},
+        "reservations": [one.metadata.name for one in view.reservations],
+        "retentionPolicies": [one.spec.retention_policy for one in view.reservations],
+        "creationTimestamp": created.isoformat() if created else None,
+        "ageSeconds": int((now - created).total_seconds()) if created else None,
+    }

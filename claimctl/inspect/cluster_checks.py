@@ -1,0 +1,157 @@
+"""What ``claimctl doctor`` makes of a cluster: pure functions from what is there to findings."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from claimctl.kube.codec import Listing
+from claimctl.orphans.judge import judge
+from claimctl.orphans.model import Leftover, Patience, Sight
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.release.blockers import describe
+from claimctl.reservation.reserved_for.references import (
+    LIMIT,
+    NEAR_LIMIT,
+    is_tombstone,
+)
+from claimctl.text import listed
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.coordination import Event
+from claimctl.wire.nodes import Node
+from claimctl.wire.unreadable import Unreadable
+
+PODGROUPS_FROM = (1, 36)
+"""Older kubelets refuse pods that are listed by their PodGroup alone."""
+PREPARE_FAILED = "FailedPrepareDynamicResources"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to act on; ``object`` is a claim, a node, a right, or ''."""
+
+    check: str
+    message: str
+    namespace: str = ""
+    object: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was read of the cluster, live."""
+
+    dialect: str
+    claims: tuple[ResourceClaim, ...] = ()
+    leftovers: Mapping[str, Leftover] = field(default_factory=dict)
+    """By the claim's UID."""
+    uids: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Of all objects that can be listed in claims, by resource: pods, podgroups, deployments..."""
+    nodes: tuple[Node, ...] = ()
+    events: tuple[Event, ...] = ()
+    missing_rights: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+def findings(observed: Observed) -> tuple[Finding, ...]:
+    return (
+        *_rights(observed),
+        *_unread(observed),
+        *_claims(observed),
+        *_kubelets(observed),
+        *_refused(observed),
+    )
+
+
+def _rights(observed: Observed) -> Iterator[Finding]:
+    for right in observed.missing_rights:
+        yield Finding("permissions", f"not permitted: {right}; see rbac/", object=right)
+
+
+def _unread(observed: Observed) -> Iterator[Finding]:
+    for each in observed.unreadable:
+        text = f"{each.told()}; claimctl decides nothing about what it concerns"
+        yield Finding("unreadable-objects", text, each.namespace, each.name)
+
+
+def _claims(observed: Observed) -> Iterator[Finding]:
+    """Of a claim that is left over, the references need no word of their own."""
+    for claim in observed.claims:
+        yield from _places(claim)
+        leftover = observed.leftovers.get(claim.metadata.uid)
+        yield from _left_over(claim, leftover) if leftover else _dangling(claim, observed)
+
+
+def _places(claim: ResourceClaim) -> Iterator[Finding]:
+    count = len(claim.status.reserved_for)
+    if count >= NEAR_LIMIT:
+        text = f"{count} of {LIMIT} places are taken; dialects podgroup and native need one or two"
+        yield _of(claim, "near-limit", text)
+
+
+def leftovers(sights: Iterable[Sight]) -> dict[str, Leftover]:
+    """Claims that nobody will free, as ``claimctl release --orphans`` finds them."""
+    found = {sight.claim.metadata.uid: judge(sight, Patience()) for sight in sights}
+    return {uid: leftover for uid, leftover in found.items() if leftover is not None}
+
+
+def _left_over(claim: ResourceClaim, leftover: Leftover) -> Iterator[Finding]:
+    command = f"claimctl release --orphans -n {claim.metadata.namespace}"
+    yield _of(claim, "leftovers", f"{leftover.cause}: {said(leftover)}; see `{command}`")
+
+
+def said(leftover: Leftover) -> str:
+    """Why a claim is left over, with what stands against freeing it."""
+    against = "; ".join(f"{one.reason}: {one.message}" for one in leftover.against)
+    return f"{leftover.message}; {against}" if against else leftover.message
+
+
+def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
+    gone = [each for each in claim.status.reserved_for if _is_gone(each, observed)]
+    if gone:
+        text = f"listed and not there: {listed(map(describe, gone))}"
+        yield _of(claim, "dangling-references", text)
+
+
+def _is_gone(reference: Reference, observed: Observed) -> bool:
+    """Of resources that were not read, nothing is known; nor while one has no UID to be read."""
+    known = observed.uids.get("pods" if is_tombstone(reference) else reference.resource)
+    return known is not None and "" not in known and reference.uid not in known
+
+
+def _of(claim: ResourceClaim, check: str, message: str) -> Finding:
+    return Finding(check, message, claim.metadata.namespace, claim.metadata.name)
+
+
+def _kubelets(observed: Observed) -> Iterator[Finding]:
+    if not DIALECTS[observed.dialect].groups:
+        return
+    for node in observed.nodes:
+        version = node.status.node_info.kubelet_version
+        found = re.match(r"v(\d+)\.(\d+)", version)
+        if found and (int(found[1]), int(found[2])) < PODGROUPS_FROM:
+            text = f"kubelet {version} refuses pods that share through a PodGroup"
+            yield Finding("mixed-versions", text, object=node.metadata.name)
+
+
+def _refused(observed: Observed) -> Iterator[Finding]:
+    """Kubelets that refuse pods: their gates may differ from the API server's."""
+    counts = Counter(
+        (event.regarding.namespace, event.note)
+        for event in observed.events
+        if event.reason == PREPARE_FAILED
+    )
+    for (namespace, note), count in sorted(counts.items()):
+        yield Finding("refused-pods", f"{note} ({count} events)", namespace)
+
+
+def uids(found: Listing[Any]) -> frozenset[str]:
+    """Of all objects; '' where that of one cannot be read."""
+    return frozenset(
+        (
+            *(each.metadata.uid for each in found.items),
+            *(each.uid for each in found.unreadable),
+        )
+    )

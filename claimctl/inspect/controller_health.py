@@ -1,0 +1,228 @@
+"""Whether a controller acts on a claim, as far as a reader can tell from outside.
+
+The Lease says whether one is elected. That one is, and is throttled or forbidden, shows only in
+what it should have written by now: then the objects are behind what is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from claimctl.controller.preflight import GRANT
+from claimctl.downgrade.plans import LEASE_NAME
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.reservation.context import Case
+from claimctl.reservation.reasons import ConditionType, Reason
+from claimctl.reservation.release.blockers import blockers
+from claimctl.reservation.reserved_for.references import is_pod
+from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.unreadable import about_claim
+from claimctl.text import duration
+from claimctl.wire.coordination import Lease
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import LEASES
+
+SKEW_SECONDS = 30.0
+"""By how much the clocks of a controller and of whoever asks may differ before it is said that
+the controller is silent."""
+STALLED_SECONDS = 60.0
+"""A step of a release that nothing stands against takes the settle time at most."""
+
+
+class State(StrEnum):
+    ACTING = "Acting"
+    NOT_ACTING = "NotActing"
+    UNKNOWN = "Unknown"
+
+
+class Sign(StrEnum):
+    """What shows that the controller does not get through."""
+
+    NOT_ACTING = "NoControllerActing"
+    REFUSED = "WritesRefused"
+    INVALID = "WritesInvalid"
+    STATUS_BEHIND = "StatusBehind"
+    RELEASE_STALLED = "ReleaseStalled"
+    HOLD_MISSING = "HoldMissing"
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """What the Lease tells."""
+
+    state: State
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    sign: Sign
+    message: str
+    reservation: str = ""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether one look is enough to tell; the others may be a moment's delay."""
+        return self.sign not in (Sign.STATUS_BEHIND, Sign.HOLD_MISSING)
+
+
+ADVICE = {
+    Sign.NOT_ACTING: (
+        "Look at the controller (kubectl -n claimctl-system get pods, and their logs): it does not "
+        "run, or cannot write its Lease. Until it does, everything stays held as it is."
+    ),
+    Sign.REFUSED: (
+        f"Give the controller what it needs, then it goes on by itself: {GRANT}; "
+        "`claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller` lists "
+        "the rights that are missing."
+    ),
+    Sign.INVALID: (
+        "Correct what the API server does not take, as it says above; the controller tries again "
+        "by itself."
+    ),
+}
+_BEHIND = (
+    "The controller's writes do not get through, or it does not run: look at its log (429 is "
+    'throttling) and at the metric claimctl_reconcile_duration_seconds{outcome="error"}. Then it '
+    "goes on by itself; until then everything stays held as it is."
+)
+
+
+def advice(troubles: Iterable[Trouble]) -> tuple[str, ...]:
+    """What to do, each once; behind by itself only where nothing else says why."""
+    signs = dict.fromkeys(trouble.sign for trouble in troubles)
+    known = tuple(ADVICE[sign] for sign in signs if sign in ADVICE)
+    return known or ((_BEHIND,) if signs else ())
+
+
+async def election(client: Client, now: datetime) -> Election:
+    """Who is elected, wherever the Lease is; unknown to those who may not list Leases."""
+    try:
+        leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+    except (Forbidden, NotFound):
+        return Election(State.UNKNOWN, "you may not list Leases, which would tell")
+    except UnreadableObject as error:
+        return Election(State.UNKNOWN, error.found.told())
+    return elected(leases.items, now)
+
+
+def elected(leases: Iterable[Lease], now: datetime) -> Election:
+    """What the Leases of that name say at ``now``."""
+    renewed = [(_renewed(lease), lease) for lease in leases]
+    if not renewed:
+        text = f"there is no Lease {LEASE_NAME}: none runs, or one without --leader-elect"
+        return Election(State.UNKNOWN, text)
+    last, lease = max(renewed, key=lambda each: each[0])
+    where = f"Lease {lease.metadata.namespace}/{lease.metadata.name}"
+    if not lease.spec.holder_identity:
+        return Election(State.NOT_ACTING, f"nobody holds the {where}")
+    silent = (now - last).total_seconds()
+    held = f"the {where} is held by {lease.spec.holder_identity}"
+    if silent > (lease.spec.lease_duration_seconds or 0) + SKEW_SECONDS:
+        text = f"{held} and has not been renewed for {duration(silent)}"
+        return Election(State.NOT_ACTING, text)
+    return Election(State.ACTING, held)
+
+
+def _renewed(lease: Lease) -> datetime:
+    if not lease.spec.renew_time:
+        return datetime.fromtimestamp(0, UTC)
+    return datetime.fromisoformat(lease.spec.renew_time).astimezone(UTC)
+
+
+def troubles(found: Election, case: Case) -> tuple[Trouble, ...]:
+    """Everything that shows at this moment that nobody acts, or to no effect.
+
+    A claim that is left alone because something cannot be read shows nothing of that kind.
+    """
+    stands = () if about_claim(case.snapshot.unreadable) else case.stands
+    return (*_unelected(found), *(each for stand in stands for each in _of(case, stand)))
+
+
+def _unelected(found: Election) -> Iterator[Trouble]:
+    if found.state is State.NOT_ACTING:
+        yield Trouble(Sign.NOT_ACTING, found.message)
+
+
+def _of(case: Case, stand: Standing) -> Iterator[Trouble]:
+    name = stand.held.name
+    for sign, message in (
+        *_refused(stand.held.reservation),
+        *_behind(case, stand),
+        *_stalled(case, stand),
+        *_unheld(case, stand),
+    ):
+        yield Trouble(sign, f"ClaimReservation {name} {message}", name)
+
+
+Found = Iterator[tuple[Sign, str]]
+
+
+def _refused(reservation: ClaimReservation) -> Found:
+    ready = _condition(reservation, ConditionType.READY)
+    if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:
+        yield _REFUSALS[ready.reason], f"cannot be served ({ready.reason}): {ready.message}"
+
+
+_REFUSALS: dict[str, Sign] = {
+    Reason.FORBIDDEN: Sign.REFUSED,
+    Reason.INVALID: Sign.INVALID,
+}
+
+
+def _behind(case: Case, stand: Standing) -> Found:
+    meta, status = stand.held.reservation.metadata, stand.held.reservation.status
+    if status.observed_generation != meta.generation:
+        seen = status.observed_generation or "none"
+        text = f"has a status of generation {seen}, and a spec of {meta.generation}"
+        yield Sign.STATUS_BEHIND, text
+    elif status.consumers != case.consumers.count and not case.snapshot.unreadable:
+        text = f"tells of {status.consumers} consumers, and there are {case.consumers.count}"
+        yield Sign.STATUS_BEHIND, text
+
+
+def _stalled(case: Case, stand: Standing) -> Found:
+    """A release that nothing stands against, as far as can be seen, and that does not go on."""
+    reason, progress = case.release_reason, stand.held.reservation.status.release
+    if not case.snapshot.allocated or stand.stand is not Stand.LET_GO or reason is None:
+        return
+    if blockers(case.snapshot, reason, case.consumers, case.own) or _waits(case, stand):
+        return
+    if progress is None:
+        yield Sign.STATUS_BEHIND, f"lets go ({stand.reason}), and no release has begun"
+    elif progress.since is not None:
+        age = (case.snapshot.now - progress.since).total_seconds()
+        if age > STALLED_SECONDS:
+            text = f"is being released, step {progress.step}, without an end for {duration(age)}"
+            yield Sign.RELEASE_STALLED, text
+
+
+def _waits(case: Case, stand: Standing) -> bool:
+    """Whether it is KCM's turn, or the controller waits for what only it can know."""
+    released = _condition(stand.held.reservation, ConditionType.RELEASED)
+    if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
+        return True
+    return bool(case.snapshot.references) and all(map(is_pod, case.snapshot.references))
+
+
+def _unheld(case: Case, stand: Standing) -> Found:
+    reference, reserved = stand.reference, _condition(stand.held.reservation, "Reserved")
+    if not case.snapshot.allocated or stand.stand is not Stand.HOLD or reference is None:
+        return
+    told_why = reserved is not None and reserved.reason in _NOT_LISTED
+    if not case.listed(reference) and not told_why:
+        yield Sign.HOLD_MISSING, "holds the claim, and its workload is not listed"
+
+
+_NOT_LISTED = frozenset(
+    {Reason.HOLD_YIELDED, Reason.FULL, Reason.FROZEN, Reason.WORKLOAD_RECREATED}
+)
+
+
+def _condition(reservation: ClaimReservation, type_: str) -> Condition | None:
+    return next((each for each in reservation.status.conditions if each.type == type_), None)

@@ -1,0 +1,316 @@
+"""Why a claim is held and what would release it: the controller's own decision, read-only.
+
+Everything is read live and once, so what only a controller that watched all the time can know
+(pods that vanished unseen) is taken from what it wrote into the reservations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from claimctl.inspect import controller_health as acting
+from claimctl.inspect.claim_view import ClaimView
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.orphans.judge import judge
+from claimctl.orphans.model import Leftover, Patience, Sight
+from claimctl.orphans.scan import Examiner
+from claimctl.reservation.context import Case
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.pods import claim_names, unschedulable_since
+from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.release.binding import PENDING_PODS_GIVE_WAY
+from claimctl.reservation.release.blockers import blockers
+from claimctl.reservation.reserved_for.references import LIMIT
+from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.unreadable import about_claim, may_concern
+from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    NODES,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+    WORKLOADS,
+)
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import Workload
+
+LOOK_AGAIN_SECONDS = 5.0
+"""A controller that acts has written what it has to by then."""
+ADVICE = {
+    Reason.CONSUMERS_LEFT: "Scale the workload down or delete the pods that use the claim.",
+    Reason.WORKLOAD_WANTS_PODS: "Scale the workload to 0, suspend it or delete it.",
+    Reason.IDLE_TIMEOUT: "Wait, or release it now with `claimctl release`.",
+    Reason.RETENTION: "Release it with `claimctl release`, or change retentionPolicy.",
+    Reason.FORCE_DELETED_PODS: (
+        "Make sure that the node no longer runs the pod; the grace ends by itself."
+    ),
+    Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
+    Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
+    Reason.UNKNOWN_REFERENCES: "Let the owner of that reference let go; claimctl never touches it.",
+    Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
+        "Recreate the claim from a ResourceClaimTemplate (spec.resourceClaimTemplateName of the "
+        "ClaimReservation)."
+    ),
+    Reason.ALREADY_RESERVED_FOR: "Give the second workload a claim of its own.",
+    Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
+        "Name the claim in spec.template.spec.resourceClaims[].resourceClaimName of the workload."
+    ),
+    Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
+    Reason.STRANDED_POD: "Delete the pod that was bound without the claim's devices.",
+    Reason.UNREADABLE: (
+        "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
+        "claimctl."
+    ),
+    Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
+}
+"""What a person can do about a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``release`` says why it is let go already, if it is; ``obstacles`` what forbids a release
+    by hand right now."""
+
+    view: ClaimView
+    case: Case
+    release: Reason | None
+    obstacles: tuple[Blocker, ...]
+    election: acting.Election | None = None
+    """None where nobody looked for the controller; then there are no troubles either."""
+    troubles: tuple[acting.Trouble, ...] = ()
+    """What shows that the controller does not get through."""
+    leftover: Leftover | None = None
+    """Set where nobody will ever free the claim."""
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What cannot be read and concerns the claim."""
+        return self.case.snapshot.unreadable
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether nothing at all is decided about the claim."""
+        return bool(about_claim(self.unreadable))
+
+    @property
+    def releasable(self) -> bool:
+        """Whether `claimctl release` would free the devices now."""
+        return (
+            self.view.claim.status.allocation is not None
+            and bool(self.case.stands)
+            and not self.obstacles
+            and not self.left_alone
+        )
+
+    def advice(self) -> tuple[str, ...]:
+        """What a person can do; first of all, have a controller act again."""
+        return (*acting.advice(self.troubles), *self._advice())
+
+    def _advice(self) -> tuple[str, ...]:
+        if not self.case.stands and not self.left_alone:
+            return (_plain_advice(self),)
+        reasons = [blocker.reason for blocker in self.obstacles]
+        reasons += [Reason.UNREADABLE for _ in self.unreadable]
+        for stand in self.case.stands:
+            reasons.append(stand.blocker.reason if stand.blocker else stand.reason)
+            conditions = stand.held.reservation.status.conditions
+            reasons += [Reason(one.reason) for one in conditions if one.reason in _REASONS]
+        known = [ADVICE[reason] for reason in reasons if reason in ADVICE]
+        if not known and self.troubles:
+            return ()
+        return tuple(dict.fromkeys(known)) or (_plain_advice(self),)
+
+
+_REASONS = frozenset(Reason)
+
+
+def _plain_advice(explanation: Explanation) -> str:
+    view = explanation.view
+    if explanation.leftover is not None:
+        return f"See `claimctl release --orphans -n {view.namespace}`, which writes nothing."
+    if view.claim.status.allocation is None:
+        return "Nothing: the claim holds no device."
+    if explanation.release is not None:
+        return "Nothing: its release is under way."
+    if explanation.releasable:
+        return f"`claimctl release {view.name} -n {view.namespace}` frees its devices now."
+    if view.workloads:
+        return "No ClaimReservation names it: whoever wrote the workload's reference releases it."
+    if view.listed_pods:
+        return "No workload holds it: the cluster frees its devices when the last pod is gone."
+    return "Nobody holds it: delete the claim to free its devices, or start a pod that uses it."
+
+
+async def explain_with_controller(
+    client: Client, namespace: str, name: str, clock: Clock
+) -> Explanation:
+    """As ``explain``, and whether a controller acts on it.
+
+    What may be a moment's delay is believed when it is still so after ``LOOK_AGAIN_SECONDS``.
+
+    Raises:
+        NotFound: there is no such claim.
+    """
+    told = await _with_troubles(client, namespace, name, clock)
+    if all(trouble.lasting for trouble in told.troubles):
+        return told
+    await clock.sleep(LOOK_AGAIN_SECONDS)
+    again = await _with_troubles(client, namespace, name, clock)
+    before = {(trouble.sign, trouble.reservation) for trouble in told.troubles}
+    still = (
+        trouble
+        for trouble in again.troubles
+        if trouble.lasting or (trouble.sign, trouble.reservation) in before
+    )
+    return replace(again, troubles=tuple(still))
+
+
+async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
+    told = await explain(client, namespace, name, clock.now())
+    found = await acting.election(client, clock.now())
+    return replace(told, election=found, troubles=acting.troubles(found, told.case))
+
+
+async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
+    """Read everything about one claim and judge it as the controller would.
+
+    Raises:
+        NotFound: there is no such claim.
+        UnreadableObject: the claim cannot be read.
+    """
+    claim = await client.get(RESOURCECLAIMS, name, namespace)
+    everyone = await client.list(PODS, namespace, partial=True)
+    pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
+    listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    reservations = tuple(one for one in listed.items if one.spec.resource_claim_name == name)
+    unreadable = (*everyone.unreadable, *listed.unreadable, *await _sets(client, namespace))
+    snapshot = Snapshot(
+        now=now,
+        namespace=namespace,
+        name=name,
+        claim=claim,
+        reservations=tuple([await _held(client, one, name) for one in reservations]),
+        pods=pods,
+        rules=Rules(dialect=_dialect(reservations)),
+        memory=Memory(
+            ghost_age=_ghost_ages(reservations, now),
+            openings=Openings(watched_age=_fenced_for(reservations, now)),
+        ),
+        ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
+        unreadable=tuple(each for each in unreadable if may_concern(each, namespace, name, claim)),
+    )
+    if any(map(unschedulable_since, pods)):
+        snapshot = await _with_reach(client, snapshot)
+    case = Case.of(snapshot, claim)
+    under_way = case.release_reason in PENDING_PODS_GIVE_WAY
+    reason = case.release_reason if under_way else None
+    against = blockers(snapshot, reason or Reason.RELEASE_REQUESTED, case.consumers, case.own)
+    found = against if case.stands else ()
+    uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
+    doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
+    live = LiveList("", pods, frozenset(uids), unreadable=doubtful)
+    sight = Sight(claim, live, now, reserved=bool(reservations or case.snapshot.unreadable))
+    left = judge(await Examiner(client).examine(sight), Patience())
+    view = ClaimView(claim, pods, reservations)
+    return Explanation(view, case, case.release_reason, found, leftover=left)
+
+
+async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with what tells whether the claim's devices can be reached."""
+    nodes = await client.list(NODES, partial=True)
+    slices = await client.list(RESOURCESLICES, partial=True)
+    doubtful = (
+        each
+        for each in (*nodes.unreadable, *slices.unreadable)
+        if may_concern(each, snapshot.namespace, snapshot.name, snapshot.claim)
+    )
+    return replace(
+        snapshot,
+        nodes={node.metadata.name: node for node in nodes.items},
+        slices=slices.items,
+        unreadable=(*snapshot.unreadable, *doubtful),
+    )
+
+
+async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
+    """The ReplicaSets that cannot be read, for those who may list them."""
+    try:
+        return (await client.list(REPLICASETS, namespace, partial=True)).unreadable
+    except Forbidden:
+        return ()
+
+
+def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
+    """As the controller found it out; without one nothing depends on it."""
+    found = (one.status.dialect for one in reservations)
+    return next((dialect for dialect in found if dialect in DIALECTS), "hold")
+
+
+def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
+    """Seconds since the release on record began, once it has come to its fence.
+
+    The controller measures by its own clock, from the fence on, and a little later.
+    """
+    releases = (one.status.release for one in reservations)
+    fenced = [each.since for each in releases if each and each.step == ReleaseStep.FENCED]
+    ages = [(now - since).total_seconds() for since in fenced if since is not None]
+    return max(min(ages, default=0.0), 0.0)
+
+
+def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:
+    return {
+        ghost.uid: (now - ghost.since).total_seconds()
+        for one in reservations
+        for ghost in one.status.force_deleted_pods
+        if ghost.since is not None
+    }
+
+
+async def _held(client: Client, reservation: ClaimReservation, claim: str) -> Held:
+    return Held(reservation, await _workload(client, reservation, claim))
+
+
+async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:
+    ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
+    resource = WORKLOADS.get((ref.api_group, ref.kind))
+    if resource is None:
+        return WorkloadState(Life.UNSEEN)
+    try:
+        workload: Workload = await client.get(resource, ref.name, namespace)
+        going = workload.metadata.deleting
+        sets = await client.list(REPLICASETS, namespace, partial=True) if going else None
+        return observe(workload, claim, sets.items if sets is not None else None)
+    except UnreadableObject as error:
+        return WorkloadState(
+            Life.UNREADABLE, uid=error.found.uid, confirmed=True, problem=error.found.told()
+        )
+    except NotFound:
+        recorded = reservation.status.reserved_for
+        left = (await client.list(REPLICASETS, namespace, partial=True)).items
+        return WorkloadState(
+            Life.ABSENT, heirs=heirs_of(recorded.uid if recorded else "", claim, left)
+        )
+
+
+def owner_of(explanation: Explanation, reference: Reference) -> str:
+    """Who a workload reference belongs to, for people."""
+    return "claimctl's" if reference.uid in explanation.case.own else "not claimctl's"
+
+
+def says(stand: Standing) -> str:
+    """Where a reservation stands, in a line."""
+    if stand.stand is Stand.HOLD and stand.blocker is not None:
+        return f"holds ({stand.blocker.reason}): {stand.blocker.message}"
+    if stand.stand is Stand.LET_GO:
+        return f"lets go ({stand.reason})"
+    return f"asks for nothing ({stand.reason})"

@@ -1,0 +1,280 @@
+"""Claims that nobody will ever free: what shows it, what stands against it, and the next write.
+
+A pure function of one claim as it was read live. It judges by the rules of a release
+(``release.next_step``), in their most careful form: nobody told which dialect the cluster speaks,
+so schedulers are always given the settle time; and nobody watched before, so pods may have
+vanished up to the first look. Times in the objects prove nothing about that: managedFields do not
+note who took an entry out of a list, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from claimctl.orphans.model import (
+    UNASKED,
+    Cause,
+    Fate,
+    Leftover,
+    Patience,
+    Sight,
+)
+from claimctl.reservation.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.dialects import Group
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.release.blockers import describe, users
+from claimctl.reservation.release.protocol import CLAIM_FINALIZER, next_step
+from claimctl.reservation.reserved_for.ownership import uids_written_by
+from claimctl.reservation.reserved_for.references import (
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+)
+from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.unreadable import against_release
+from claimctl.text import listed
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.resources import CLAIMRESERVATIONS
+
+
+def questions(sight: Sight) -> tuple[Reference, ...]:
+    """The listed objects that have to be read live before the claim can be judged.
+
+    None for a claim that is reserved or healthy; of one in use only claimctl's own.
+    """
+    if sight.reserved or sight.claim.status.allocation is None:
+        return ()
+    holders = tuple(filter(is_workload, sight.claim.status.reserved_for))
+    if not _users(sight):
+        return holders
+    own = _own(sight.claim)
+    return tuple(each for each in holders if each.uid in own)
+
+
+def judge(sight: Sight, patience: Patience) -> Leftover | None:
+    """Whether a claim is a leftover; if it is, why, and what comes next."""
+    if sight.reserved:
+        return None
+    if sight.claim.status.allocation is None:
+        return _finalizer(sight.claim, patience)
+    entries, using = _Entries.of(sight), _users(sight)
+    cause = _cause(sight, entries, in_use=bool(using))
+    if cause is None:
+        return None
+    found = Leftover(cause, _message(cause, entries, sight.claim))
+    against = (*using, *_holders_left(sight, entries))
+    if against:
+        return replace(found, against=against)
+    return _next(found, sight, entries, patience)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """The claim's list, sorted by what each entry means."""
+
+    pods: tuple[Reference, ...] = ()
+    tombstones: tuple[Reference, ...] = ()
+    orphaned: tuple[Reference, ...] = ()
+    """Claimctl's own, for which no reservation answers."""
+    dangling: tuple[Reference, ...] = ()
+    held: tuple[Reference, ...] = ()
+    unknown: tuple[Reference, ...] = ()
+
+    @classmethod
+    def of(cls, sight: Sight) -> _Entries:
+        listed, own = sight.claim.status.reserved_for, _own(sight.claim)
+        holders: dict[str, list[Reference]] = {}
+        for each in filter(is_workload, listed):
+            fate = sight.answers.get(each.uid, UNASKED).fate
+            holders.setdefault(_kind(fate, own=each.uid in own), []).append(each)
+        return cls(
+            pods=tuple(filter(is_pod, listed)),
+            tombstones=tuple(filter(is_tombstone, listed)),
+            **{name: tuple(found) for name, found in holders.items()},
+        )
+
+
+def _kind(fate: Fate, *, own: bool) -> str:
+    """Which of the ``_Entries`` a holder belongs to."""
+    if own and fate not in (Fate.RESERVING, Fate.UNTOLD):
+        return "orphaned"
+    if fate in (Fate.GONE, Fate.REPLACED):
+        return "dangling"
+    return "unknown" if fate in (Fate.UNKNOWN_KIND, Fate.UNTOLD) else "held"
+
+
+def _own(claim: ResourceClaim) -> frozenset[str]:
+    """UIDs of the workload references that claimctl wrote, or made the claim for."""
+    listed = frozenset(
+        each.uid
+        for each in claim.status.reserved_for
+        if is_workload(each) and not is_pod_group(each)
+    )
+    if not listed:
+        return listed
+    uids, maker = set(uids_written_by(claim)), claim.metadata.controller()
+    made_here = maker is not None and maker.kind == CLAIMRESERVATIONS.kind
+    if made_here and claim.spec.reserved_for is not None:
+        uids.add(claim.spec.reserved_for.uid)
+    return listed & uids
+
+
+def _cause(sight: Sight, entries: _Entries, *, in_use: bool) -> Cause | None:
+    """The first that applies. A claim in use is no leftover, but for a hold of claimctl's own."""
+    if entries.orphaned:
+        return Cause.ORPHANED_HOLD
+    if in_use:
+        return None
+    deleting = sight.claim.metadata.deleting
+    if entries.dangling and (not deleting or entries.held or entries.unknown):
+        return Cause.DANGLING_REFERENCE
+    if entries.held:
+        return None
+    if entries.unknown:
+        return Cause.UNKNOWN_REFERENCE
+    if deleting:
+        return Cause.DELETED_BUT_ALLOCATED
+    if entries.tombstones:
+        return Cause.ORPHANED_TOMBSTONES
+    return Cause.DEAD_PODS if entries.pods else Cause.ALLOCATED_TO_NOBODY
+
+
+def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
+    match cause:
+        case Cause.ORPHANED_HOLD:
+            return f"claimctl's own hold for {_names(entries.orphaned)} has no ClaimReservation"
+        case Cause.DANGLING_REFERENCE:
+            return f"held for {_names(entries.dangling)}, gone by now"
+        case Cause.UNKNOWN_REFERENCE:
+            return f"reserved for {_names(entries.unknown)}, and used by nobody"
+        case Cause.ORPHANED_TOMBSTONES:
+            return f"reserved for {len(entries.tombstones)} marks of finished pods and nobody else"
+        case Cause.DEAD_PODS:
+            return f"reserved for pods that are gone or done: {_names(entries.pods)}"
+    listed = claim.status.reserved_for
+    whom = f"gone or done: {_names(listed)}" if listed else "nobody"
+    if cause is Cause.DELETED_BUT_ALLOCATED:
+        return f"deleted, still allocated and reserved for {whom}"
+    return f"allocated and reserved for {whom}"
+
+
+def _names(references: Iterable[Reference]) -> str:
+    return listed(map(describe, references))
+
+
+def _users(sight: Sight) -> tuple[Blocker, ...]:
+    """The pods that use the claim or may at any moment, through any place that can name it.
+
+    Of pods that are not listed and that a scheduler may still bind ``_next`` asks to wait.
+    """
+    pods = Consumers.of(sight.live.pods)
+    done = pods.finished.keys() | pods.dropped.keys()
+    known = {pod.metadata.uid for pod in sight.live.pods}
+    listed = [
+        each
+        for each in sight.claim.status.reserved_for
+        if is_pod(each) and each.uid in sight.live.uids and each.uid not in done
+    ]
+    strangers = [each for each in listed if each.uid not in known]
+    using = users(_snapshot(sight), _reason(sight.claim), pods)
+    found = tuple(each for each in using if each.reason is not Reason.PODS_MAY_BE_BOUND)
+    if waiting := [each for each in listed if each.uid in pods.pending] if not found else []:
+        text = f"listed, and not bound yet: {_names(waiting)}"
+        found = (Blocker(Reason.CONSUMERS_LEFT, text),)
+    if strangers:
+        text = f"listed and there, though they do not name the claim: {_names(strangers)}"
+        found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
+    return (*found, *against_release(sight.live.unreadable))
+
+
+def _reason(claim: ResourceClaim) -> Reason:
+    """A claim that is being deleted takes no pod that is not listed already."""
+    return Reason.CLAIM_DELETED if claim.metadata.deleting else Reason.RELEASE_REQUESTED
+
+
+def _holders_left(sight: Sight, entries: _Entries) -> Iterator[Blocker]:
+    if entries.held:
+        text = f"held by what is still there: {_names(entries.held)}"
+        yield Blocker(Reason.OTHER_HOLDERS, text)
+    for each in entries.unknown:
+        answer = sight.answers.get(each.uid, UNASKED)
+        if answer.fate is Fate.UNTOLD:
+            text = f"whether {describe(each)} is there is not known: {answer.note}"
+            yield Blocker(Reason.CANNOT_TELL, text)
+        else:
+            text = f"no API of the cluster knows {describe(each)}: its owner has to let go"
+            yield Blocker(Reason.UNKNOWN_REFERENCES, text)
+
+
+def _next(found: Leftover, sight: Sight, entries: _Entries, patience: Patience) -> Leftover:
+    """The next step of the release, once nobody can have used the claim for the whole grace.
+
+    That goes for a fence as well: what follows it is not for claimctl alone to decide.
+    """
+    if (settling := _settling(patience)) is not None:
+        return replace(found, wait=settling)
+    own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling))
+    step = next_step(_snapshot(sight, patience), _reason(sight.claim), own)
+    if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
+        return replace(found, wait=step.blockers[0])
+    if step.blockers:
+        return replace(found, against=step.blockers)
+    left = patience.grace_seconds - patience.quiet_age
+    if left > 0:
+        text = "a pod that vanished before the first look may still be running"
+        return replace(found, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
+    assert isinstance(step.write, WriteList)
+    return replace(found, write=step.write)
+
+
+def _snapshot(sight: Sight, patience: Patience | None = None) -> Snapshot:
+    """The claim as a release looks at it, for a cluster whose schedulers have to settle."""
+    claim, known = sight.claim, patience or Patience()
+    meta, age = claim.metadata, known.version_age
+    live = replace(
+        sight.live, claim_version=meta.resource_version, settled=age >= known.settle_seconds
+    )
+    return Snapshot(
+        now=sight.now,
+        namespace=meta.namespace,
+        name=meta.name,
+        claim=claim,
+        pods=live.pods,
+        rules=Rules(
+            dialect=Group.name,
+            settle_seconds=known.settle_seconds,
+            binding_seconds=known.binding_seconds,
+            slow_binding_seconds=known.slow_binding_seconds,
+        ),
+        evidence=Evidence(live=live),
+        memory=Memory(version_age=age, deleting_age=age, openings=Openings(watched_age=age)),
+    )
+
+
+def _finalizer(claim: ResourceClaim, patience: Patience) -> Leftover | None:
+    """Nothing is allocated any more. A scheduler about to allocate puts the finalizer first, so
+    it is taken off only where claimctl deallocated, and only after the settle time."""
+    meta = claim.metadata
+    if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for:
+        return None
+    if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
+        text = "deallocated by an earlier run, which did not take the finalizer off"
+        found = Leftover(Cause.UNFINISHED_RELEASE, text)
+        if (settling := _settling(patience)) is not None:
+            return replace(found, wait=settling)
+        return replace(found, write=RemoveClaimFinalizer(meta.resource_version))
+    if not meta.deleting:
+        return None
+    text = "nothing shows that claimctl deallocated it; kube-controller-manager takes it off"
+    against = (Blocker(Reason.FOREIGN_FINALIZER, text),)
+    return Leftover(Cause.FINALIZER_LEFT, "deleted, not allocated, its finalizer left", against)
+
+
+def _settling(patience: Patience) -> Blocker | None:
+    left = patience.settle_seconds - patience.version_age
+    text = "waits until every scheduler sees the claim as it is"
+    return Blocker(Reason.SETTLING, text, left) if left > 0 else None

@@ -1,0 +1,214 @@
+"""Looking at all claims at once, live: what is needed to tell which of them are left over.
+
+The order of the reads is the proof. Claims come first: a LIST of pods that began later shows
+every pod that a version of a claim can know of, so what is listed and not there is gone.
+ClaimReservations come last, as close as can be to a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from claimctl.controller.caches.informers import slim_pod
+from claimctl.controller.keys import ClaimKey
+from claimctl.kube.client import PAGE, Client
+from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.errors import Gone, KubeError
+from claimctl.kube.slim import owning
+from claimctl.orphans.judge import questions
+from claimctl.orphans.model import Answer, Fate, Sight
+from claimctl.reservation.annotation import Annotated, plan
+from claimctl.reservation.pods import claim_names
+from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES
+from claimctl.reservation.snapshot import LiveList
+from claimctl.reservation.unreadable import may_concern
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_KINDS = {
+    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one look saw. Times are of the looker's monotonic clock, in seconds."""
+
+    sights: tuple[Sight, ...]
+    reservations: tuple[ClaimReservation, ...]
+    pods: frozenset[str]
+    """UIDs of all of them, whether they name a claim or not."""
+    began: float
+    """When all claims had been read, and the LIST of pods began."""
+    listed: float
+    """When that ended."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Claims, pods and reservations that cannot be read: such claims are not among the sights."""
+
+
+async def survey(
+    client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
+) -> Survey:
+    """Look at the claims of a namespace ('' means all), or at those of them in ``only``.
+
+    Raises:
+        KubeError: claims, pods or reservations cannot be read.
+    """
+    everything, unread = await _every(client, RESOURCECLAIMS, namespace, owning)
+    claims = [claim for claim in everything if only is None or _key(claim) in only]
+    began = clock.monotonic()
+    pods, unread_pods = await _every(client, PODS, namespace, _kept)
+    listed = clock.monotonic()
+    crowd = _Crowd(
+        _users(pod for _, pod in pods if pod is not None),
+        frozenset((*(uid for uid, _ in pods), *(each.uid for each in unread_pods))),
+        tuple(unread_pods),
+    )
+    found = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    reserved = _Reserved(
+        {ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in found.items},
+        found.unreadable,
+    )
+    examiner, now = Examiner(client), clock.now()
+    sights = [
+        Sight(claim, crowd.seen_from(claim), now, reserved=reserved.may_name(_key(claim)))
+        for claim in claims
+    ]
+    answered = tuple([await examiner.examine(sight) for sight in sights])
+    unreadable = (*unread, *unread_pods, *found.unreadable)
+    return Survey(answered, found.items, crowd.uids, began, listed, unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Crowd:
+    """The pods by each claim that they name, the UIDs of all, and those that cannot be read."""
+
+    users: Mapping[ClaimKey, list[Pod]]
+    uids: frozenset[str]
+    unreadable: tuple[Unreadable, ...]
+
+    def seen_from(self, claim: ResourceClaim) -> LiveList:
+        meta, key = claim.metadata, _key(claim)
+        return LiveList(
+            meta.resource_version,
+            tuple(self.users.get(key, ())),
+            self.uids,
+            unreadable=tuple(
+                each
+                for each in self.unreadable
+                if may_concern(each, meta.namespace, meta.name, claim)
+                or (not each.uid and each.may_be_in(meta.namespace))
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """The claims that reservations name, and reservations that cannot be read."""
+
+    keys: set[ClaimKey]
+    unreadable: tuple[Unreadable, ...]
+
+    def may_name(self, key: ClaimKey) -> bool:
+        return key in self.keys or any(
+            may_concern(each, key.namespace, key.name, None) for each in self.unreadable
+        )
+
+
+def _key(claim: ResourceClaim) -> ClaimKey:
+    return ClaimKey.of(claim.metadata)
+
+
+def _kept(pod: Pod) -> tuple[str, Pod | None]:
+    """The UID of every pod; more only of those that name a claim."""
+    return pod.metadata.uid, slim_pod(pod)
+
+
+def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:
+    """The pods by each claim that they name."""
+    users: dict[ClaimKey, list[Pod]] = {}
+    for pod in pods:
+        for name in sorted(claim_names(pod)):
+            users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
+    return users
+
+
+class Examiner:
+    """Reads the objects that suspicious claims list."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+
+    async def examine(self, sight: Sight) -> Sight:
+        """The sight with the answers to its questions."""
+        answers = {each.uid: await self._ask(sight.claim, each) for each in questions(sight)}
+        return replace(sight, answers=answers)
+
+    async def _ask(self, claim: ResourceClaim, reference: Reference) -> Answer:
+        place = claim.metadata.namespace
+        try:
+            found = await self._discovery.read(
+                reference.api_group, reference.resource, reference.name, place
+            )
+            if found is None:
+                return Answer(Fate.GONE)
+            if found.metadata.uid != reference.uid:
+                return Answer(Fate.REPLACED)
+            reserving = await self._reserves(claim, reference, found)
+        except UnknownKind:
+            return Answer(Fate.UNKNOWN_KIND)
+        except KubeError as error:
+            return Answer(Fate.UNTOLD, str(error))
+        return Answer(Fate.RESERVING if reserving else Fate.ALIVE)
+
+    async def _reserves(
+        self, claim: ResourceClaim, reference: Reference, found: ObjectHeader
+    ) -> bool:
+        """Whether a controller would make a ClaimReservation of the workload's annotation."""
+        kind = _KINDS.get((reference.api_group, reference.resource))
+        if kind is None or found.metadata.annotation(RESERVE_ANNOTATION) is None:
+            return False
+        resource = WORKLOADS[kind]
+        workload = await self._client.get(resource, reference.name, claim.metadata.namespace)
+        ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
+        wanted = plan(Annotated(ref, resource.api_version, workload)).create
+        return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
+
+
+async def _every(
+    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
+) -> tuple[list[U], list[Unreadable]]:
+    """What is kept of each object of one consistent quorum read, page by page, and what cannot
+    be read.
+
+    A page token that expires on the way means all over again, in one piece.
+    """
+    try:
+        return await _paged(client, resource, namespace, kept, PAGE)
+    except Gone:
+        return await _paged(client, resource, namespace, kept, 0)
+
+
+async def _paged(
+    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U], limit: int
+) -> tuple[list[U], list[Unreadable]]:
+    found: list[U] = []
+    unreadable: list[Unreadable] = []
+    pages = client.pages(resource, namespace, limit=limit, partial=True)
+    async with aclosing(pages) as every:
+        async for page in every:
+            found.extend(map(kept, page.items))
+            unreadable += page.unreadable
+    return found, unreadable

@@ -1,0 +1,1 @@
+"""PodGroups that share a claim: members, life, and components that treat them differently."""

@@ -1,0 +1,116 @@
+"""Clusters whose parts disagree about PodGroups, told from node versions and from what happens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.pod_groups.membership import shares
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reachability import usable_nodes
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.reserved_for.references import is_pod
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.workloads import group_of
+from claimctl.text import listed
+from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
+
+GROUPS_FROM = (1, 36)
+"""Kubelets before this release take no PodGroup for a pod's place in the list."""
+START_SECONDS = 30.0
+"""After being bound for so long without a start, a kubelet is taken to refuse the pod."""
+
+Told = tuple[Reason, str]
+
+
+def disagreement(snapshot: Snapshot, consumers: Consumers) -> Told | None:
+    """What some component makes of the claim's PodGroup that the API server does not."""
+    names = _sharing(snapshot)
+    if not names:
+        return None
+    return (
+        _listed_all_the_same(snapshot, names)
+        or _not_started(snapshot, _members(consumers, names))
+        or _old_kubelets(usable_nodes(snapshot))
+    )
+
+
+def look_again(snapshot: Snapshot, consumers: Consumers) -> float | None:
+    """Seconds until a bound pod that has not started yet is taken to be refused."""
+    waits = [_left(snapshot, pod) for pod in _members(consumers, _sharing(snapshot))]
+    return min((left for left in waits if left > 0), default=None)
+
+
+def _sharing(snapshot: Snapshot) -> frozenset[str]:
+    if not DIALECTS[snapshot.rules.dialect].groups:
+        return frozenset()
+    groups = (group for group in snapshot.groups if shares(group, snapshot.name))
+    return frozenset(group.metadata.name for group in groups)
+
+
+def _members(consumers: Consumers, names: frozenset[str]) -> list[Pod]:
+    """Bound pods of the groups that have not started."""
+    return [
+        pod
+        for pod in consumers.bound.values()
+        if group_of(pod.spec) in names and pod.status.phase == "Pending"
+    ]
+
+
+def _listed_all_the_same(snapshot: Snapshot, names: frozenset[str]) -> Told | None:
+    listed = {each.uid for each in snapshot.references if is_pod(each)}
+    found = [
+        pod.metadata.name
+        for pod in snapshot.pods
+        if pod.metadata.uid in listed and group_of(pod.spec) in names
+    ]
+    if not found:
+        return None
+    text = f"pods of the PodGroup are listed one by one, first {min(found)}"
+    return (
+        Reason.SCHEDULER_IGNORES_GROUPS,
+        f"{text}: DRAWorkloadResourceClaims seems to be off in the scheduler or in KCM",
+    )
+
+
+def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
+    waiting = list(members)
+    late = [pod for pod in waiting if _left(snapshot, pod) <= 0]
+    if not late:
+        return _told_before(snapshot) if waiting else None
+    nodes = sorted({pod.spec.node_name for pod in late})
+    text = f"pods are bound and do not start on {', '.join(nodes[:3])}"
+    return (
+        Reason.KUBELETS_REFUSE,
+        f"{text}: see their events FailedPrepareDynamicResources; the kubelets there seem to know "
+        "no PodGroups",
+    )
+
+
+def _told_before(snapshot: Snapshot) -> Told | None:
+    """What another controller, or this one before it started again, has told of such pods."""
+    for held in snapshot.reservations:
+        for each in held.reservation.status.conditions:
+            if each.reason == Reason.KUBELETS_REFUSE:
+                return Reason.KUBELETS_REFUSE, each.message
+    return None
+
+
+def _left(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds until a pod should have started, from when this process saw it bound."""
+    return START_SECONDS - snapshot.memory.unstarted_age.get(pod.metadata.uid, 0.0)
+
+
+def _old_kubelets(nodes: Iterable[Node]) -> Told | None:
+    old = sorted(node.metadata.name for node in nodes if _is_old(node))
+    if not old:
+        return None
+    text = f"kubelets older than 1.36 refuse pods of PodGroups: {listed(old)}"
+    return Reason.OLD_KUBELETS, f"{text}; keep the pods away from there"
+
+
+def _is_old(node: Node) -> bool:
+    found = re.match(r"v(\d+)\.(\d+)", node.status.node_info.kubelet_version)
+    return found is not None and (int(found[1]), int(found[2])) < GROUPS_FROM

@@ -1,0 +1,174 @@
+"""Whether a hold has become a trap: pods want the claim and cannot reach its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from claimctl.reservation.pod_groups.membership import any_group_listed
+from claimctl.reservation.pods import Consumers, unschedulable_since
+from claimctl.reservation.reserved_for.references import LIMIT
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.tolerations import BLOCKING_EFFECTS, admits, taints_of
+from claimctl.reservation.unreadable import about_reach
+from claimctl.wire.claims import (
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ResourceSlice,
+)
+from claimctl.wire.nodes import Node, Toleration
+
+_NODE_TAINTS = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/out-of-service",
+    }
+)
+
+
+def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
+    """Since when pods have waited for devices that they cannot reach, or None.
+
+    Pending pods use no device, so they do not stand in the way; a bound one does. A node or a
+    ResourceSlice that cannot be read may be the way to the devices. While the pods of a workload
+    that holds the claim could reach them, nobody else's pod ends that hold by waiting.
+    """
+    allocation = snapshot.claim.status.allocation if snapshot.claim else None
+    if allocation is None or consumers.bound or about_reach(snapshot.unreadable):
+        return None
+    seen = {uid: unschedulable_since(pod) for uid, pod in consumers.pending.items()}
+    stuck = {uid: since for uid, since in seen.items() if since is not None}
+    pods = [consumers.pending[uid].spec.tolerations for uid in stuck]
+    if not stuck or reachable(allocation, snapshot, (*pods, *_of_holders(snapshot))):
+        return None
+    return max([min(stuck.values()), *_last_used(snapshot)])
+
+
+def _of_holders(snapshot: Snapshot) -> list[tuple[Toleration, ...]]:
+    workloads = (held.workload for held in snapshot.reservations)
+    return [each.tolerations for each in workloads if each.exists and not each.ended]
+
+
+def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:
+    """Whether finished pods fill the list, so that the next pod finds no place in it.
+
+    Their tombstones cannot be taken out alone: KCM would put the pods back. A claim that is not
+    allocated lists nobody.
+    """
+    listed = {reference.uid for reference in snapshot.references}
+    return (
+        len(listed) >= LIMIT
+        and not snapshot.shared
+        and not any_group_listed(snapshot)
+        and not consumers.bound
+        and bool(consumers.pending)
+        and not listed & consumers.pending.keys()
+    )
+
+
+def _last_used(snapshot: Snapshot) -> list[datetime]:
+    times = [_last_consumer(snapshot, held) for held in snapshot.reservations]
+    times += [held.reservation.status.allocation_time for held in snapshot.reservations]
+    return [time for time in times if time is not None]
+
+
+def _last_consumer(snapshot: Snapshot, held: Held) -> datetime | None:
+    """When the last consumer went, on our own clock: another's may have written it down."""
+    if held.unused_age is None:
+        return held.reservation.status.last_consumer_time
+    return snapshot.now - timedelta(seconds=held.unused_age)
+
+
+def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    """The nodes on which a pod with the claim could run, by name; all schedulable ones before."""
+    allocation = snapshot.claim.status.allocation if snapshot.claim else None
+    selector = allocation.node_selector if allocation else None
+    found = (snapshot.nodes[name] for name in sorted(snapshot.nodes))
+    return tuple(node for node in found if _matches(selector, node))
+
+
+def reachable(
+    allocation: AllocationResult, snapshot: Snapshot, pods: Iterable[tuple[Toleration, ...]]
+) -> bool:
+    """Whether some node takes one of the pods with this allocation, as far as that goes.
+
+    Args:
+        pods: the tolerations of each.
+    """
+    nodes = [n for n in snapshot.nodes.values() if selects(allocation.node_selector, n)]
+    if not any(admits(taints_of(n), tolerations) for tolerations in pods for n in nodes):
+        return False
+    return all(_usable(result, snapshot.slices) for result in allocation.devices.results or ())
+
+
+def _matches(selector: NodeSelector | None, node: Node) -> bool:
+    return _schedulable(node) and selects(selector, node)
+
+
+def selects(selector: NodeSelector | None, node: Node) -> bool:
+    """Whether an allocation with this selector can be used on the node."""
+    terms = selector.node_selector_terms if selector else None
+    return not terms or any(_matches_term(term, node) for term in terms)
+
+
+def _schedulable(node: Node) -> bool:
+    return not node.spec.unschedulable and not any(
+        taint.key in _NODE_TAINTS and taint.effect in BLOCKING_EFFECTS for taint in node.spec.taints
+    )
+
+
+def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
+    labels = node.metadata.labels or {}
+    fields = {"metadata.name": node.metadata.name}
+    return all(_holds(rule, labels) for rule in term.match_expressions or ()) and all(
+        _holds(rule, fields) for rule in term.match_fields or ()
+    )
+
+
+def _holds(rule: NodeSelectorRequirement, values: dict[str, str]) -> bool:
+    """One NodeSelectorRequirement; an operator we do not know counts as fulfilled."""
+    value, wanted = values.get(rule.key), rule.values or ()
+    match rule.operator:
+        case "In":
+            return value in wanted
+        case "NotIn":
+            return value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(value, wanted, greater=rule.operator == "Gt")
+    return True
+
+
+def _compares(value: str | None, wanted: tuple[str, ...], *, greater: bool) -> bool:
+    try:
+        number, limit = int(value or ""), int(wanted[0])
+    except (ValueError, IndexError):
+        return False
+    return number > limit if greater else number < limit
+
+
+def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]) -> bool:
+    """Whether the device is still published by its driver and carries no taint that counts.
+
+    A device of a driver that publishes no slice at all is taken as usable: nothing is known.
+    """
+    pool = [s for s in slices if s.spec.driver == result.driver and s.spec.pool.name == result.pool]
+    if not pool:
+        return not any(s.spec.driver == result.driver for s in slices)
+    newest = max(s.spec.pool.generation for s in pool)
+    current = [s for s in pool if s.spec.pool.generation == newest]
+    if len(current) < current[0].spec.pool.resource_slice_count:
+        return True
+    return any(
+        device.name == result.device and admits(device.all_taints, result.tolerations)
+        for s in current
+        for device in s.spec.devices or ()
+    )

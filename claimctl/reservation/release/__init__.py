@@ -1,0 +1,1 @@
+"""The release of a claim: what blocks it, its steps, and what goes after it."""

@@ -1,0 +1,145 @@
+"""Whether a claim that is let go may be released now, and if not, why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.pod_groups.membership import any_group_listed, too_many_finished
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.release.binding import binding_left, users_among
+from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone
+from claimctl.reservation.snapshot import Held, LiveList, Snapshot
+from claimctl.reservation.unreadable import against_release
+from claimctl.text import listed
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ForceDeletedPod
+
+
+def blockers(
+    snapshot: Snapshot, reason: Reason, consumers: Consumers, own: frozenset[str]
+) -> tuple[Blocker, ...]:
+    """Everything that stands against releasing the claim for ``reason``, from the caches."""
+    return (
+        *users(snapshot, reason, consumers),
+        *_ghosts(snapshot),
+        *_unseen_history(snapshot),
+        *_unknown(snapshot, own),
+        *_finished(snapshot),
+        *against_release(snapshot.unreadable),
+    )
+
+
+def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
+    """The pods that use the claim, or may at any moment."""
+    using, binding = users_among(snapshot, reason, consumers)
+    if using:
+        yield Blocker(Reason.CONSUMERS_LEFT, f"{len(using)} pods use the claim: {_names(using)}")
+    if binding:
+        text = f"a scheduler may still bind {len(binding)} pods to the claim as it was before"
+        left = max(binding_left(snapshot, pod) for pod in binding)
+        yield Blocker(Reason.PODS_MAY_BE_BOUND, f"{text}: {_names(binding)}", left)
+
+
+def live_users(snapshot: Snapshot, reason: Reason, live: LiveList) -> Iterator[Blocker]:
+    """The same by a live LIST, and what may be such a pod and cannot be read."""
+    yield from users(snapshot, reason, Consumers.of(live.pods))
+    yield from against_release(live.unreadable)
+
+
+def _names(pods: Iterable[Pod]) -> str:
+    return listed(sorted(pod.metadata.name for pod in pods))
+
+
+def grace(reservations: Iterable[Held]) -> float:
+    """Seconds for which a vanished pod may still use the claim: the longest one asked for."""
+    return max(
+        (float(held.reservation.spec.force_deleted_pod_grace_seconds) for held in reservations),
+        default=0.0,
+    )
+
+
+def lends_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
+    """What a reservation's grace still counts for where those that stay ask for less.
+
+    A pod may vanish under the longest grace, and the reservation that asked for it be withdrawn.
+    """
+    others = [each for each in snapshot.reservations if each.name != held.name]
+    if not others or not snapshot.allocated or grace((held,)) <= grace(others):
+        return None
+    found = (*_ghosts(snapshot), *_unseen_history(snapshot))
+    return max(found, key=lambda blocker: blocker.after or 0.0, default=None)
+
+
+def present_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
+    """The ghosts that count: within the grace, and their node not booted anew since."""
+    return tuple(ghost for ghost in snapshot.ghosts if _left(snapshot, ghost) > 0)
+
+
+def _left(snapshot: Snapshot, ghost: ForceDeletedPod) -> float:
+    node = snapshot.nodes.get(ghost.node_name)
+    boot = node.status.node_info.boot_id if node else ""
+    if ghost.boot_id and boot and boot != ghost.boot_id:
+        return 0.0
+    return grace(snapshot.reservations) - snapshot.memory.ghost_age.get(ghost.uid, 0.0)
+
+
+def _ghosts(snapshot: Snapshot) -> Iterator[Blocker]:
+    on_record = recorded_ghosts(snapshot)
+    for ghost in present_ghosts(snapshot):
+        left, over = _left(snapshot, ghost), ghost.uid in snapshot.memory.told_ghosts
+        where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
+        text = f"{where}; it counts until forceDeletedPodGraceSeconds have passed"
+        private = over and ghost.uid not in on_record
+        yield Blocker(Reason.FORCE_DELETED_PODS, text, left, private)
+
+
+def recorded_ghosts(snapshot: Snapshot) -> dict[str, ForceDeletedPod]:
+    """By UID, those that some reservation of the claim has on record."""
+    return {
+        ghost.uid: ghost
+        for held in snapshot.reservations
+        for ghost in held.reservation.status.force_deleted_pods
+    }
+
+
+def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
+    """Pods may have vanished before this process began to look, and nobody noted it."""
+    age = snapshot.memory.blind_age
+    left = grace(snapshot.reservations) - age if age is not None else 0.0
+    if left > 0:
+        text = "pods may have vanished while the controller did not watch"
+        yield Blocker(Reason.HISTORY_UNKNOWN, text, left, private=True)
+
+
+def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:
+    foreign = [
+        reference
+        for reference in snapshot.references
+        if not is_pod(reference) and not is_tombstone(reference) and reference.uid not in own
+    ]
+    if foreign:
+        names = ", ".join(describe(reference) for reference in foreign[:3])
+        yield Blocker(
+            Reason.UNKNOWN_REFERENCES, f"the list names what claimctl does not own: {names}"
+        )
+
+
+def _finished(snapshot: Snapshot) -> Iterator[Blocker]:
+    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    if any_group_listed(snapshot) and not deleting and too_many_finished(snapshot):
+        yield no_room_for_finished()
+
+
+def no_room_for_finished() -> Blocker:
+    text = f"more than {LIMIT} pods of the PodGroup have finished and are still there"
+    advice = "the group has to go before the claim can; or delete finished pods"
+    return Blocker(Reason.FINISHED_PODS_LEFT, f"{text}: {advice}")
+
+
+def describe(reference: Reference) -> str:
+    """A reference as people write it: resource.group/name."""
+    group = f".{reference.api_group}" if reference.api_group else ""
+    return f"{reference.resource}{group}/{reference.name}"

@@ -1,0 +1,200 @@
+"""The release protocol: intent, fence, settle, deallocate; each step one write.
+
+The hard race is deciding 'no consumer' while a pod is being created and scheduled. Where the
+scheduler writes every pod into the claim before it binds it, a write under the version that was
+read before the live LIST settles it. Where it does not (the claim is shared by any pod of a
+workload or group), the fence comes first: the holders are taken out and the allocation stays, so
+that from then on the scheduler must write to the claim before it starts a pod on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claimctl.reservation.decision import (
+    Blocker,
+    ListLivePods,
+    Need,
+    RemoveClaimFinalizer,
+    Write,
+    WriteList,
+)
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.pod_groups.membership import any_group_listed, to_bury
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.release.binding import entries_to_take_out
+from claimctl.reservation.release.blockers import describe, live_users, no_room_for_finished
+from claimctl.reservation.reserved_for.references import (
+    LIMIT,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    tombstone,
+)
+from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.wire.claims import Reference
+
+CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
+"""Put on a claim by the scheduler before it allocates; who deallocates removes it."""
+
+
+FIGHT_PAUSE = 30.0
+"""Seconds to stand back from a writer that undoes a fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next thing to do for a release; with nothing set, it is KCM's turn or all is done."""
+
+    needs: tuple[Need, ...] = ()
+    write: Write | None = None
+    blockers: tuple[Blocker, ...] = ()
+    after: float | None = None
+
+
+def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
+    """Whether the scheduler has to write to the claim before it starts a pod on it.
+
+    Where pods can share a claim through their PodGroup, a fence leaves the workload's reference."""
+    if any_group_listed(snapshot) or _keeps_pods_out(snapshot):
+        return False
+    holds_stay = DIALECTS[snapshot.rules.dialect].groups and not snapshot.shared
+    return holds_stay or not any(reference.uid in own for reference in snapshot.references)
+
+
+def begins_with_fence(snapshot: Snapshot) -> bool:
+    """Whether pods may be started on the claim without a write to it."""
+    return snapshot.shared or any_group_listed(snapshot) or _keeps_pods_out(snapshot)
+
+
+def _keeps_pods_out(snapshot: Snapshot) -> bool:
+    """Whether the scheduler lists no pod because of what is listed: left from another dialect."""
+    beside = DIALECTS[snapshot.rules.dialect].lists_beside_others
+    return not beside and not all(map(is_pod, snapshot.references))
+
+
+def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
+    """The next step for an allocated claim that nothing seen in the caches stands against."""
+    assert snapshot.claim is not None
+    if snapshot.claim.metadata.deleting:
+        return _settle(snapshot, reason, own, snapshot.memory.deleting_age)
+    if entries_to_take_out(snapshot, reason, snapshot.consumers()):
+        return _fence(snapshot, reason, own)
+    if not fenced(snapshot, own):
+        if begins_with_fence(snapshot):
+            return _fence(snapshot, reason, own)
+        if not DIALECTS[snapshot.rules.dialect].groups:
+            return _checked(snapshot, reason, own, settled=False)
+    # Fenced; or held and no group listed where there are groups: PostFilter may just have taken
+    # one out, and a scheduler that still sees it starts pods without writing to the claim.
+    return _settle(snapshot, reason, own, snapshot.memory.version_age)
+
+
+def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
+    claim = snapshot.claim
+    assert claim is not None
+    live = snapshot.live()
+    if live is None:
+        return Step(needs=(ListLivePods(claim.metadata.resource_version),))
+    if found := tuple(live_users(snapshot, reason, live)):
+        return Step(blockers=found)
+    waiting = entries_to_take_out(snapshot, reason, Consumers.of(live.pods))
+    if undead := _undead(snapshot, live, own, waiting):
+        return Step(blockers=undead)
+    left = _left_at_fence(snapshot, live, own)
+    if (against := _against_fence(snapshot, left)) is not None:
+        return Step(blockers=(against,), after=against.after)
+    return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
+
+
+def _left_at_fence(
+    snapshot: Snapshot, live: LiveList, own: frozenset[str]
+) -> tuple[Reference, ...]:
+    """Tombstones and holds; nothing at all where the scheduler lists no pod beside them.
+
+    A hold keeps the scheduler (PostFilter) from deallocating for a pod that finds no node, and KCM
+    from deallocating when the claim is deleted, while another pod is still being bound.
+    A dead pod's entry goes with the holders: KCM would take it out as the last one and deallocate
+    by itself, without waiting for schedulers. A tombstone it leaves alone. A finished pod without
+    one would have KCM list the pod's group, or the pod, again; where the allocation serves any
+    pod it lists nobody.
+    """
+    if not DIALECTS[snapshot.rules.dialect].lists_beside_others:
+        return ()
+    left = {each.uid: each for each in snapshot.references if is_tombstone(each)}
+    if not snapshot.shared:
+        for pod in to_bury(snapshot, Consumers.of(live.pods)):
+            left.setdefault(pod.metadata.uid, tombstone(pod.metadata))
+    holds = [each for each in snapshot.references if each.uid in own and not is_pod_group(each)]
+    stay = holds if not snapshot.shared and len(left) + len(holds) <= LIMIT else []
+    return (*stay, *left.values())
+
+
+def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker | None:
+    if len(left) > LIMIT:
+        return no_room_for_finished()
+    if snapshot.memory.repeated_writes >= snapshot.rules.fight_limit:
+        text = "somebody else undoes the release again and again"
+        return Blocker(Reason.FIGHTING_WRITER, text, FIGHT_PAUSE)
+    return None
+
+
+def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> Step:
+    """Wait until no scheduler can still act on what it saw before, then look again."""
+    left = snapshot.rules.settle_seconds - age
+    if left > 0:
+        text = "waits until every scheduler sees the claim as it is"
+        return Step(blockers=(Blocker(Reason.SETTLING, text, left),), after=left)
+    return _checked(snapshot, reason, own, settled=True)
+
+
+def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled: bool) -> Step:
+    claim = snapshot.claim
+    assert claim is not None
+    version = claim.metadata.resource_version
+    live = snapshot.live(settled=settled)
+    if live is None:
+        return Step(needs=(ListLivePods(version, settled),))
+    if found := tuple(live_users(snapshot, reason, live)):
+        return Step(blockers=found)
+    waiting = frozenset(Consumers.of(live.pods).pending if claim.metadata.deleting else ())
+    if undead := _undead(snapshot, live, own, waiting):
+        return Step(blockers=undead)
+    return Step(write=WriteList(version, (), deallocate=True, reason=reason))
+
+
+def _undead(
+    snapshot: Snapshot, live: LiveList, own: frozenset[str], waiting: frozenset[str]
+) -> tuple[Blocker, ...]:
+    """Entries that may not go: pods that exist and do not show to be done, and the unknown.
+
+    Args:
+        waiting: UIDs of the pending pods whose entries may go.
+    """
+    pods = Consumers.of(live.pods)
+    done = pods.finished.keys() | pods.dropped.keys() | waiting
+    names = [
+        describe(reference)
+        for reference in snapshot.references
+        if not _may_go(reference, own, gone=reference.uid not in live.uids or reference.uid in done)
+    ]
+    if not names:
+        return ()
+    text = f"listed and there: {', '.join(names[:3])}"
+    return (Blocker(Reason.CONSUMERS_LEFT, text, snapshot.rules.dead_reference_seconds),)
+
+
+def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:
+    if is_pod(reference):
+        return gone
+    return is_tombstone(reference) or reference.uid in own
+
+
+def finalizer_step(snapshot: Snapshot, ours: bool) -> Step:
+    """After the deallocation: the scheduler's finalizer, only where we deallocated."""
+    claim = snapshot.claim
+    assert claim is not None
+    if ours and CLAIM_FINALIZER in claim.metadata.finalizers:
+        return Step(write=RemoveClaimFinalizer(claim.metadata.resource_version))
+    return Step()

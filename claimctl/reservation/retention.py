@@ -1,0 +1,291 @@
+"""Where one reservation stands: does it hold its claim, let it go, or ask for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.pod_groups.membership import own_groups
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reachability import crowded, stuck_since
+from claimctl.reservation.reasons import Reason, Retention
+from claimctl.reservation.release.blockers import lends_grace
+from claimctl.reservation.reserved_for.ownership import uids_written_by
+from claimctl.reservation.reserved_for.references import (
+    WORKLOAD_RESOURCES,
+    is_pod,
+    is_tombstone,
+    same_name,
+    workload_reference,
+)
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.workloads import Life
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+
+
+class Stand(StrEnum):
+    HOLD = "Hold"
+    LET_GO = "LetGo"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one reservation asks of its claim."""
+
+    held: Held
+    stand: Stand
+    reason: Reason
+    reference: Reference | None = None
+    """The workload's present incarnation (while it lives), else the one on record."""
+    blocker: Blocker | None = None
+    """With HOLD: why it does not let go."""
+    gives_up: Reason | None = None
+    """With LET_GO: why the devices are given up for the pods that wait for the claim in vain.
+
+    Whatever the reservation lets go for, those pods do not stand in the way of that."""
+
+
+def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
+    """Where the reservation stands. The claim exists and the workload's state is confirmed."""
+    assert snapshot.claim is not None
+    present = Standing(held, Stand.NONE, Reason.WORKLOAD_NOT_FOUND, _reference(snapshot, held))
+    if _unsupported(held):
+        return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
+    trapped = _trapped(snapshot, present, consumers)
+    if (reason := _forced(snapshot, held)) is not None:
+        return _lets_go(_withdrawn(snapshot, present), reason, trapped)
+    if held.workload.life is Life.UNREADABLE:
+        return _undecided(snapshot, present)
+    if _left_behind(snapshot, held):
+        return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
+    if present.reference is None:
+        return present
+    refusal = _refusal(snapshot, held, present.reference)
+    if refusal is not None and recorded(snapshot, held) is None:
+        return replace(present, reason=refusal)
+    return _by_life(snapshot, present, consumers, trapped)
+
+
+def _undecided(snapshot: Snapshot, present: Standing) -> Standing:
+    """Of a workload that cannot be read: what is held stays held, and nothing else is."""
+    why = Blocker(Reason.UNREADABLE, present.held.workload.problem)
+    held = present.reference is not None and recorded(snapshot, present.held) is not None
+    stand, reason = (Stand.HOLD, Reason.HELD) if held else (Stand.NONE, Reason.UNREADABLE)
+    return replace(present, stand=stand, reason=reason, blocker=why)
+
+
+def _withdrawn(snapshot: Snapshot, present: Standing) -> Standing:
+    if not present.held.reservation.metadata.deleting:
+        return present
+    return replace(present, blocker=lends_grace(snapshot, present.held))
+
+
+def _left_behind(snapshot: Snapshot, held: Held) -> bool:
+    """Whether an ended workload never got to hold the claim, and nobody else will deallocate it.
+
+    The scheduler leaves such an allocation when it gives up a pod that is gone by then (Unreserve).
+    So does a workload that came and went while no controller looked, with its PodGroup listed;
+    at the fence only tombstones are left of that.
+    """
+    groups = own_groups(snapshot)
+    abandoned = snapshot.allocated and all(
+        each.uid in groups or is_tombstone(each) for each in snapshot.references
+    )
+    return abandoned and held.workload.ended and recorded(snapshot, held) is None
+
+
+def recorded(snapshot: Snapshot, held: Held) -> Reference | None:
+    """What was reserved on this very claim for the reservation, in whatever incarnation.
+
+    The reservation's status says so; where claimctl was killed before it could write that, the
+    claim itself does, by who wrote the reference or by what it was created for.
+    """
+    claim, status = snapshot.claim, held.reservation.status
+    if claim is None:
+        return None
+    if status.reserved_for is not None and status.claim_uid == claim.metadata.uid:
+        return status.reserved_for
+    if _unsupported(held):
+        return None
+    name = workload_reference(held.reservation.spec.workload_ref, "")
+    known = uids_written_by(claim) | {
+        claim.spec.reserved_for.uid if claim.spec.reserved_for else ""
+    }
+    return next(
+        (ref for ref in snapshot.references if same_name(ref, name) and ref.uid in known), None
+    )
+
+
+def _unsupported(held: Held) -> bool:
+    ref = held.reservation.spec.workload_ref
+    return (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES
+
+
+def _reference(snapshot: Snapshot, held: Held) -> Reference | None:
+    if held.workload.exists and not _unsupported(held):
+        return workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
+    return recorded(snapshot, held)
+
+
+def _forced(snapshot: Snapshot, held: Held) -> Reason | None:
+    """Reasons that do not ask the workload."""
+    assert snapshot.claim is not None
+    if snapshot.claim.metadata.deleting:
+        return Reason.CLAIM_DELETED
+    if held.reservation.metadata.deleting:
+        return Reason.WITHDRAWN
+    if held.reservation.metadata.annotation(RELEASE_ANNOTATION) == snapshot.claim.metadata.uid:
+        return Reason.RELEASE_REQUESTED
+    return None
+
+
+def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | None:
+    """Why a reservation that holds nothing yet may not begin to."""
+    assert snapshot.claim is not None
+    if held.workload.ended:
+        return Reason.WORKLOAD_ENDED
+    if not held.workload.names_claim:
+        return Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
+    refusal = DIALECTS[snapshot.rules.dialect].refuses(snapshot.claim, reference)
+    return None if refusal is Reason.WORKLOAD_RECREATED else refusal
+
+
+def _by_life(
+    snapshot: Snapshot, present: Standing, consumers: Consumers, trapped: Standing | None
+) -> Standing:
+    held, reference = present.held, present.reference
+    assert snapshot.claim is not None
+    assert reference is not None
+    policy = _policy(held)
+    if held.workload.ended:
+        return _ended(present, policy, trapped)
+    if _other_incarnation(snapshot, reference):
+        return _lets_go(present, Reason.WORKLOAD_RECREATED, trapped)
+    if trapped is not None:
+        return trapped
+    if held.workload.life is not Life.IDLE and held.workload.names_claim:
+        return _holds(present, Reason.WORKLOAD_WANTS_PODS, _wants(held))
+    return _idle(snapshot, present, policy, consumers)
+
+
+def _policy(held: Held) -> Retention:
+    """One that this version does not know lets nothing go by itself."""
+    asked = held.reservation.spec.retention_policy
+    return Retention(asked) if asked in set(Retention) else Retention.MANUAL
+
+
+def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
+    """KEP-5194: the UID in spec.reservedFor is that of one incarnation and cannot be changed."""
+    assert snapshot.claim is not None
+    made_for = snapshot.claim.spec.reserved_for
+    return made_for is not None and made_for.uid != reference.uid
+
+
+def _ended(present: Standing, policy: Retention, trapped: Standing | None) -> Standing:
+    if policy is not Retention.MANUAL:
+        return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
+    asked = present.held.reservation.spec.retention_policy
+    text = f"retentionPolicy {asked}: `claimctl release` frees it"
+    return trapped or _holds(present, Reason.RETENTION, text)
+
+
+def _lets_go(present: Standing, reason: Reason, trapped: Standing | None) -> Standing:
+    if trapped is None:
+        return replace(present, stand=Stand.LET_GO, reason=reason)
+    return replace(trapped, stand=Stand.LET_GO, reason=reason)
+
+
+def _idle(
+    snapshot: Snapshot, present: Standing, policy: Retention, consumers: Consumers
+) -> Standing:
+    if consumers.count:
+        return _holds(present, Reason.CONSUMERS_LEFT, f"{consumers.count} pods still use the claim")
+    if policy is not Retention.WHILE_RUNNING:
+        return _holds(present, Reason.RETENTION, f"retentionPolicy {policy} holds through idle")
+    spec, status = present.held.reservation.spec, present.held.reservation.status
+    left = spec.idle_timeout_seconds - _idle_for(snapshot, present.held)
+    if (status.idle_since is None or left > 0) and not _begun(snapshot, present.held, Reason.IDLE):
+        text = f"idle; released when that has lasted {spec.idle_timeout_seconds} s"
+        return _holds(present, Reason.IDLE_TIMEOUT, text, max(left, _AT_ONCE))
+    return replace(present, stand=Stand.LET_GO, reason=Reason.IDLE)
+
+
+def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing | None:
+    """The hold that pods wait for, in vain until it is given up; None when it is no trap.
+
+    A claim that is being deleted takes no pods, so none waits for it.
+    """
+    if snapshot.claim is None or snapshot.claim.metadata.deleting:
+        return None
+    if crowded(snapshot, consumers):
+        return _gives_up(present, Reason.HOLD_YIELDED)
+    timeout = present.held.reservation.spec.reallocate_timeout_seconds
+    since = stuck_since(snapshot, consumers)
+    if timeout is None or since is None:
+        return None
+    left = timeout - _passed(snapshot, since)
+    if left > 0 and not _begun(snapshot, present.held, Reason.REALLOCATED):
+        text = f"its devices cannot be reached; given up when that has lasted {timeout} s"
+        return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
+    if _only_waiting_pods_listed(snapshot, consumers):
+        text = "its devices cannot be reached; held until the entries of waiting pods are out"
+        return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
+    return _gives_up(present, Reason.REALLOCATED)
+
+
+def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
+    """Whether the hold has to come first: KCM leaves the entries of pods that are there, and a
+    list that names nobody lets the scheduler (PostFilter) deallocate under a pod being bound."""
+    listed = snapshot.references
+    return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
+
+
+def _gives_up(present: Standing, reason: Reason) -> Standing:
+    return replace(present, stand=Stand.LET_GO, reason=reason, gives_up=reason)
+
+
+_AT_ONCE = 0.001
+"""Seconds; a wait that begins with the next status."""
+
+
+def _idle_for(snapshot: Snapshot, held: Held) -> float:
+    """Seconds since the status says so: on our own clock, and by the wall clocks without one."""
+    since = held.reservation.status.idle_since
+    if held.idle_age is not None or since is None:
+        return held.idle_age or 0.0
+    return _passed(snapshot, since)
+
+
+def _passed(snapshot: Snapshot, since: datetime) -> float:
+    return (snapshot.now - since).total_seconds()
+
+
+def _begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
+    """Whether somebody has begun to release this very claim for the reason.
+
+    Another controller may have waited for longer. Two that wait each by its own clock would else
+    undo what the other one does.
+    """
+    progress, claim = held.reservation.status.release, snapshot.claim
+    return (
+        progress is not None
+        and claim is not None
+        and (progress.claim_uid, progress.reason) == (claim.metadata.uid, reason)
+    )
+
+
+def _wants(held: Held) -> str:
+    if held.workload.life is Life.ABSENT:
+        return f"ReplicaSet {held.workload.heirs[0]} goes on making pods"
+    ref = held.reservation.spec.workload_ref
+    return f"{ref.kind} {ref.name} wants {held.workload.wants} pods"
+
+
+def _holds(present: Standing, reason: Reason, message: str, after: float | None = None) -> Standing:
+    blocker = Blocker(reason, message, after)
+    return replace(present, stand=Stand.HOLD, reason=Reason.HELD, blocker=blocker)

@@ -1,0 +1,1 @@
+"""What a ClaimReservation's status and conditions say."""

@@ -1,0 +1,329 @@
+"""The conditions of a ClaimReservation: Ready, Reserved, Consistent, Released.
+
+Messages carry nothing that changes by time alone, so that a settled cluster sees no writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.ghosts import MOST, told_ghosts
+from claimctl.reservation.pod_groups.membership import any_group_listed, why_one_by_one
+from claimctl.reservation.pod_groups.version_skew import disagreement
+from claimctl.reservation.reachability import selects
+from claimctl.reservation.reasons import ConditionType, Reason
+from claimctl.reservation.release.blockers import describe
+from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT
+from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.status.outlook import Outlook
+from claimctl.text import listed
+from claimctl.wire.meta import Condition
+from claimctl.wire.pods import Pod
+
+_ADVICE = {
+    Reason.CLAIM_NOT_FOUND: "the ResourceClaim does not exist; create it or name a template",
+    Reason.TEMPLATE_NOT_FOUND: "the ResourceClaimTemplate does not exist; create it",
+    Reason.NOT_ALLOCATED: "no pod that uses the claim has been scheduled yet",
+    Reason.PENDING: "the reference is about to be written",
+    Reason.WORKLOAD_NOT_FOUND: "the workload of workloadRef does not exist",
+    Reason.WORKLOAD_ENDED: "the workload will create no more pods",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "workloadRef has to be a Deployment, StatefulSet or Job",
+    Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
+        "the workload's pod template does not name the claim by resourceClaimName"
+    ),
+    Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
+        "the claim was created without spec.reservedFor, so its pods stay listed one by one; "
+        "delete it and let claimctl create it: set spec.resourceClaimTemplateName"
+    ),
+    Reason.ALREADY_RESERVED_FOR: "the claim was created for another workload",
+    Reason.WORKLOAD_RECREATED: (
+        "the claim was created for an earlier incarnation of the workload; recreate it"
+    ),
+    Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
+    Reason.FROZEN: "a DowngradePlan asks to add no workload references",
+    Reason.CLAIM_DELETED: "the claim is being deleted",
+    Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
+    Reason.FIGHTING_WRITER: "somebody else undoes what claimctl writes; claimctl stands back",
+    Reason.NEARLY_FULL: f"status.reservedFor takes {LIMIT} entries at the most",
+}
+
+_PROBLEMS = frozenset(
+    {
+        Reason.CLAIM_NOT_FOUND,
+        Reason.TEMPLATE_NOT_FOUND,
+        Reason.TEMPLATE_INVALID,
+        Reason.WORKLOAD_NOT_FOUND,
+        Reason.WORKLOAD_KIND_UNSUPPORTED,
+        Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
+        Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
+        Reason.ALREADY_RESERVED_FOR,
+        Reason.WORKLOAD_RECREATED,
+        Reason.HOLD_YIELDED,
+        Reason.FULL,
+        Reason.UNREADABLE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A condition before it has a time."""
+
+    type: ConditionType
+    holds: bool
+    reason: str
+    """A ``Reason``; of what another version has told, maybe one unknown here."""
+    message: str = ""
+
+
+def conditions(
+    snapshot: Snapshot, stand: Standing, outlook: Outlook, *, listed: bool
+) -> tuple[Condition, ...]:
+    """All four conditions; a time changes only when a condition's status does."""
+    reserved = _reserved(snapshot, stand, outlook, listed)
+    consistent = _consistent(snapshot, stand, outlook)
+    released = _released(snapshot, stand, outlook, listed)
+    old = stand.held.reservation.status.conditions
+    generation = stand.held.reservation.metadata.generation
+    return tuple(
+        _dated(finding, old, generation, snapshot.now.replace(microsecond=0))
+        for finding in (_ready(reserved, consistent), reserved, consistent, released)
+    )
+
+
+def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: datetime) -> Condition:
+    status = "True" if finding.holds else "False"
+    before = _find(old, finding.type)
+    unchanged = before is not None and before.status == status
+    return Condition(
+        type=finding.type,
+        status=status,
+        reason=finding.reason,
+        message=shortened(finding.message),
+        observed_generation=generation,
+        last_transition_time=before.last_transition_time if before and unchanged else now,
+    )
+
+
+LONGEST_MESSAGE = 1024
+
+
+def shortened(message: str) -> str:
+    """A message that the schema takes, whatever the API server answered."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
+
+
+def _find(old: Iterable[Condition], type_: str) -> Condition | None:
+    return next((condition for condition in old if condition.type == type_), None)
+
+
+def _ready(reserved: Finding, consistent: Finding) -> Finding:
+    if not reserved.holds and reserved.reason in _PROBLEMS:
+        return Finding(ConditionType.READY, False, reserved.reason, reserved.message)
+    if not consistent.holds:
+        return Finding(ConditionType.READY, False, consistent.reason, consistent.message)
+    return Finding(ConditionType.READY, True, Reason.READY)
+
+
+def _reserved(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
+    reason = _why_not_reserved(snapshot, stand, outlook, listed)
+    if reason is None:
+        assert stand.reference is not None
+        message = f"held for {describe(stand.reference)}"
+        reason, advice = _sharing(snapshot, stand)
+        return Finding(ConditionType.RESERVED, True, reason, message + advice)
+    if reason is Reason.TEMPLATE_INVALID:
+        return Finding(ConditionType.RESERVED, False, reason, snapshot.template_refused)
+    if reason is Reason.UNREADABLE:
+        return Finding(ConditionType.RESERVED, False, reason, stand.held.workload.problem)
+    return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
+
+
+def _sharing(snapshot: Snapshot, stand: Standing) -> tuple[Reason, str]:
+    """How the pods share the claim, where the cluster knows PodGroups."""
+    found = None
+    if DIALECTS[snapshot.rules.dialect].groups and stand.stand is Stand.HOLD:
+        found = why_one_by_one(snapshot, stand.held)
+    if found is None:
+        return Reason.RESERVED, ""
+    return found[0], f"; {found[1]}"
+
+
+def _why_not_reserved(
+    snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool
+) -> Reason | None:
+    if snapshot.claim is None:
+        return _why_no_claim(snapshot)
+    if listed:
+        return None
+    if stand.stand is Stand.NONE or stand.reason is Reason.WORKLOAD_RECREATED:
+        return stand.reason
+    if snapshot.claim.metadata.deleting:
+        return Reason.CLAIM_DELETED
+    if not snapshot.allocated:
+        return Reason.NOT_ALLOCATED
+    return _why_not_listed(snapshot, stand, outlook)
+
+
+def _why_no_claim(snapshot: Snapshot) -> Reason:
+    if snapshot.template_refused:
+        return Reason.TEMPLATE_INVALID
+    return Reason.TEMPLATE_NOT_FOUND if snapshot.template_missing else Reason.CLAIM_NOT_FOUND
+
+
+def _why_not_listed(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Reason:
+    if stand.stand is Stand.LET_GO:
+        return Reason.RELEASING
+    if outlook.yielded:
+        return Reason.HOLD_YIELDED
+    if snapshot.frozen:
+        return Reason.FROZEN
+    return Reason.FULL if outlook.plan and outlook.plan.full else Reason.PENDING
+
+
+def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Finding:
+    reason, message = _inconsistency(snapshot, outlook)
+    if reason is not None:
+        return Finding(ConditionType.CONSISTENT, False, reason, message)
+    if len(snapshot.references) >= NEAR_LIMIT:
+        advice = f"{_ADVICE[Reason.NEARLY_FULL]}; {_ways_out(snapshot)}"
+        return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
+    if (told := disagreement(snapshot, outlook.consumers)) is not None:
+        return Finding(ConditionType.CONSISTENT, True, *told)
+    if wants_more_than_places(snapshot, stand):
+        ref, wants = stand.held.reservation.spec.workload_ref, stand.held.workload.wants
+        text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"
+        message = f"{text} beside the hold; {_ways_out(snapshot)}"
+        return Finding(ConditionType.CONSISTENT, True, Reason.MORE_PODS_THAN_PLACES, message)
+    if left_out := _left_out(snapshot, stand, outlook):
+        message = (
+            f"the status tells of {MOST} {left_out} and has no room for more; all of them count"
+        )
+        return Finding(ConditionType.CONSISTENT, True, Reason.STATUS_SHORTENED, message)
+    return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
+
+
+def _left_out(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> str:
+    """Which lists of the status are full; another controller may know of more that fit no more."""
+    ghosts = told_ghosts(snapshot, stand.held.reservation.status.force_deleted_pods)
+    full = {
+        "nodes": len(outlook.consumers.nodes()) > MOST,
+        "vanished pods": len(ghosts) >= MOST,
+    }
+    return " and ".join(what for what, is_full in full.items() if is_full)
+
+
+def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None, str]:
+    if stranded := _stranded(snapshot, outlook):
+        return Reason.STRANDED_POD, stranded
+    if outlook.fighting:
+        return Reason.FIGHTING_WRITER, _ADVICE[Reason.FIGHTING_WRITER]
+    if outlook.plan and outlook.plan.unknown:
+        names = ", ".join(describe(reference) for reference in outlook.plan.unknown[:3])
+        return Reason.UNKNOWN_REFERENCES, f"left as they are: {names}"
+    if _pods_wait_for_a_place(snapshot, outlook):
+        text = f"{_ADVICE[Reason.FULL]} and pods wait for one; {_ways_out(snapshot)}"
+        return Reason.FULL, text
+    return None, ""
+
+
+def _stranded(snapshot: Snapshot, outlook: Outlook) -> str:
+    """Pods that were bound on the claim as it had been: it is not allocated any more, or anew."""
+    bound = list(outlook.consumers.bound.values())
+    if snapshot.claim is None or not bound:
+        return ""
+    allocation = snapshot.claim.status.allocation
+    if allocation is None:
+        return f"bound, but the claim is not allocated; only deleting them helps: {_names(bound)}"
+    nodes = {name: snapshot.nodes.get(name) for name in {pod.spec.node_name for pod in bound}}
+    wrong = {n for n, node in nodes.items() if node and not selects(allocation.node_selector, node)}
+    elsewhere = [pod for pod in bound if pod.spec.node_name in wrong]
+    if not elsewhere:
+        return ""
+    text = "on a node for which the claim is not allocated; only deleting them helps"
+    return f"{text}: {_names(elsewhere)}"
+
+
+def _names(pods: Iterable[Pod]) -> str:
+    return listed(sorted(pod.metadata.name for pod in pods))
+
+
+def wants_more_than_places(snapshot: Snapshot, stand: Standing) -> bool:
+    """Whether a held workload asks for more pods than can be listed one by one."""
+    return (
+        stand.stand is Stand.HOLD
+        and not snapshot.shared
+        and not any_group_listed(snapshot)
+        and stand.held.workload.wants > LIMIT - 1
+        and not _in_a_group(snapshot, stand)
+    )
+
+
+def _in_a_group(snapshot: Snapshot, stand: Standing) -> bool:
+    groups = DIALECTS[snapshot.rules.dialect].groups
+    return groups and why_one_by_one(snapshot, stand.held) is None
+
+
+def _ways_out(snapshot: Snapshot) -> str:
+    """Which dialect would serve any number of pods."""
+    if DIALECTS[snapshot.rules.dialect].groups:
+        return "pods that name a PodGroup in spec.schedulingGroup share one place"
+    return (
+        "any number of pods share one place in dialect podgroup (Kubernetes 1.36 with the feature "
+        "gates GenericWorkload and DRAWorkloadResourceClaims) and in native (KEP-5194)"
+    )
+
+
+def _pods_wait_for_a_place(snapshot: Snapshot, outlook: Outlook) -> bool:
+    listed = {reference.uid for reference in snapshot.references}
+    return len(listed) >= LIMIT and any(
+        uid not in listed for uid in (*outlook.consumers.pending, *outlook.consumers.bound)
+    )
+
+
+def _releasing(outlook: Outlook, why: Reason, before: Condition | None) -> Finding:
+    """What a release waits for.
+
+    What only this process waits for is told where nothing else is: another controller, which has
+    watched for longer, may have told that it is further, and would tell so again.
+    """
+    public = [blocker for blocker in outlook.blockers if not blocker.private]
+    if outlook.step is not None and not public and outlook.blockers and _is_further(before):
+        assert before is not None
+        return Finding(ConditionType.RELEASED, False, before.reason, before.message)
+    told = public or outlook.blockers
+    waits = "; ".join(blocker.message for blocker in told[:_NAMED])
+    waits += f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return Finding(
+        ConditionType.RELEASED,
+        False,
+        told[0].reason if told else Reason.RELEASING,
+        f"to be released ({why}){': ' + waits if waits else ''}",
+    )
+
+
+_NAMED = 3
+"""How many of several of a kind are told; a message is not a list."""
+
+
+def _is_further(before: Condition | None) -> bool:
+    """Whether somebody has told that nothing but the protocol's own steps is left."""
+    return before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
+
+
+def _released(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
+    if outlook.finished_release is not None:
+        return Finding(ConditionType.RELEASED, True, outlook.finished_release)
+    before = _find(stand.held.reservation.status.conditions, ConditionType.RELEASED)
+    if before is not None and before.status == "True" and not snapshot.allocated:
+        return Finding(ConditionType.RELEASED, True, before.reason, before.message)
+    if outlook.release is not None:
+        return _releasing(outlook, outlook.release, before)
+    reason = Reason.HELD if listed else stand.reason
+    return Finding(
+        ConditionType.RELEASED, False, reason, stand.blocker.message if stand.blocker else ""
+    )
