@@ -48,9 +48,9 @@ class Expansions:
         before = _before(revision)
         if before is None or reference.uid not in self._recorded(before):
             return False
-        made_for = before.spec.reserved_for
+        created_for = before.spec.reserved_for
         group = (reference.api_group, reference.resource)
-        return reference == made_for or group == ("scheduling.k8s.io", "podgroups")
+        return reference == created_for or group == ("scheduling.k8s.io", "podgroups")
 
     def unrecorded(self, revision: Revision, world: World) -> list[Reference]:
         """Workloads that gave way to running pods and were not on record.

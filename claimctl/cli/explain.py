@@ -105,7 +105,7 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "ClaimExplanation",
         "claim": claims_view.document(explanation.view, now),
-        "reservations": [_reservation(stand) for stand in explanation.case.stands],
+        "reservations": [_reservation(retention) for retention in explanation.context.retentions],
         "release": {
             "underWay": explanation.release,
             "possible": explanation.releasable,
@@ -148,17 +148,17 @@ def _controller_document(explanation: Explanation) -> dict[str, Any] | None:
     }
 
 
-def _reservation(stand: Any) -> dict[str, Any]:
+def _reservation(retention: Any) -> dict[str, Any]:
     from claimctl.wire.base import to_plain
 
-    reservation = stand.held.reservation
-    blocker = stand.blocker
+    reservation = retention.held.reservation
+    blocker = retention.blocker
     return {
         "name": reservation.metadata.name,
         "workloadRef": to_plain(reservation.spec.workload_ref),
         "retentionPolicy": reservation.spec.retention_policy,
-        "stand": str(stand.stand),
-        "reason": str(blocker.reason if blocker else stand.reason),
+        "stand": str(retention.action),
+        "reason": str(blocker.reason if blocker else retention.reason),
         "message": blocker.message if blocker else "",
         "afterSeconds": blocker.after if blocker else None,
         "conditions": [
@@ -199,11 +199,11 @@ def _holders(explanation: Explanation) -> list[str]:
         f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"
         for each in explanation.view.workloads
     ]
-    for stand in explanation.case.stands:
-        reservation = stand.held.reservation
+    for retention in explanation.context.retentions:
+        reservation = retention.held.reservation
         ref = reservation.spec.workload_ref
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
-        found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {says(stand)}")
+        found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {says(retention)}")
     return ["Held by:", *(found or ["  no workload and no ClaimReservation"])]
 
 
@@ -232,7 +232,7 @@ def _verdict(explanation: Explanation) -> list[str]:
         head = "Release:    nothing to release, it is not allocated"
     elif explanation.release is not None:
         head = f"Release:    under way ({explanation.release})"
-    elif not explanation.case.stands:
+    elif not explanation.context.retentions:
         head = "Release:    none by claimctl, which does not hold it"
     elif explanation.releasable and explanation.troubles:
         head = "Release:    possible as soon as the controller acts again"

@@ -13,7 +13,7 @@ from claimctl.cli.options import Output
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
-    from claimctl.orphans.model import Patience
+    from claimctl.orphans.model import WatchTimes
     from claimctl.orphans.reclaim import Candidate
     from claimctl.reservation.decision import Blocker
 
@@ -30,8 +30,8 @@ class Wanted:
     binding_seconds: float | None = None
     slow_binding_seconds: float | None = None
 
-    def patience(self) -> Patience:
-        from claimctl.orphans.model import Patience
+    def patience(self) -> WatchTimes:
+        from claimctl.orphans.model import WatchTimes
 
         asked = {
             "grace_seconds": self.grace_seconds,
@@ -39,16 +39,16 @@ class Wanted:
             "binding_seconds": self.binding_seconds,
             "slow_binding_seconds": self.slow_binding_seconds,
         }
-        return Patience(**{name: value for name, value in asked.items() if value is not None})
+        return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
 
 
 async def run(session: Session, wanted: Wanted, output: Output) -> int:
     """Look, free what may be freed if that is wanted, and print what became of each claim."""
     from claimctl.cli.output import render
-    from claimctl.orphans.reclaim import Freeing
+    from claimctl.orphans.reclaim import Reclaim
 
     patience = wanted.patience()
-    freeing = Freeing(session.client, session.clock, wanted.namespace, patience, _progress)
+    freeing = Reclaim(session.client, session.clock, wanted.namespace, patience, _progress)
     found = await (freeing.run if wanted.write else freeing.preview)()
     render(output, table(found, wanted), document(found, wanted))
     _conclude(found, wanted)

@@ -22,7 +22,7 @@ from claimctl.controller.unreadable import Doubts
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
+from claimctl.reservation.workloads import Life, WorkloadState, observe, orphaned_replica_sets_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -130,14 +130,16 @@ class Snapshots:
             state = observe(workload, claim, self._replica_sets(reservation))
             return replace(state, confirmed=confirmed)
         if confirmed:
-            return WorkloadState(Life.ABSENT, heirs=self._heirs(reservation))
+            return WorkloadState(
+                Life.ABSENT, orphaned_replica_sets=self._orphaned_replica_sets(reservation)
+            )
         return WorkloadState(Life.UNSEEN)
 
-    def _heirs(self, reservation: ClaimReservation) -> tuple[str, ...]:
+    def _orphaned_replica_sets(self, reservation: ClaimReservation) -> tuple[str, ...]:
         """ReplicaSets left by the incarnation for which the claim was reserved."""
         recorded, claim = reservation.status.reserved_for, reservation.spec.resource_claim_name
         left = self._replica_sets(reservation)
-        return heirs_of(recorded.uid if recorded else "", claim, left)
+        return orphaned_replica_sets_of(recorded.uid if recorded else "", claim, left)
 
     def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:
         """Those whose pods use the claim."""

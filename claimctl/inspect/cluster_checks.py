@@ -10,7 +10,7 @@ from typing import Any
 
 from claimctl.kube.codec import Listing
 from claimctl.orphans.judge import judge
-from claimctl.orphans.model import Leftover, Patience, Sight
+from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.release.blockers import describe
 from claimctl.reservation.reserved_for.references import (
@@ -45,7 +45,7 @@ class Observed:
 
     dialect: str
     claims: tuple[ResourceClaim, ...] = ()
-    leftovers: Mapping[str, Leftover] = field(default_factory=dict)
+    leftovers: Mapping[str, Orphan] = field(default_factory=dict)
     """By the claim's UID."""
     uids: dict[str, frozenset[str]] = field(default_factory=dict)
     """Of all objects that can be listed in claims, by resource: pods, podgroups, deployments..."""
@@ -91,18 +91,18 @@ def _places(claim: ResourceClaim) -> Iterator[Finding]:
         yield _of(claim, "near-limit", text)
 
 
-def leftovers(sights: Iterable[Sight]) -> dict[str, Leftover]:
+def leftovers(sights: Iterable[ScannedClaim]) -> dict[str, Orphan]:
     """Claims that nobody will free, as ``claimctl release --orphans`` finds them."""
-    found = {sight.claim.metadata.uid: judge(sight, Patience()) for sight in sights}
+    found = {sight.claim.metadata.uid: judge(sight, WatchTimes()) for sight in sights}
     return {uid: leftover for uid, leftover in found.items() if leftover is not None}
 
 
-def _left_over(claim: ResourceClaim, leftover: Leftover) -> Iterator[Finding]:
+def _left_over(claim: ResourceClaim, leftover: Orphan) -> Iterator[Finding]:
     command = f"claimctl release --orphans -n {claim.metadata.namespace}"
     yield _of(claim, "leftovers", f"{leftover.cause}: {said(leftover)}; see `{command}`")
 
 
-def said(leftover: Leftover) -> str:
+def said(leftover: Orphan) -> str:
     """Why a claim is left over, with what stands against freeing it."""
     against = "; ".join(f"{one.reason}: {one.message}" for one in leftover.against)
     return f"{leftover.message}; {against}" if against else leftover.message

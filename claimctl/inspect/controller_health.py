@@ -15,11 +15,11 @@ from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.reserved_for.references import is_pod
-from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.unreadable import about_claim
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease
@@ -135,13 +135,16 @@ def _renewed(lease: Lease) -> datetime:
     return datetime.fromisoformat(lease.spec.renew_time).astimezone(UTC)
 
 
-def troubles(found: Election, case: Case) -> tuple[Trouble, ...]:
+def troubles(found: Election, context: ClaimContext) -> tuple[Trouble, ...]:
     """Everything that shows at this moment that nobody acts, or to no effect.
 
     A claim that is left alone because something cannot be read shows nothing of that kind.
     """
-    stands = () if about_claim(case.snapshot.unreadable) else case.stands
-    return (*_unelected(found), *(each for stand in stands for each in _of(case, stand)))
+    retentions = () if about_claim(context.snapshot.unreadable) else context.retentions
+    return (
+        *_unelected(found),
+        *(each for retention in retentions for each in _of(context, retention)),
+    )
 
 
 def _unelected(found: Election) -> Iterator[Trouble]:
@@ -149,13 +152,13 @@ def _unelected(found: Election) -> Iterator[Trouble]:
         yield Trouble(Sign.NOT_ACTING, found.message)
 
 
-def _of(case: Case, stand: Standing) -> Iterator[Trouble]:
-    name = stand.held.name
+def _of(context: ClaimContext, retention: RetentionDecision) -> Iterator[Trouble]:
+    name = retention.held.name
     for sign, message in (
-        *_refused(stand.held.reservation),
-        *_behind(case, stand),
-        *_stalled(case, stand),
-        *_unheld(case, stand),
+        *_refused(retention.held.reservation),
+        *_behind(context, retention),
+        *_stalled(context, retention),
+        *_unheld(context, retention),
     ):
         yield Trouble(sign, f"ClaimReservation {name} {message}", name)
 
@@ -175,47 +178,49 @@ _REFUSALS: dict[str, Sign] = {
 }
 
 
-def _behind(case: Case, stand: Standing) -> Found:
-    meta, status = stand.held.reservation.metadata, stand.held.reservation.status
+def _behind(context: ClaimContext, retention: RetentionDecision) -> Found:
+    meta, status = retention.held.reservation.metadata, retention.held.reservation.status
     if status.observed_generation != meta.generation:
         seen = status.observed_generation or "none"
         text = f"has a status of generation {seen}, and a spec of {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif status.consumers != case.consumers.count and not case.snapshot.unreadable:
-        text = f"tells of {status.consumers} consumers, and there are {case.consumers.count}"
+    elif status.consumers != context.consumers.count and not context.snapshot.unreadable:
+        text = f"tells of {status.consumers} consumers, and there are {context.consumers.count}"
         yield Sign.STATUS_BEHIND, text
 
 
-def _stalled(case: Case, stand: Standing) -> Found:
+def _stalled(context: ClaimContext, retention: RetentionDecision) -> Found:
     """A release that nothing stands against, as far as can be seen, and that does not go on."""
-    reason, progress = case.release_reason, stand.held.reservation.status.release
-    if not case.snapshot.allocated or stand.stand is not Stand.LET_GO or reason is None:
+    reason, progress = context.release_reason, retention.held.reservation.status.release
+    if not context.snapshot.allocated or retention.action is not Action.RELEASE or reason is None:
         return
-    if blockers(case.snapshot, reason, case.consumers, case.own) or _waits(case, stand):
+    if blockers(context.snapshot, reason, context.consumers, context.own) or _waits(
+        context, retention
+    ):
         return
     if progress is None:
-        yield Sign.STATUS_BEHIND, f"lets go ({stand.reason}), and no release has begun"
+        yield Sign.STATUS_BEHIND, f"lets go ({retention.reason}), and no release has begun"
     elif progress.since is not None:
-        age = (case.snapshot.now - progress.since).total_seconds()
+        age = (context.snapshot.now - progress.since).total_seconds()
         if age > STALLED_SECONDS:
             text = f"is being released, step {progress.step}, without an end for {duration(age)}"
             yield Sign.RELEASE_STALLED, text
 
 
-def _waits(case: Case, stand: Standing) -> bool:
+def _waits(context: ClaimContext, retention: RetentionDecision) -> bool:
     """Whether it is KCM's turn, or the controller waits for what only it can know."""
-    released = _condition(stand.held.reservation, ConditionType.RELEASED)
+    released = _condition(retention.held.reservation, ConditionType.RELEASED)
     if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
         return True
-    return bool(case.snapshot.references) and all(map(is_pod, case.snapshot.references))
+    return bool(context.snapshot.references) and all(map(is_pod, context.snapshot.references))
 
 
-def _unheld(case: Case, stand: Standing) -> Found:
-    reference, reserved = stand.reference, _condition(stand.held.reservation, "Reserved")
-    if not case.snapshot.allocated or stand.stand is not Stand.HOLD or reference is None:
+def _unheld(context: ClaimContext, retention: RetentionDecision) -> Found:
+    reference, reserved = retention.reference, _condition(retention.held.reservation, "Reserved")
+    if not context.snapshot.allocated or retention.action is not Action.HOLD or reference is None:
         return
     told_why = reserved is not None and reserved.reason in _NOT_LISTED
-    if not case.listed(reference) and not told_why:
+    if not context.listed(reference) and not told_why:
         yield Sign.HOLD_MISSING, "holds the claim, and its workload is not listed"
 
 

@@ -14,9 +14,9 @@ from claimctl.inspect.claim_view import ClaimView
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.orphans.judge import judge
-from claimctl.orphans.model import Leftover, Patience, Sight
+from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import Examiner
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import claim_names, unschedulable_since
@@ -24,10 +24,10 @@ from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release.binding import PENDING_PODS_GIVE_WAY
 from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.reserved_for.references import LIMIT
-from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import about_claim, may_concern
-from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, observe
+from claimctl.reservation.workloads import Life, WorkloadState, observe, orphaned_replica_sets_of
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
@@ -82,20 +82,20 @@ class Explanation:
     by hand right now."""
 
     view: ClaimView
-    case: Case
+    context: ClaimContext
     release: Reason | None
     obstacles: tuple[Blocker, ...]
     election: acting.Election | None = None
     """None where nobody looked for the controller; then there are no troubles either."""
     troubles: tuple[acting.Trouble, ...] = ()
     """What shows that the controller does not get through."""
-    leftover: Leftover | None = None
+    leftover: Orphan | None = None
     """Set where nobody will ever free the claim."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
         """What cannot be read and concerns the claim."""
-        return self.case.snapshot.unreadable
+        return self.context.snapshot.unreadable
 
     @property
     def left_alone(self) -> bool:
@@ -107,7 +107,7 @@ class Explanation:
         """Whether `claimctl release` would free the devices now."""
         return (
             self.view.claim.status.allocation is not None
-            and bool(self.case.stands)
+            and bool(self.context.retentions)
             and not self.obstacles
             and not self.left_alone
         )
@@ -117,13 +117,13 @@ class Explanation:
         return (*acting.advice(self.troubles), *self._advice())
 
     def _advice(self) -> tuple[str, ...]:
-        if not self.case.stands and not self.left_alone:
+        if not self.context.retentions and not self.left_alone:
             return (_plain_advice(self),)
         reasons = [blocker.reason for blocker in self.obstacles]
         reasons += [Reason.UNREADABLE for _ in self.unreadable]
-        for stand in self.case.stands:
-            reasons.append(stand.blocker.reason if stand.blocker else stand.reason)
-            conditions = stand.held.reservation.status.conditions
+        for retention in self.context.retentions:
+            reasons.append(retention.blocker.reason if retention.blocker else retention.reason)
+            conditions = retention.held.reservation.status.conditions
             reasons += [Reason(one.reason) for one in conditions if one.reason in _REASONS]
         known = [ADVICE[reason] for reason in reasons if reason in ADVICE]
         if not known and self.troubles:
@@ -178,7 +178,7 @@ async def explain_with_controller(
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
     told = await explain(client, namespace, name, clock.now())
     found = await acting.election(client, clock.now())
-    return replace(told, election=found, troubles=acting.troubles(found, told.case))
+    return replace(told, election=found, troubles=acting.troubles(found, told.context))
 
 
 async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
@@ -211,18 +211,20 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     )
     if any(map(unschedulable_since, pods)):
         snapshot = await _with_reach(client, snapshot)
-    case = Case.of(snapshot, claim)
-    under_way = case.release_reason in PENDING_PODS_GIVE_WAY
-    reason = case.release_reason if under_way else None
-    against = blockers(snapshot, reason or Reason.RELEASE_REQUESTED, case.consumers, case.own)
-    found = against if case.stands else ()
+    context = ClaimContext.of(snapshot, claim)
+    under_way = context.release_reason in PENDING_PODS_GIVE_WAY
+    reason = context.release_reason if under_way else None
+    against = blockers(snapshot, reason or Reason.RELEASE_REQUESTED, context.consumers, context.own)
+    found = against if context.retentions else ()
     uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
     doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=doubtful)
-    sight = Sight(claim, live, now, reserved=bool(reservations or case.snapshot.unreadable))
-    left = judge(await Examiner(client).examine(sight), Patience())
+    sight = ScannedClaim(
+        claim, live, now, reserved=bool(reservations or context.snapshot.unreadable)
+    )
+    left = judge(await Examiner(client).examine(sight), WatchTimes())
     view = ClaimView(claim, pods, reservations)
-    return Explanation(view, case, case.release_reason, found, leftover=left)
+    return Explanation(view, context, context.release_reason, found, leftover=left)
 
 
 async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
@@ -298,19 +300,22 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
         recorded = reservation.status.reserved_for
         left = (await client.list(REPLICASETS, namespace, partial=True)).items
         return WorkloadState(
-            Life.ABSENT, heirs=heirs_of(recorded.uid if recorded else "", claim, left)
+            Life.ABSENT,
+            orphaned_replica_sets=orphaned_replica_sets_of(
+                recorded.uid if recorded else "", claim, left
+            ),
         )
 
 
 def owner_of(explanation: Explanation, reference: Reference) -> str:
     """Who a workload reference belongs to, for people."""
-    return "claimctl's" if reference.uid in explanation.case.own else "not claimctl's"
+    return "claimctl's" if reference.uid in explanation.context.own else "not claimctl's"
 
 
-def says(stand: Standing) -> str:
+def says(retention: RetentionDecision) -> str:
     """Where a reservation stands, in a line."""
-    if stand.stand is Stand.HOLD and stand.blocker is not None:
-        return f"holds ({stand.blocker.reason}): {stand.blocker.message}"
-    if stand.stand is Stand.LET_GO:
-        return f"lets go ({stand.reason})"
-    return f"asks for nothing ({stand.reason})"
+    if retention.action is Action.HOLD and retention.blocker is not None:
+        return f"holds ({retention.blocker.reason}): {retention.blocker.message}"
+    if retention.action is Action.RELEASE:
+        return f"lets go ({retention.reason})"
+    return f"asks for nothing ({retention.reason})"

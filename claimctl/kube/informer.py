@@ -163,15 +163,15 @@ class Informer(Generic[T]):
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._come_to(version, _GIVEN_SECONDS)
+                await self._current_step(version, _GIVEN_SECONDS)
                 while not reaches(self._version, version):
                     async with self._probing:
                         if not reaches(self._version, version):
                             await self._probe()
-                    await self._come_to(version, _PAUSE_SECONDS)
+                    await self._current_step(version, _PAUSE_SECONDS)
         return reaches(self._version, version)
 
-    async def _come_to(self, version: str, seconds: float) -> None:
+    async def _current_step(self, version: str, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
         while self._clock.monotonic() < end and not reaches(self._version, version):
             await self._clock.sleep(_LOOK_SECONDS)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from claimctl.orphans.model import (
     UNASKED,
     Cause,
-    Fate,
-    Leftover,
-    Patience,
-    Sight,
+    Orphan,
+    OwnerState,
+    ScannedClaim,
+    WatchTimes,
 )
 from claimctl.reservation.decision import Blocker, RemoveClaimFinalizer, WriteList
 from claimctl.reservation.dialects import Group
@@ -41,7 +41,7 @@ from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS
 
 
-def questions(sight: Sight) -> tuple[Reference, ...]:
+def questions(sight: ScannedClaim) -> tuple[Reference, ...]:
     """The listed objects that have to be read live before the claim can be judged.
 
     None for a claim that is reserved or healthy; of one in use only claimctl's own.
@@ -55,7 +55,7 @@ def questions(sight: Sight) -> tuple[Reference, ...]:
     return tuple(each for each in holders if each.uid in own)
 
 
-def judge(sight: Sight, patience: Patience) -> Leftover | None:
+def judge(sight: ScannedClaim, patience: WatchTimes) -> Orphan | None:
     """Whether a claim is a leftover; if it is, why, and what comes next."""
     if sight.reserved:
         return None
@@ -65,7 +65,7 @@ def judge(sight: Sight, patience: Patience) -> Leftover | None:
     cause = _cause(sight, entries, in_use=bool(using))
     if cause is None:
         return None
-    found = Leftover(cause, _message(cause, entries, sight.claim))
+    found = Orphan(cause, _message(cause, entries, sight.claim))
     against = (*using, *_holders_left(sight, entries))
     if against:
         return replace(found, against=against)
@@ -85,7 +85,7 @@ class _Entries:
     unknown: tuple[Reference, ...] = ()
 
     @classmethod
-    def of(cls, sight: Sight) -> _Entries:
+    def of(cls, sight: ScannedClaim) -> _Entries:
         listed, own = sight.claim.status.reserved_for, _own(sight.claim)
         holders: dict[str, list[Reference]] = {}
         for each in filter(is_workload, listed):
@@ -98,13 +98,13 @@ class _Entries:
         )
 
 
-def _kind(fate: Fate, *, own: bool) -> str:
+def _kind(fate: OwnerState, *, own: bool) -> str:
     """Which of the ``_Entries`` a holder belongs to."""
-    if own and fate not in (Fate.RESERVING, Fate.UNTOLD):
+    if own and fate not in (OwnerState.RESERVING, OwnerState.UNTOLD):
         return "orphaned"
-    if fate in (Fate.GONE, Fate.REPLACED):
+    if fate in (OwnerState.GONE, OwnerState.REPLACED):
         return "dangling"
-    return "unknown" if fate in (Fate.UNKNOWN_KIND, Fate.UNTOLD) else "held"
+    return "unknown" if fate in (OwnerState.UNKNOWN_KIND, OwnerState.UNTOLD) else "held"
 
 
 def _own(claim: ResourceClaim) -> frozenset[str]:
@@ -123,7 +123,7 @@ def _own(claim: ResourceClaim) -> frozenset[str]:
     return listed & uids
 
 
-def _cause(sight: Sight, entries: _Entries, *, in_use: bool) -> Cause | None:
+def _cause(sight: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
     """The first that applies. A claim in use is no leftover, but for a hold of claimctl's own."""
     if entries.orphaned:
         return Cause.ORPHANED_HOLD
@@ -166,7 +166,7 @@ def _names(references: Iterable[Reference]) -> str:
     return listed(map(describe, references))
 
 
-def _users(sight: Sight) -> tuple[Blocker, ...]:
+def _users(sight: ScannedClaim) -> tuple[Blocker, ...]:
     """The pods that use the claim or may at any moment, through any place that can name it.
 
     Of pods that are not listed and that a scheduler may still bind ``_next`` asks to wait.
@@ -196,13 +196,13 @@ def _reason(claim: ResourceClaim) -> Reason:
     return Reason.CLAIM_DELETED if claim.metadata.deleting else Reason.RELEASE_REQUESTED
 
 
-def _holders_left(sight: Sight, entries: _Entries) -> Iterator[Blocker]:
+def _holders_left(sight: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
     if entries.held:
         text = f"held by what is still there: {_names(entries.held)}"
         yield Blocker(Reason.OTHER_HOLDERS, text)
     for each in entries.unknown:
         answer = sight.answers.get(each.uid, UNASKED)
-        if answer.fate is Fate.UNTOLD:
+        if answer.fate is OwnerState.UNTOLD:
             text = f"whether {describe(each)} is there is not known: {answer.note}"
             yield Blocker(Reason.CANNOT_TELL, text)
         else:
@@ -210,7 +210,7 @@ def _holders_left(sight: Sight, entries: _Entries) -> Iterator[Blocker]:
             yield Blocker(Reason.UNKNOWN_REFERENCES, text)
 
 
-def _next(found: Leftover, sight: Sight, entries: _Entries, patience: Patience) -> Leftover:
+def _next(found: Orphan, sight: ScannedClaim, entries: _Entries, patience: WatchTimes) -> Orphan:
     """The next step of the release, once nobody can have used the claim for the whole grace.
 
     That goes for a fence as well: what follows it is not for claimctl alone to decide.
@@ -231,9 +231,9 @@ def _next(found: Leftover, sight: Sight, entries: _Entries, patience: Patience) 
     return replace(found, write=step.write)
 
 
-def _snapshot(sight: Sight, patience: Patience | None = None) -> Snapshot:
+def _snapshot(sight: ScannedClaim, patience: WatchTimes | None = None) -> Snapshot:
     """The claim as a release looks at it, for a cluster whose schedulers have to settle."""
-    claim, known = sight.claim, patience or Patience()
+    claim, known = sight.claim, patience or WatchTimes()
     meta, age = claim.metadata, known.version_age
     live = replace(
         sight.live, claim_version=meta.resource_version, settled=age >= known.settle_seconds
@@ -255,7 +255,7 @@ def _snapshot(sight: Sight, patience: Patience | None = None) -> Snapshot:
     )
 
 
-def _finalizer(claim: ResourceClaim, patience: Patience) -> Leftover | None:
+def _finalizer(claim: ResourceClaim, patience: WatchTimes) -> Orphan | None:
     """Nothing is allocated any more. A scheduler about to allocate puts the finalizer first, so
     it is taken off only where claimctl deallocated, and only after the settle time."""
     meta = claim.metadata
@@ -263,7 +263,7 @@ def _finalizer(claim: ResourceClaim, patience: Patience) -> Leftover | None:
         return None
     if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
         text = "deallocated by an earlier run, which did not take the finalizer off"
-        found = Leftover(Cause.UNFINISHED_RELEASE, text)
+        found = Orphan(Cause.UNFINISHED_RELEASE, text)
         if (settling := _settling(patience)) is not None:
             return replace(found, wait=settling)
         return replace(found, write=RemoveClaimFinalizer(meta.resource_version))
@@ -271,10 +271,10 @@ def _finalizer(claim: ResourceClaim, patience: Patience) -> Leftover | None:
         return None
     text = "nothing shows that claimctl deallocated it; kube-controller-manager takes it off"
     against = (Blocker(Reason.FOREIGN_FINALIZER, text),)
-    return Leftover(Cause.FINALIZER_LEFT, "deleted, not allocated, its finalizer left", against)
+    return Orphan(Cause.FINALIZER_LEFT, "deleted, not allocated, its finalizer left", against)
 
 
-def _settling(patience: Patience) -> Blocker | None:
+def _settling(patience: WatchTimes) -> Blocker | None:
     left = patience.settle_seconds - patience.version_age
     text = "waits until every scheduler sees the claim as it is"
     return Blocker(Reason.SETTLING, text, left) if left > 0 else None

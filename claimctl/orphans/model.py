@@ -42,7 +42,7 @@ class Cause(StrEnum):
     """Being deleted and not allocated; somebody else left the finalizer."""
 
 
-class Fate(StrEnum):
+class OwnerState(StrEnum):
     """What a live read said of an object that a list names."""
 
     GONE = "Gone"
@@ -59,16 +59,16 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    fate: Fate
+    fate: OwnerState
     note: str = ""
     """Why the question failed."""
 
 
-UNASKED = Answer(Fate.UNTOLD, "nobody asked")
+UNASKED = Answer(OwnerState.UNTOLD, "nobody asked")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ScannedClaim:
     """One claim as it was read live; everything else was read after it."""
 
     claim: ResourceClaim
@@ -81,7 +81,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WatchTimes:
     """How long this process has watched, on its own monotonic clock, and how long it has to."""
 
     settle_seconds: float = 5.0
@@ -96,7 +96,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover:
+class Orphan:
     """A claim left over. Without ``against`` and ``wait`` its next write may be made."""
 
     cause: Cause

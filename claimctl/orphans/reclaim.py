@@ -20,8 +20,8 @@ from claimctl.controller.patches import finalizers_patch, list_patch
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable
 from claimctl.orphans.judge import judge
-from claimctl.orphans.model import Leftover, Patience, Sight
-from claimctl.orphans.scan import Survey, survey
+from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
+from claimctl.orphans.scan import Scan, survey
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.protocol import CLAIM_FINALIZER
@@ -52,7 +52,7 @@ class Candidate:
     """A claim that was found left over, and what became of it."""
 
     claim: ResourceClaim
-    leftover: Leftover
+    leftover: Orphan
     since: float
     """When its present version was first seen."""
     quiet_since: float | None = None
@@ -74,7 +74,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Freeing:
+class Reclaim:
     """One run over a namespace, or over all of them ('').
 
     Args:
@@ -85,7 +85,7 @@ class Freeing:
     client: Client
     clock: Clock
     namespace: str
-    patience: Patience
+    patience: WatchTimes
     tell: Callable[[str], None]
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ class Freeing:
             else:
                 await self._guarded(each, self._advance(each, sight, seen))
 
-    async def _advance(self, candidate: Candidate, sight: Sight, seen: Survey) -> None:
+    async def _advance(self, candidate: Candidate, sight: ScannedClaim, seen: Scan) -> None:
         """Judge a candidate anew and make its next write, if it is time for that."""
         found = self._judged(candidate, sight, seen)
         if found is None:
@@ -159,7 +159,7 @@ class Freeing:
         elif found.write is not None:
             await _uninterrupted(self._write(candidate, found))
 
-    def _judged(self, candidate: Candidate, sight: Sight, seen: Survey) -> Leftover | None:
+    def _judged(self, candidate: Candidate, sight: ScannedClaim, seen: Scan) -> Orphan | None:
         if sight.claim.metadata.resource_version != candidate.version:
             candidate.changes += 1
             candidate.since, candidate.quiet_since = seen.began, None
@@ -179,7 +179,7 @@ class Freeing:
             candidate.quiet_since = seen.listed
         return found
 
-    def _note(self, candidate: Candidate, found: Leftover) -> None:
+    def _note(self, candidate: Candidate, found: Orphan) -> None:
         if not found.against and candidate.changes > CHANGES:
             text = "somebody else changes the claim again and again: run again later"
             found = replace(found, against=(Blocker(Reason.FIGHTING_WRITER, text),))
@@ -228,7 +228,7 @@ class Freeing:
             free = list_patch((), deallocate=True)
             await self._patch(claim, free, "status", dry_run=True)
 
-    async def _write(self, candidate: Candidate, found: Leftover) -> None:
+    async def _write(self, candidate: Candidate, found: Orphan) -> None:
         if not isinstance(found.write, WriteList):
             await self._take_finalizer(candidate, candidate.claim)
         elif found.write.deallocate:

@@ -19,7 +19,7 @@ from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import Gone, KubeError
 from claimctl.kube.slim import owning
 from claimctl.orphans.judge import questions
-from claimctl.orphans.model import Answer, Fate, Sight
+from claimctl.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.pods import claim_names
 from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES
@@ -42,10 +42,10 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class Scan:
     """What one look saw. Times are of the looker's monotonic clock, in seconds."""
 
-    sights: tuple[Sight, ...]
+    sights: tuple[ScannedClaim, ...]
     reservations: tuple[ClaimReservation, ...]
     pods: frozenset[str]
     """UIDs of all of them, whether they name a claim or not."""
@@ -59,7 +59,7 @@ class Survey:
 
 async def survey(
     client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
-) -> Survey:
+) -> Scan:
     """Look at the claims of a namespace ('' means all), or at those of them in ``only``.
 
     Raises:
@@ -82,12 +82,12 @@ async def survey(
     )
     examiner, now = Examiner(client), clock.now()
     sights = [
-        Sight(claim, crowd.seen_from(claim), now, reserved=reserved.may_name(_key(claim)))
+        ScannedClaim(claim, crowd.seen_from(claim), now, reserved=reserved.may_name(_key(claim)))
         for claim in claims
     ]
     answered = tuple([await examiner.examine(sight) for sight in sights])
     unreadable = (*unread, *unread_pods, *found.unreadable)
-    return Survey(answered, found.items, crowd.uids, began, listed, unreadable)
+    return Scan(answered, found.items, crowd.uids, began, listed, unreadable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Examiner:
         self._client = client
         self._discovery = Discovery(client)
 
-    async def examine(self, sight: Sight) -> Sight:
+    async def examine(self, sight: ScannedClaim) -> ScannedClaim:
         """The sight with the answers to its questions."""
         answers = {each.uid: await self._ask(sight.claim, each) for each in questions(sight)}
         return replace(sight, answers=answers)
@@ -163,15 +163,15 @@ class Examiner:
                 reference.api_group, reference.resource, reference.name, place
             )
             if found is None:
-                return Answer(Fate.GONE)
+                return Answer(OwnerState.GONE)
             if found.metadata.uid != reference.uid:
-                return Answer(Fate.REPLACED)
+                return Answer(OwnerState.REPLACED)
             reserving = await self._reserves(claim, reference, found)
         except UnknownKind:
-            return Answer(Fate.UNKNOWN_KIND)
+            return Answer(OwnerState.UNKNOWN_KIND)
         except KubeError as error:
-            return Answer(Fate.UNTOLD, str(error))
-        return Answer(Fate.RESERVING if reserving else Fate.ALIVE)
+            return Answer(OwnerState.UNTOLD, str(error))
+        return Answer(OwnerState.RESERVING if reserving else OwnerState.ALIVE)
 
     async def _reserves(
         self, claim: ResourceClaim, reference: Reference, found: ObjectHeader

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from claimctl.reservation.reasons import Reason, Retention
+from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.workloads import Life, named_claims, observe
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.reservations import (
@@ -156,7 +156,7 @@ def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem
     if annotated.meta.annotation(RESERVE_ANNOTATION) is None:
         return spec, ()
     policy = annotated.meta.annotation(RETENTION_ANNOTATION)
-    if policy is not None and policy not in set(Retention):
+    if policy is not None and policy not in set(RetentionPolicy):
         problems.append(_bad(RETENTION_ANNOTATION, policy, "WhileRunning, Persistent or Manual"))
     elif policy is not None:
         spec = msgspec.structs.replace(spec, retention_policy=policy)

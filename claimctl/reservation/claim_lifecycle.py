@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
     CreateClaim,
@@ -17,7 +17,7 @@ from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.finalizers import in_doubt
 from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES, workload_reference
-from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.outlook import Outlook
 from claimctl.reservation.status.writes import sooner, tell
@@ -38,11 +38,14 @@ def without_claim(snapshot: Snapshot) -> Decision:
             after = sooner(after, left)
         if _may_create(snapshot, held):
             reference = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
-            made_for = DIALECTS[snapshot.rules.dialect].created_for(reference)
-            return Decision(write=CreateClaim(held.reservation, made_for))
-    stands = [Standing(held, Stand.NONE, Reason.CLAIM_NOT_FOUND) for held in snapshot.reservations]
-    outlooks = [ended_release(stand, Outlook(snapshot.consumers())) for stand in stands]
-    return tell(snapshot, stands, outlooks, Decision(after=after))
+            created_for = DIALECTS[snapshot.rules.dialect].created_for(reference)
+            return Decision(write=CreateClaim(held.reservation, created_for))
+    retentions = [
+        RetentionDecision(held, Action.NONE, Reason.CLAIM_NOT_FOUND)
+        for held in snapshot.reservations
+    ]
+    outlooks = [ended_release(retention, Outlook(snapshot.consumers())) for retention in retentions]
+    return tell(snapshot, retentions, outlooks, Decision(after=after))
 
 
 def _may_create(snapshot: Snapshot, held: Held) -> bool:
@@ -58,38 +61,38 @@ def _may_create(snapshot: Snapshot, held: Held) -> bool:
     )
 
 
-def ended_release(stand: Standing, outlook: Outlook) -> Outlook:
+def ended_release(retention: RetentionDecision, outlook: Outlook) -> Outlook:
     """With the allocation gone, a release on record has come to its end."""
-    progress = stand.held.reservation.status.release
+    progress = retention.held.reservation.status.release
     if progress is None:
         return outlook
     return replace(outlook, finished_release=progress.reason)
 
 
-def tidy(case: Case) -> Write | None:
+def tidy(context: ClaimContext) -> Write | None:
     """What remains to be done about a claim without allocation."""
-    if case.snapshot.unreadable:
+    if context.snapshot.unreadable:
         return None
-    for stand in case.stands:
-        if stand.reason is Reason.RELEASE_REQUESTED:
-            return ClearReleaseRequest(stand.held.reservation)
-        if _to_be_replaced(case, stand.held):
-            meta = case.claim.metadata
+    for retention in context.retentions:
+        if retention.reason is Reason.RELEASE_REQUESTED:
+            return ClearReleaseRequest(retention.held.reservation)
+        if _to_be_replaced(context, retention.held):
+            meta = context.claim.metadata
             return DeleteClaim(meta.uid, meta.resource_version)
     return None
 
 
-def _to_be_replaced(case: Case, held: Held) -> bool:
+def _to_be_replaced(context: ClaimContext, held: Held) -> bool:
     """Whether claimctl made the claim, and for an earlier incarnation of the workload."""
-    maker, made_for = case.claim.metadata.controller(), case.claim.spec.reserved_for
+    maker, created_for = context.claim.metadata.controller(), context.claim.spec.reserved_for
     return (
-        made_for is not None
+        created_for is not None
         and maker is not None
         and maker.uid == held.reservation.metadata.uid
-        and not case.claim.metadata.deleting
+        and not context.claim.metadata.deleting
         and not held.reservation.metadata.deleting
         and held.workload.exists
         and not held.workload.ended
-        and held.workload.uid != made_for.uid
-        and not case.consumers.bound
+        and held.workload.uid != created_for.uid
+        and not context.consumers.bound
     )

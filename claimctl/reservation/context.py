@@ -16,30 +16,32 @@ from claimctl.reservation.reserved_for.references import (
     is_workload,
     same_name,
 )
-from claimctl.reservation.retention import Stand, Standing, standing
+from claimctl.reservation.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ClaimContext:
     """What all parts of a decision look at; made once per decision."""
 
     snapshot: Snapshot
     claim: ResourceClaim
     consumers: Consumers
-    stands: tuple[Standing, ...]
+    retentions: tuple[RetentionDecision, ...]
     own: frozenset[str]
     """UIDs of the references in the list that are claimctl's, or of its workloads' groups."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, claim: ResourceClaim) -> Case:
+    def of(cls, snapshot: Snapshot, claim: ResourceClaim) -> ClaimContext:
         consumers = snapshot.consumers()
-        stands = tuple(standing(snapshot, held, consumers) for held in snapshot.reservations)
-        if any(stand.stand is Stand.HOLD for stand in stands):
-            stands = tuple(_stays(stand) for stand in stands)
-        own = _own(claim, stands) | own_groups(snapshot)
-        return cls(snapshot, claim, consumers, stands, own)
+        retentions = tuple(
+            decide_retention(snapshot, held, consumers) for held in snapshot.reservations
+        )
+        if any(retention.action is Action.HOLD for retention in retentions):
+            retentions = tuple(_stays(retention) for retention in retentions)
+        own = _own(claim, retentions) | own_groups(snapshot)
+        return cls(snapshot, claim, consumers, retentions, own)
 
     @property
     def release_reason(self) -> Reason | None:
@@ -47,11 +49,13 @@ class Case:
 
         Where pods wait in vain for one that everybody lets go, that is why, whoever is first.
         """
-        if any(stand.stand is Stand.HOLD for stand in self.stands):
+        if any(retention.action is Action.HOLD for retention in self.retentions):
             return None
-        letting_go = [stand for stand in self.stands if stand.stand is Stand.LET_GO]
-        given_up = [stand.gives_up for stand in letting_go if stand.gives_up]
-        return next(iter((*given_up, *(stand.reason for stand in letting_go))), None)
+        letting_go = [
+            retention for retention in self.retentions if retention.action is Action.RELEASE
+        ]
+        given_up = [retention.yield_reason for retention in letting_go if retention.yield_reason]
+        return next(iter((*given_up, *(retention.reason for retention in letting_go))), None)
 
     @property
     def fights(self) -> bool:
@@ -63,7 +67,9 @@ class Case:
         """Whether a reservation's status says that this very claim is being released."""
         return any(
             progress is not None and progress.claim_uid == self.claim.metadata.uid
-            for progress in (stand.held.reservation.status.release for stand in self.stands)
+            for progress in (
+                retention.held.reservation.status.release for retention in self.retentions
+            )
         )
 
     def listed(self, reference: Reference) -> bool:
@@ -90,21 +96,21 @@ class Case:
         return [ref for ref in self.snapshot.references if is_pod(ref) and ref.uid in alive]
 
 
-def _stays(stand: Standing) -> Standing:
+def _stays(retention: RetentionDecision) -> RetentionDecision:
     """While another reservation holds the claim, its devices are not given up for this one."""
-    if stand.reason is Reason.REALLOCATED:
-        return replace(stand, stand=Stand.HOLD, reason=Reason.HELD)
-    return stand
+    if retention.reason is Reason.REALLOCATED:
+        return replace(retention, action=Action.HOLD, reason=Reason.HELD)
+    return retention
 
 
-def _own(claim: ResourceClaim, stands: Iterable[Standing]) -> frozenset[str]:
+def _own(claim: ResourceClaim, retentions: Iterable[RetentionDecision]) -> frozenset[str]:
     uids = set(uids_written_by(claim))
-    made_for = claim.spec.reserved_for
-    for stand in stands:
-        recorded = stand.held.reservation.status.reserved_for
-        uids |= {reference.uid for reference in (stand.reference, recorded) if reference}
-        if made_for and stand.reference and same_name(made_for, stand.reference):
-            uids.add(made_for.uid)
+    created_for = claim.spec.reserved_for
+    for retention in retentions:
+        recorded = retention.held.reservation.status.reserved_for
+        uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
+        if created_for and retention.reference and same_name(created_for, retention.reference):
+            uids.add(created_for.uid)
     listed = claim.status.reserved_for
     return frozenset(
         ref.uid for ref in listed if is_workload(ref) and not is_pod_group(ref) and ref.uid in uids

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from claimctl.reservation import claim_lifecycle as absent
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.decision import (
     Blocker,
     ClearReleaseRequest,
@@ -25,10 +25,10 @@ from claimctl.reservation.release import finalizers as parting
 from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.release.protocol import fenced, finalizer_step, next_step
 from claimctl.reservation.reserved_for.holds import (
-    bury_first,
-    holding_wishes,
+    add_tombstones_first,
+    holds_while_held,
+    holds_while_waiting,
     plan_list,
-    waiting_wishes,
     write_list,
     yields,
 )
@@ -38,7 +38,7 @@ from claimctl.reservation.reserved_for.references import (
     same_name,
     workload_reference,
 )
-from claimctl.reservation.retention import Stand
+from claimctl.reservation.retention import Action
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.outlook import Outlook
 from claimctl.reservation.status.writes import leave_alone, sooner, tell
@@ -74,7 +74,7 @@ def decide(snapshot: Snapshot) -> Decision:
         return Decision(needs=needs)
     if snapshot.claim is None:
         return absent.without_claim(snapshot)
-    return _decide(Case.of(snapshot, snapshot.claim))
+    return _decide(ClaimContext.of(snapshot, snapshot.claim))
 
 
 def _unseen(snapshot: Snapshot) -> Iterable[Need]:
@@ -94,124 +94,131 @@ def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
     if snapshot.claim is None or not held.workload.exists or held.workload.confirmed:
         return False
     seen = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
-    made_for = snapshot.claim.spec.reserved_for
-    known = (*snapshot.references, *((made_for,) if made_for else ()))
+    created_for = snapshot.claim.spec.reserved_for
+    known = (*snapshot.references, *((created_for,) if created_for else ()))
     return any(same_name(each, seen) and each.uid != seen.uid for each in known)
 
 
-def _decide(case: Case) -> Decision:
-    if not case.snapshot.allocated:
-        return _unallocated(case)
-    reason = case.release_reason
+def _decide(context: ClaimContext) -> Decision:
+    if not context.snapshot.allocated:
+        return _unallocated(context)
+    reason = context.release_reason
     if reason is None:
-        return _hold(case)
-    if (decision := _left_to_kcm(case)) is not None:
-        return _finish(case, Outlook(case.consumers), decision)
-    found = blockers(case.snapshot, reason, case.consumers, case.own)
-    return _wait(case, reason, found) if found else _release(case, reason)
+        return _hold(context)
+    if (decision := _left_to_kcm(context)) is not None:
+        return _finish(context, Outlook(context.consumers), decision)
+    found = blockers(context.snapshot, reason, context.consumers, context.own)
+    return _wait(context, reason, found) if found else _release(context, reason)
 
 
-def _hold(case: Case) -> Decision:
-    plan = plan_list(case, holding_wishes(case))
-    outlook = Outlook(case.consumers, plan, yielded=yields(case), fighting=case.fights)
-    decision = Decision() if _group_unrecorded(case) else write_list(case, plan)
-    for stand in case.stands:
-        after = stand.blocker.after if stand.blocker else None
+def _hold(context: ClaimContext) -> Decision:
+    plan = plan_list(context, holds_while_held(context))
+    outlook = Outlook(context.consumers, plan, yielded=yields(context), fighting=context.fights)
+    decision = Decision() if _group_unrecorded(context) else write_list(context, plan)
+    for retention in context.retentions:
+        after = retention.blocker.after if retention.blocker else None
         decision = replace(decision, after=sooner(decision.after, after))
-    again = look_again(case.snapshot, case.consumers)
+    again = look_again(context.snapshot, context.consumers)
     decision = replace(decision, after=sooner(decision.after, again))
-    return _finish(case, outlook, decision)
+    return _finish(context, outlook, decision)
 
 
-def _group_unrecorded(case: Case) -> bool:
+def _group_unrecorded(context: ClaimContext) -> bool:
     """Whether it has to be put on record first whose the group is that shares the claim.
 
     Once the workload is gone nobody else could tell.
     """
     return any(
-        stand.stand is Stand.HOLD
-        and stand.reference is not None
-        and not case.listed(stand.reference)
-        and stand.held.workload.pod_group != stand.held.reservation.status.pod_group_name
-        for stand in case.stands
-        if stand.held.workload.pod_group
+        retention.action is Action.HOLD
+        and retention.reference is not None
+        and not context.listed(retention.reference)
+        and retention.held.workload.pod_group != retention.held.reservation.status.pod_group_name
+        for retention in context.retentions
+        if retention.held.workload.pod_group
     )
 
 
-def _left_to_kcm(case: Case) -> Decision | None:
+def _left_to_kcm(context: ClaimContext) -> Decision | None:
     """Leave KCM alone with a list of nothing but pods: its last removal deallocates.
 
     None where it is not KCM's, or where KCM should have been done by now. Of pods that live the
     watch will tell; but a claim that is being deleted takes none of those that wait for it, and
     KCM leaves their entries.
     """
-    references = case.snapshot.references
+    references = context.snapshot.references
     if not references or not all(map(is_pod, references)):
         return None
-    if case.live_pod_entries():
-        in_vain = case.claim.metadata.deleting and not case.left_to_pods
+    if context.live_pod_entries():
+        in_vain = context.claim.metadata.deleting and not context.left_to_pods
         return None if in_vain else Decision()
-    limit = case.snapshot.rules.dead_reference_seconds
-    ages = case.snapshot.memory.dead_age
+    limit = context.snapshot.rules.dead_reference_seconds
+    ages = context.snapshot.memory.dead_age
     left = limit - min(ages.get(reference.uid, 0.0) for reference in references)
     return Decision(after=max(left, 1.0)) if left > 0 else None
 
 
-def _wait(case: Case, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
+def _wait(context: ClaimContext, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
     """The record of an intent stays where only time stands against it: another controller, for
     which that time is over, may be deallocating now, and the finalizer goes by the record."""
-    plan = plan_list(case, waiting_wishes(case))
+    plan = plan_list(context, holds_while_waiting(context))
     step = None
-    if case.on_record and all(blocker.reason in _PASSES for blocker in found):
-        step = _come_to(case)
-    outlook = Outlook(case.consumers, plan, reason, step, found, fighting=case.fights)
-    decision = write_list(case, plan)
-    for blocker in (*found, *(stand.blocker for stand in case.stands)):
+    if context.on_record and all(blocker.reason in _PASSES for blocker in found):
+        step = _current_step(context)
+    outlook = Outlook(context.consumers, plan, reason, step, found, fighting=context.fights)
+    decision = write_list(context, plan)
+    for blocker in (*found, *(retention.blocker for retention in context.retentions)):
         after = blocker.after if blocker else None
         decision = replace(decision, after=sooner(decision.after, after))
-    return _finish(case, outlook, decision)
+    return _finish(context, outlook, decision)
 
 
-def _release(case: Case, reason: Reason) -> Decision:
+def _release(context: ClaimContext, reason: Reason) -> Decision:
     """Nothing seen in the caches stands against it: put it on record, then step by step."""
-    if (decision := bury_first(case)) is not None:
-        return _finish(case, Outlook(case.consumers, None, reason), decision)
-    name = _come_to(case)
-    if not case.on_record:
-        return _finish(case, Outlook(case.consumers, None, reason, name), Decision())
-    step = next_step(case.snapshot, reason, case.own)
-    outlook = Outlook(case.consumers, None, reason, name, step.blockers)
+    if (decision := add_tombstones_first(context)) is not None:
+        return _finish(context, Outlook(context.consumers, None, reason), decision)
+    name = _current_step(context)
+    if not context.on_record:
+        return _finish(context, Outlook(context.consumers, None, reason, name), Decision())
+    step = next_step(context.snapshot, reason, context.own)
+    outlook = Outlook(context.consumers, None, reason, name, step.blockers)
     after = step.after
     if step.blockers and after is None:
         after = step.blockers[0].after or CACHE_CATCHES_UP
-    return _finish(case, outlook, Decision(needs=step.needs, write=step.write, after=after))
+    return _finish(context, outlook, Decision(needs=step.needs, write=step.write, after=after))
 
 
-def _come_to(case: Case) -> ReleaseStep:
+def _current_step(context: ClaimContext) -> ReleaseStep:
     """How far the release has come, whoever brought it there."""
-    is_fenced = fenced(case.snapshot, case.own) and not any(map(is_pod, case.snapshot.references))
+    is_fenced = fenced(context.snapshot, context.own) and not any(
+        map(is_pod, context.snapshot.references)
+    )
     return ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
 
 
-def _unallocated(case: Case) -> Decision:
+def _unallocated(context: ClaimContext) -> Decision:
     # another controller may have cleared the record of what this one was about to finish
-    step = finalizer_step(case.snapshot, case.on_record or case.snapshot.memory.deallocated)
+    step = finalizer_step(
+        context.snapshot, context.on_record or context.snapshot.memory.deallocated
+    )
     if step.write is not None:
         return Decision(write=step.write)
-    outlooks = [absent.ended_release(stand, Outlook(case.consumers)) for stand in case.stands]
-    decision = tell(case.snapshot, case.stands, outlooks, Decision())
+    outlooks = [
+        absent.ended_release(retention, Outlook(context.consumers))
+        for retention in context.retentions
+    ]
+    decision = tell(context.snapshot, context.retentions, outlooks, Decision())
     if decision.write is None:
-        decision = replace(decision, write=absent.tidy(case))
-    return parting.let_reservations_go(case, decision)
+        decision = replace(decision, write=absent.tidy(context))
+    return parting.let_reservations_go(context, decision)
 
 
-def _finish(case: Case, outlook: Outlook, decision: Decision) -> Decision:
+def _finish(context: ClaimContext, outlook: Outlook, decision: Decision) -> Decision:
     outlooks = [
         outlook
-        if stand.stand is Stand.LET_GO
+        if retention.action is Action.RELEASE
         else replace(outlook, release=None, step=None, blockers=())
-        for stand in case.stands
+        for retention in context.retentions
     ]
-    told = tell(case.snapshot, case.stands, outlooks, decision)
+    told = tell(context.snapshot, context.retentions, outlooks, decision)
     told = replace(told, releasing=outlook.release, blockers=outlook.blockers)
-    return parting.let_reservations_go(case, told)
+    return parting.let_reservations_go(context, told)

@@ -46,12 +46,12 @@ class Native:
     lists_beside_others = False
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
-        made_for = claim.spec.reserved_for
-        if made_for is None:
+        created_for = claim.spec.reserved_for
+        if created_for is None:
             return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD
-        if not same_name(made_for, workload):
+        if not same_name(created_for, workload):
             return Reason.ALREADY_RESERVED_FOR
-        if made_for.uid != workload.uid:
+        if created_for.uid != workload.uid:
             return Reason.WORKLOAD_RECREATED
         allocation = claim.status.allocation
         if allocation is not None and not allocation.reserved_for_any_pod:

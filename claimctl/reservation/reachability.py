@@ -54,7 +54,7 @@ def _of_holders(snapshot: Snapshot) -> list[tuple[Toleration, ...]]:
     return [each.tolerations for each in workloads if each.exists and not each.ended]
 
 
-def crowded(snapshot: Snapshot, consumers: Consumers) -> bool:
+def list_full(snapshot: Snapshot, consumers: Consumers) -> bool:
     """Whether finished pods fill the list, so that the next pod finds no place in it.
 
     Their tombstones cannot be taken out alone: KCM would put the pods back. A claim that is not

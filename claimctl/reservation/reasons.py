@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Retention(StrEnum):
+class RetentionPolicy(StrEnum):
     WHILE_RUNNING = "WhileRunning"
     PERSISTENT = "Persistent"
     MANUAL = "Manual"

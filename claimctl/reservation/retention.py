@@ -10,8 +10,8 @@ from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pod_groups.membership import own_groups
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reachability import crowded, stuck_since
-from claimctl.reservation.reasons import Reason, Retention
+from claimctl.reservation.reachability import list_full, stuck_since
+from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.release.blockers import lends_grace
 from claimctl.reservation.reserved_for.ownership import uids_written_by
 from claimctl.reservation.reserved_for.references import (
@@ -27,33 +27,35 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 
 
-class Stand(StrEnum):
+class Action(StrEnum):
     HOLD = "Hold"
-    LET_GO = "LetGo"
+    RELEASE = "LetGo"
     NONE = "None"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RetentionDecision:
     """What one reservation asks of its claim."""
 
     held: Held
-    stand: Stand
+    action: Action
     reason: Reason
     reference: Reference | None = None
     """The workload's present incarnation (while it lives), else the one on record."""
     blocker: Blocker | None = None
     """With HOLD: why it does not let go."""
-    gives_up: Reason | None = None
+    yield_reason: Reason | None = None
     """With LET_GO: why the devices are given up for the pods that wait for the claim in vain.
 
     Whatever the reservation lets go for, those pods do not stand in the way of that."""
 
 
-def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
+def decide_retention(snapshot: Snapshot, held: Held, consumers: Consumers) -> RetentionDecision:
     """Where the reservation stands. The claim exists and the workload's state is confirmed."""
     assert snapshot.claim is not None
-    present = Standing(held, Stand.NONE, Reason.WORKLOAD_NOT_FOUND, _reference(snapshot, held))
+    present = RetentionDecision(
+        held, Action.NONE, Reason.WORKLOAD_NOT_FOUND, _reference(snapshot, held)
+    )
     if _unsupported(held):
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     trapped = _trapped(snapshot, present, consumers)
@@ -71,15 +73,15 @@ def standing(snapshot: Snapshot, held: Held, consumers: Consumers) -> Standing:
     return _by_life(snapshot, present, consumers, trapped)
 
 
-def _undecided(snapshot: Snapshot, present: Standing) -> Standing:
+def _undecided(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision:
     """Of a workload that cannot be read: what is held stays held, and nothing else is."""
     why = Blocker(Reason.UNREADABLE, present.held.workload.problem)
     held = present.reference is not None and recorded(snapshot, present.held) is not None
-    stand, reason = (Stand.HOLD, Reason.HELD) if held else (Stand.NONE, Reason.UNREADABLE)
-    return replace(present, stand=stand, reason=reason, blocker=why)
+    retention, reason = (Action.HOLD, Reason.HELD) if held else (Action.NONE, Reason.UNREADABLE)
+    return replace(present, action=retention, reason=reason, blocker=why)
 
 
-def _withdrawn(snapshot: Snapshot, present: Standing) -> Standing:
+def _withdrawn(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision:
     if not present.held.reservation.metadata.deleting:
         return present
     return replace(present, blocker=lends_grace(snapshot, present.held))
@@ -156,8 +158,11 @@ def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | N
 
 
 def _by_life(
-    snapshot: Snapshot, present: Standing, consumers: Consumers, trapped: Standing | None
-) -> Standing:
+    snapshot: Snapshot,
+    present: RetentionDecision,
+    consumers: Consumers,
+    trapped: RetentionDecision | None,
+) -> RetentionDecision:
     held, reference = present.held, present.reference
     assert snapshot.claim is not None
     assert reference is not None
@@ -173,57 +178,63 @@ def _by_life(
     return _idle(snapshot, present, policy, consumers)
 
 
-def _policy(held: Held) -> Retention:
+def _policy(held: Held) -> RetentionPolicy:
     """One that this version does not know lets nothing go by itself."""
     asked = held.reservation.spec.retention_policy
-    return Retention(asked) if asked in set(Retention) else Retention.MANUAL
+    return RetentionPolicy(asked) if asked in set(RetentionPolicy) else RetentionPolicy.MANUAL
 
 
 def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
     """KEP-5194: the UID in spec.reservedFor is that of one incarnation and cannot be changed."""
     assert snapshot.claim is not None
-    made_for = snapshot.claim.spec.reserved_for
-    return made_for is not None and made_for.uid != reference.uid
+    created_for = snapshot.claim.spec.reserved_for
+    return created_for is not None and created_for.uid != reference.uid
 
 
-def _ended(present: Standing, policy: Retention, trapped: Standing | None) -> Standing:
-    if policy is not Retention.MANUAL:
+def _ended(
+    present: RetentionDecision, policy: RetentionPolicy, trapped: RetentionDecision | None
+) -> RetentionDecision:
+    if policy is not RetentionPolicy.MANUAL:
         return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
     asked = present.held.reservation.spec.retention_policy
     text = f"retentionPolicy {asked}: `claimctl release` frees it"
     return trapped or _holds(present, Reason.RETENTION, text)
 
 
-def _lets_go(present: Standing, reason: Reason, trapped: Standing | None) -> Standing:
+def _lets_go(
+    present: RetentionDecision, reason: Reason, trapped: RetentionDecision | None
+) -> RetentionDecision:
     if trapped is None:
-        return replace(present, stand=Stand.LET_GO, reason=reason)
-    return replace(trapped, stand=Stand.LET_GO, reason=reason)
+        return replace(present, action=Action.RELEASE, reason=reason)
+    return replace(trapped, action=Action.RELEASE, reason=reason)
 
 
 def _idle(
-    snapshot: Snapshot, present: Standing, policy: Retention, consumers: Consumers
-) -> Standing:
+    snapshot: Snapshot, present: RetentionDecision, policy: RetentionPolicy, consumers: Consumers
+) -> RetentionDecision:
     if consumers.count:
         return _holds(present, Reason.CONSUMERS_LEFT, f"{consumers.count} pods still use the claim")
-    if policy is not Retention.WHILE_RUNNING:
+    if policy is not RetentionPolicy.WHILE_RUNNING:
         return _holds(present, Reason.RETENTION, f"retentionPolicy {policy} holds through idle")
     spec, status = present.held.reservation.spec, present.held.reservation.status
     left = spec.idle_timeout_seconds - _idle_for(snapshot, present.held)
     if (status.idle_since is None or left > 0) and not _begun(snapshot, present.held, Reason.IDLE):
         text = f"idle; released when that has lasted {spec.idle_timeout_seconds} s"
         return _holds(present, Reason.IDLE_TIMEOUT, text, max(left, _AT_ONCE))
-    return replace(present, stand=Stand.LET_GO, reason=Reason.IDLE)
+    return replace(present, action=Action.RELEASE, reason=Reason.IDLE)
 
 
-def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Standing | None:
+def _trapped(
+    snapshot: Snapshot, present: RetentionDecision, consumers: Consumers
+) -> RetentionDecision | None:
     """The hold that pods wait for, in vain until it is given up; None when it is no trap.
 
     A claim that is being deleted takes no pods, so none waits for it.
     """
     if snapshot.claim is None or snapshot.claim.metadata.deleting:
         return None
-    if crowded(snapshot, consumers):
-        return _gives_up(present, Reason.HOLD_YIELDED)
+    if list_full(snapshot, consumers):
+        return _yields(present, Reason.HOLD_YIELDED)
     timeout = present.held.reservation.spec.reallocate_timeout_seconds
     since = stuck_since(snapshot, consumers)
     if timeout is None or since is None:
@@ -235,7 +246,7 @@ def _trapped(snapshot: Snapshot, present: Standing, consumers: Consumers) -> Sta
     if _only_waiting_pods_listed(snapshot, consumers):
         text = "its devices cannot be reached; held until the entries of waiting pods are out"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
-    return _gives_up(present, Reason.REALLOCATED)
+    return _yields(present, Reason.REALLOCATED)
 
 
 def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
@@ -245,8 +256,8 @@ def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
     return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
 
 
-def _gives_up(present: Standing, reason: Reason) -> Standing:
-    return replace(present, stand=Stand.LET_GO, reason=reason, gives_up=reason)
+def _yields(present: RetentionDecision, reason: Reason) -> RetentionDecision:
+    return replace(present, action=Action.RELEASE, reason=reason, yield_reason=reason)
 
 
 _AT_ONCE = 0.001
@@ -281,11 +292,13 @@ def _begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
 
 def _wants(held: Held) -> str:
     if held.workload.life is Life.ABSENT:
-        return f"ReplicaSet {held.workload.heirs[0]} goes on making pods"
+        return f"ReplicaSet {held.workload.orphaned_replica_sets[0]} goes on making pods"
     ref = held.reservation.spec.workload_ref
     return f"{ref.kind} {ref.name} wants {held.workload.wants} pods"
 
 
-def _holds(present: Standing, reason: Reason, message: str, after: float | None = None) -> Standing:
+def _holds(
+    present: RetentionDecision, reason: Reason, message: str, after: float | None = None
+) -> RetentionDecision:
     blocker = Blocker(reason, message, after)
-    return replace(present, stand=Stand.HOLD, reason=Reason.HELD, blocker=blocker)
+    return replace(present, action=Action.HOLD, reason=Reason.HELD, blocker=blocker)

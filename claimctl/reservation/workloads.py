@@ -41,7 +41,7 @@ class WorkloadState:
     uid: str = ""
     wants: int = 0
     """How many pods it wants at the same time."""
-    heirs: tuple[str, ...] = ()
+    orphaned_replica_sets: tuple[str, ...] = ()
     """Names of ReplicaSets that may go on making pods after the workload's own end."""
     names_claim: bool = True
     """Whether its pod template names the claim by resourceClaimName."""
@@ -62,7 +62,9 @@ class WorkloadState:
 
     @property
     def ended(self) -> bool:
-        return self.life is Life.ENDED or (self.life is Life.ABSENT and not self.heirs)
+        return self.life is Life.ENDED or (
+            self.life is Life.ABSENT and not self.orphaned_replica_sets
+        )
 
 
 def observe(
@@ -79,7 +81,7 @@ def observe(
     wants = wanted_pods(workload)
     if workload.metadata.deleting and isinstance(workload, Deployment):
         known = replica_sets is not None
-        left = heirs_of(workload.metadata.uid, claim_name, replica_sets or ())
+        left = orphaned_replica_sets_of(workload.metadata.uid, claim_name, replica_sets or ())
         wants = wants if left or not known else 0
     life = Life.ENDED if _finished_job(workload) else Life.ACTIVE if wants else Life.IDLE
     return WorkloadState(
@@ -133,7 +135,9 @@ def named_claims(template: PodTemplateSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def heirs_of(uid: str, claim_name: str, replica_sets: Iterable[ReplicaSet]) -> tuple[str, ...]:
+def orphaned_replica_sets_of(
+    uid: str, claim_name: str, replica_sets: Iterable[ReplicaSet]
+) -> tuple[str, ...]:
     """ReplicaSets that go on making pods for the claim although their Deployment is gone.
 
     Garbage collection may not have come by yet (the owner's UID is still there), or the

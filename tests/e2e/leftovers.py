@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from claimctl.kube.client import Client
-from claimctl.orphans.model import Patience
-from claimctl.orphans.reclaim import Candidate, Freeing
+from claimctl.orphans.model import WatchTimes
+from claimctl.orphans.reclaim import Candidate, Reclaim
 from claimctl.reservation.pods import claim_names
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import ResourceClaim
@@ -40,13 +40,13 @@ def freeing(
     *,
     grace: float | None = None,
     settle: float = 5.0,
-) -> Freeing:
+) -> Reclaim:
     """One run of ``claimctl release --orphans``, by an administrator."""
     client = Client(transport or connection(stage), stage.clock)
     client.speak(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []
-    patience = Patience(settle, stage.scaled(300.0) if grace is None else grace)
-    return Freeing(client, stage.clock, "", patience, told.append)
+    patience = WatchTimes(settle, stage.scaled(300.0) if grace is None else grace)
+    return Reclaim(client, stage.clock, "", patience, told.append)
 
 
 async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from claimctl.reservation import decide
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.decision import Decision
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.release import finalizers as parting
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.reserved_for.holds import waiting_wishes
+from claimctl.reservation.reserved_for.holds import holds_while_waiting
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.mutation import Mutation
 from tests.model.server import Bounds
@@ -24,7 +24,7 @@ def _nothing(*_: object) -> grouping.GroupDecision:
     return grouping.NOTHING
 
 
-def _unchanged(case: Case, decision: Decision) -> Decision:
+def _unchanged(context: ClaimContext, decision: Decision) -> Decision:
     return decision
 
 
@@ -35,7 +35,7 @@ LEAKS = (
     Mutation(
         "give up after a conflict",
         Hold(),
-        replace(ENDING, gives_up=True),
+        replace(ENDING, yield_reason=True),
     ),
     Mutation("fence and never deallocate", Native(), ENDING, ((release, "_settle", _no_step),)),
     Mutation(
@@ -57,5 +57,5 @@ LEAKS = (
         ((grouping, "_let_go", _nothing),),
     ),
     Mutation("never make the group", Grouped(), ENDING, ((grouping, "_missing", _nothing),)),
-    Mutation("never hold", Hold(), ENDING, ((decide, "holding_wishes", waiting_wishes),)),
+    Mutation("never hold", Hold(), ENDING, ((decide, "holding_wishes", holds_while_waiting),)),
 )

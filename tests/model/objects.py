@@ -97,7 +97,7 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
         *_references(claim),
         allocated=bool(claim.allocated),
         shared=dialect.shared,
-        made_for=_INCARNATIONS[0] if dialect.shared else None,
+        created_for=_INCARNATIONS[0] if dialect.shared else None,
         deleting=claim.there == There.DELETING,
         finalizer=bool(claim.finalizer),
     )

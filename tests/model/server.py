@@ -59,7 +59,7 @@ class Bounds:
     """What the user may do."""
     forced: frozenset[str] = frozenset()
     """Kinds of writes that do not carry the resourceVersion they were decided on."""
-    gives_up: bool = False
+    yield_reason: bool = False
     """Whether a process whose write was refused never tries again."""
     live_claims: bool = True
     """Whether a reservation is let go only if the claim, read live, shows nothing of it either."""
@@ -135,7 +135,7 @@ def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) ->
     """Of what is refused for its version it makes no difference whether it was ever sent."""
     write = process.write
     if write is not None and write.kind not in bounds.forced:
-        process = process._replace(write=GIVEN_UP if bounds.gives_up else None)
+        process = process._replace(write=GIVEN_UP if bounds.yield_reason else None)
     if process.age >= bounds.cache_lag:
         return see_claim(process, claim, dialect)
     opened = tuple(

@@ -185,7 +185,7 @@ def claim(
     *reserved_for: Reference,
     allocated: bool = True,
     shared: bool = False,
-    made_for: Reference | None = None,
+    created_for: Reference | None = None,
     deleting: bool = False,
     finalizer: bool = True,
     version: str = "10",
@@ -200,7 +200,7 @@ def claim(
             finalizers=protected,
             deletion_timestamp=NOW if deleting else None,
         ),
-        spec=ResourceClaimSpec(reserved_for=made_for),
+        spec=ResourceClaimSpec(reserved_for=created_for),
         status=ResourceClaimStatus(
             allocation=allocation(shared=shared) if allocated else None,
             reserved_for=reserved_for,

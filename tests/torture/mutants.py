@@ -91,10 +91,10 @@ MUTANTS = (
         "claimctl.kube.informer",
         """        return reaches(self._version, version)
 
-    async def _come_to""",
+    async def _current_step""",
         """        return self._following
 
-    async def _come_to""",
+    async def _current_step""",
     ),
     Mutant(
         "add references to a claim that is being deleted",
@@ -134,8 +134,8 @@ MUTANTS = (
     Mutant(
         "take the finalizer without a record",
         "claimctl.reservation.decide",
-        "finalizer_step(case.snapshot, case.on_record or case.snapshot.memory.deallocated)",
-        "finalizer_step(case.snapshot, True)",
+        "context.on_record or context.snapshot.memory.deallocated",
+        "True",
     ),
     Mutant(
         "leave the finalizer",
@@ -171,7 +171,7 @@ MUTANTS = (
     Mutant(
         "let a reservation go before its release",
         "claimctl.reservation.release.finalizers",
-        " or not _nothing_left(case, stand):",
+        " or not _nothing_left(context, retention):",
         ":",
     ),
     Mutant(

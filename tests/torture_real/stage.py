@@ -16,7 +16,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass
-class Sight:
+class ScannedClaim:
     """Every object as it is stored now, by the history alone: no request, no gap."""
 
     number: int = 0
@@ -51,7 +51,7 @@ class Stage:
     transport: Transport
     history: History
     pod_groups: bool = False
-    sight: Sight = field(default_factory=Sight)
+    sight: ScannedClaim = field(default_factory=ScannedClaim)
     found: asyncio.Event = field(default_factory=asyncio.Event)
     """Something was found in some schedule."""
 

@@ -17,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
@@ -86,17 +86,17 @@ class PodGroupReconciler:
         asking = self._asking(key)
         if asking is None:
             return After(SOON)
-        case = self._case(key, group, asking)
-        decision = decide_group(case)
+        context = self._case(key, group, asking)
+        decision = decide_group(context)
         if decision.lists:
             live = await self._know.investigator.live_pods(key.namespace)
-            case = self._case(key, group, asking, live)
-            decision = decide_group(case)
+            context = self._case(key, group, asking, live)
+            decision = decide_group(context)
         if decision.write is not None:
             return await self._carry_out(key, decision.write)
         if decision.after is not None:
             return After(decision.after)
-        waits = group is not None and made_by_claimctl(group) and _on_the_way(case, group)
+        waits = group is not None and made_by_claimctl(group) and _on_the_way(context, group)
         return After(LOOK_AGAIN) if waits else DONE
 
     # What is known
@@ -289,10 +289,10 @@ class PodGroupReconciler:
             )
 
 
-def _on_the_way(case: GroupCase, group: PodGroup) -> bool:
+def _on_the_way(context: GroupCase, group: PodGroup) -> bool:
     """Whether the group waits for time to pass (ghosts, settling), or for pods that nobody owns."""
     guards, meta = FINALIZER in group.metadata.finalizers, group.metadata
-    return (guards and (meta.deleting or case.owner_ended)) or not meta.owner_references
+    return (guards and (meta.deleting or context.owner_ended)) or not meta.owner_references
 
 
 def _in_use(group: PodGroup, claims: Iterable[ClaimKey], pods: Iterable[Pod]) -> bool:
@@ -306,11 +306,11 @@ def _against(snapshot: Snapshot) -> tuple[Blocker, ...] | None:
     """What stands against the claim's release beside its finished pods; None: it is held."""
     if snapshot.claim is None or not snapshot.allocated:
         return None
-    case = Case.of(snapshot, snapshot.claim)
-    reason = case.release_reason
+    context = ClaimContext.of(snapshot, snapshot.claim)
+    reason = context.release_reason
     if reason is None:
         return None
-    found = blockers(snapshot, reason, case.consumers, case.own)
+    found = blockers(snapshot, reason, context.consumers, context.own)
     return tuple(each for each in found if each.reason is not Reason.FINISHED_PODS_LEFT)
 
 

@@ -90,22 +90,22 @@ class GroupDecision:
 NOTHING = GroupDecision()
 
 
-def decide_group(case: GroupCase) -> GroupDecision:
+def decide_group(context: GroupCase) -> GroupDecision:
     """At most one write; groups that others made are used and never touched."""
-    if case.group is None:
-        return _missing(case)
-    if not made_by_claimctl(case.group):
+    if context.group is None:
+        return _missing(context)
+    if not made_by_claimctl(context.group):
         return NOTHING
-    guards = FINALIZER in case.group.metadata.finalizers
-    if case.group.metadata.deleting:
-        over = not case.in_use and (case.claims_let_go or not case.guarded)
-        return _let_go(case.group, case.in_use_live) if guards and over else NOTHING
-    if case.guarded and not guards:
-        return _write(GuardGroup(case.group, present=True))
-    if case.owner_ended and case.claims_let_go and not case.in_use:
-        return _write(DropGroup(case.group))
-    if guards and not case.guarded and case.claims_let_go:
-        return _write(GuardGroup(case.group, present=False))
+    guards = FINALIZER in context.group.metadata.finalizers
+    if context.group.metadata.deleting:
+        over = not context.in_use and (context.claims_let_go or not context.guarded)
+        return _let_go(context.group, context.in_use_live) if guards and over else NOTHING
+    if context.guarded and not guards:
+        return _write(GuardGroup(context.group, present=True))
+    if context.owner_ended and context.claims_let_go and not context.in_use:
+        return _write(DropGroup(context.group))
+    if guards and not context.guarded and context.claims_let_go:
+        return _write(GuardGroup(context.group, present=False))
     return NOTHING
 
 
@@ -119,14 +119,14 @@ def _write(write: GroupWrite) -> GroupDecision:
     return GroupDecision(write)
 
 
-def _missing(case: GroupCase) -> GroupDecision:
-    claims = shared_claims(case.asking)
-    if not claims or case.listed:
+def _missing(context: GroupCase) -> GroupDecision:
+    claims = shared_claims(context.asking)
+    if not claims or context.listed:
         return NOTHING
-    left = case.settle_seconds - case.quiet
+    left = context.settle_seconds - context.quiet
     if left > 0:
         return GroupDecision(after=left)
-    owners = {asking.owner.uid: asking.owner for asking in case.asking if asking.claims}
+    owners = {asking.owner.uid: asking.owner for asking in context.asking if asking.claims}
     return GroupDecision(MakeGroup(tuple(owners.values()), claims))
 
 

@@ -89,7 +89,7 @@ def spoken_for(snapshot: Snapshot, pod: Pod) -> bool:
     )
 
 
-def to_bury(snapshot: Snapshot, pods: Consumers) -> tuple[Pod, ...]:
+def needing_tombstones(snapshot: Snapshot, pods: Consumers) -> tuple[Pod, ...]:
     """The finished pods that need a tombstone at a fence: KCM ignores those being deleted."""
     return tuple(pod for pod in pods.finished.values() if not pod.metadata.deleting)
 
@@ -101,7 +101,7 @@ def too_many_finished(snapshot: Snapshot) -> bool:
     KCM writes nothing.
     """
     tombstones = {each.uid for each in snapshot.references if is_tombstone(each)}
-    finished = {pod.metadata.uid for pod in to_bury(snapshot, snapshot.consumers())}
+    finished = {pod.metadata.uid for pod in needing_tombstones(snapshot, snapshot.consumers())}
     return len(tombstones | finished) > LIMIT
 
 

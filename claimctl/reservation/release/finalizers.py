@@ -4,36 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.context import Case
+from claimctl.reservation.context import ClaimContext
 from claimctl.reservation.decision import Decision, SetFinalizer
 from claimctl.reservation.release.blockers import lends_grace
 from claimctl.reservation.reserved_for.references import is_pod
-from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.writes import sooner
 from claimctl.wire.reservations import FINALIZER
 
 
-def let_reservations_go(case: Case, decision: Decision) -> Decision:
+def let_reservations_go(context: ClaimContext, decision: Decision) -> Decision:
     """Take the finalizer off the first deleted reservation of which nothing is left."""
     if decision.write is not None or decision.needs:
         return decision
-    for stand in case.stands:
-        meta = stand.held.reservation.metadata
-        if not meta.deleting or FINALIZER not in meta.finalizers or not _nothing_left(case, stand):
+    for retention in context.retentions:
+        meta = retention.held.reservation.metadata
+        if (
+            not meta.deleting
+            or FINALIZER not in meta.finalizers
+            or not _nothing_left(context, retention)
+        ):
             continue
-        if (left := _in_doubt(case, stand)) <= 0:
-            return replace(decision, write=SetFinalizer(stand.held.reservation, present=False))
+        if (left := _in_doubt(context, retention)) <= 0:
+            return replace(decision, write=SetFinalizer(retention.held.reservation, present=False))
         decision = replace(decision, after=sooner(decision.after, left))
     return decision
 
 
-def _in_doubt(case: Case, stand: Standing) -> float:
-    lent = lends_grace(case.snapshot, stand.held)
+def _in_doubt(context: ClaimContext, retention: RetentionDecision) -> float:
+    lent = lends_grace(context.snapshot, retention.held)
     left = lent.after or 0.0 if lent else 0.0
-    if any(one.stand is Stand.HOLD for one in case.stands):
+    if any(one.action is Action.HOLD for one in context.retentions):
         return left
-    return max(left, in_doubt(case.snapshot, stand.held))
+    return max(left, in_doubt(context.snapshot, retention.held))
 
 
 def in_doubt(snapshot: Snapshot, held: Held) -> float:
@@ -46,26 +50,26 @@ def in_doubt(snapshot: Snapshot, held: Held) -> float:
     return snapshot.rules.settle_seconds - held.withdrawn_age
 
 
-def _nothing_left(case: Case, stand: Standing) -> bool:
+def _nothing_left(context: ClaimContext, retention: RetentionDecision) -> bool:
     """No reference of its own, and somebody else is there to deallocate the claim.
 
     One that could not hold anything has nothing to deallocate.
     """
-    if not case.snapshot.allocated:
+    if not context.snapshot.allocated:
         return True
-    holders = [other for other in case.stands if other.stand is Stand.HOLD]
-    listed = {reference.uid for reference in case.snapshot.references}
-    if listed & _alone_in_need_of(stand, holders):
+    holders = [other for other in context.retentions if other.action is Action.HOLD]
+    listed = {reference.uid for reference in context.snapshot.references}
+    if listed & _alone_in_need_of(retention, holders):
         return False
-    if stand.stand is Stand.NONE or holders:
+    if retention.action is Action.NONE or holders:
         return True
-    if any(map(case.is_ours, case.snapshot.references)):
+    if any(map(context.is_ours, context.snapshot.references)):
         return False
-    return case.left_to_pods or not all(map(is_pod, case.snapshot.references))
+    return context.left_to_pods or not all(map(is_pod, context.snapshot.references))
 
 
-def _alone_in_need_of(stand: Standing, holders: list[Standing]) -> set[str]:
+def _alone_in_need_of(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:
     """UIDs of the reservation's references that no other reservation goes on holding."""
-    recorded = stand.held.reservation.status.reserved_for
-    own = {reference.uid for reference in (stand.reference, recorded) if reference}
+    recorded = retention.held.reservation.status.reserved_for
+    own = {reference.uid for reference in (retention.reference, recorded) if reference}
     return own - {holder.reference.uid for holder in holders if holder.reference}

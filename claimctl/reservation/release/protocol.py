@@ -20,7 +20,7 @@ from claimctl.reservation.decision import (
     WriteList,
 )
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pod_groups.membership import any_group_listed, to_bury
+from claimctl.reservation.pod_groups.membership import any_group_listed, needing_tombstones
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.binding import entries_to_take_out
@@ -100,7 +100,7 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
     waiting = entries_to_take_out(snapshot, reason, Consumers.of(live.pods))
-    if undead := _undead(snapshot, live, own, waiting):
+    if undead := _unreleasable_entries(snapshot, live, own, waiting):
         return Step(blockers=undead)
     left = _left_at_fence(snapshot, live, own)
     if (against := _against_fence(snapshot, left)) is not None:
@@ -124,7 +124,7 @@ def _left_at_fence(
         return ()
     left = {each.uid: each for each in snapshot.references if is_tombstone(each)}
     if not snapshot.shared:
-        for pod in to_bury(snapshot, Consumers.of(live.pods)):
+        for pod in needing_tombstones(snapshot, Consumers.of(live.pods)):
             left.setdefault(pod.metadata.uid, tombstone(pod.metadata))
     holds = [each for each in snapshot.references if each.uid in own and not is_pod_group(each)]
     stay = holds if not snapshot.shared and len(left) + len(holds) <= LIMIT else []
@@ -159,12 +159,12 @@ def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled
     if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
     waiting = frozenset(Consumers.of(live.pods).pending if claim.metadata.deleting else ())
-    if undead := _undead(snapshot, live, own, waiting):
+    if undead := _unreleasable_entries(snapshot, live, own, waiting):
         return Step(blockers=undead)
     return Step(write=WriteList(version, (), deallocate=True, reason=reason))
 
 
-def _undead(
+def _unreleasable_entries(
     snapshot: Snapshot, live: LiveList, own: frozenset[str], waiting: frozenset[str]
 ) -> tuple[Blocker, ...]:
     """Entries that may not go: pods that exist and do not show to be done, and the unknown.

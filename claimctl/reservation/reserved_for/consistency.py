@@ -24,7 +24,7 @@ from claimctl.wire.claims import Reference
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class DesiredHolds:
     """What is to become of the workload references, by UID."""
 
     keep: dict[str, Reference] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class ListPlan:
 class _Draft:
     """A list in the making; collects what has to be said about it."""
 
-    def __init__(self, snapshot: Snapshot, consumers: Consumers, wishes: Wishes) -> None:
+    def __init__(self, snapshot: Snapshot, consumers: Consumers, wishes: DesiredHolds) -> None:
         self.snapshot, self.pods, self.wishes = snapshot, consumers, wishes
         self.entries: dict[str, Reference] = {}
         self.confirm: list[Reference] = []
@@ -171,7 +171,7 @@ class _Draft:
                     yield tombstone(pod.metadata)
 
 
-def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: Wishes) -> ListPlan:
+def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHolds) -> ListPlan:
     """The list an allocated claim should have. The API forbids additions while it is deleted."""
     draft = _Draft(snapshot, consumers, wishes)
     for reference in snapshot.references:

@@ -17,7 +17,7 @@ from claimctl.reservation.reachability import selects
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.release.blockers import describe
 from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT
-from claimctl.reservation.retention import Stand, Standing
+from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.outlook import Outlook
 from claimctl.text import listed
@@ -81,14 +81,14 @@ class Finding:
 
 
 def conditions(
-    snapshot: Snapshot, stand: Standing, outlook: Outlook, *, listed: bool
+    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, *, listed: bool
 ) -> tuple[Condition, ...]:
     """All four conditions; a time changes only when a condition's status does."""
-    reserved = _reserved(snapshot, stand, outlook, listed)
-    consistent = _consistent(snapshot, stand, outlook)
-    released = _released(snapshot, stand, outlook, listed)
-    old = stand.held.reservation.status.conditions
-    generation = stand.held.reservation.metadata.generation
+    reserved = _reserved(snapshot, retention, outlook, listed)
+    consistent = _consistent(snapshot, retention, outlook)
+    released = _released(snapshot, retention, outlook, listed)
+    old = retention.held.reservation.status.conditions
+    generation = retention.held.reservation.metadata.generation
     return tuple(
         _dated(finding, old, generation, snapshot.now.replace(microsecond=0))
         for finding in (_ready(reserved, consistent), reserved, consistent, released)
@@ -129,44 +129,46 @@ def _ready(reserved: Finding, consistent: Finding) -> Finding:
     return Finding(ConditionType.READY, True, Reason.READY)
 
 
-def _reserved(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
-    reason = _why_not_reserved(snapshot, stand, outlook, listed)
+def _reserved(
+    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, listed: bool
+) -> Finding:
+    reason = _why_not_reserved(snapshot, retention, outlook, listed)
     if reason is None:
-        assert stand.reference is not None
-        message = f"held for {describe(stand.reference)}"
-        reason, advice = _sharing(snapshot, stand)
+        assert retention.reference is not None
+        message = f"held for {describe(retention.reference)}"
+        reason, advice = _sharing(snapshot, retention)
         return Finding(ConditionType.RESERVED, True, reason, message + advice)
     if reason is Reason.TEMPLATE_INVALID:
         return Finding(ConditionType.RESERVED, False, reason, snapshot.template_refused)
     if reason is Reason.UNREADABLE:
-        return Finding(ConditionType.RESERVED, False, reason, stand.held.workload.problem)
+        return Finding(ConditionType.RESERVED, False, reason, retention.held.workload.problem)
     return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
 
 
-def _sharing(snapshot: Snapshot, stand: Standing) -> tuple[Reason, str]:
+def _sharing(snapshot: Snapshot, retention: RetentionDecision) -> tuple[Reason, str]:
     """How the pods share the claim, where the cluster knows PodGroups."""
     found = None
-    if DIALECTS[snapshot.rules.dialect].groups and stand.stand is Stand.HOLD:
-        found = why_one_by_one(snapshot, stand.held)
+    if DIALECTS[snapshot.rules.dialect].groups and retention.action is Action.HOLD:
+        found = why_one_by_one(snapshot, retention.held)
     if found is None:
         return Reason.RESERVED, ""
     return found[0], f"; {found[1]}"
 
 
 def _why_not_reserved(
-    snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool
+    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, listed: bool
 ) -> Reason | None:
     if snapshot.claim is None:
         return _why_no_claim(snapshot)
     if listed:
         return None
-    if stand.stand is Stand.NONE or stand.reason is Reason.WORKLOAD_RECREATED:
-        return stand.reason
+    if retention.action is Action.NONE or retention.reason is Reason.WORKLOAD_RECREATED:
+        return retention.reason
     if snapshot.claim.metadata.deleting:
         return Reason.CLAIM_DELETED
     if not snapshot.allocated:
         return Reason.NOT_ALLOCATED
-    return _why_not_listed(snapshot, stand, outlook)
+    return _why_not_listed(snapshot, retention, outlook)
 
 
 def _why_no_claim(snapshot: Snapshot) -> Reason:
@@ -175,8 +177,8 @@ def _why_no_claim(snapshot: Snapshot) -> Reason:
     return Reason.TEMPLATE_NOT_FOUND if snapshot.template_missing else Reason.CLAIM_NOT_FOUND
 
 
-def _why_not_listed(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Reason:
-    if stand.stand is Stand.LET_GO:
+def _why_not_listed(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook) -> Reason:
+    if retention.action is Action.RELEASE:
         return Reason.RELEASING
     if outlook.yielded:
         return Reason.HOLD_YIELDED
@@ -185,7 +187,7 @@ def _why_not_listed(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Re
     return Reason.FULL if outlook.plan and outlook.plan.full else Reason.PENDING
 
 
-def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Finding:
+def _consistent(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook) -> Finding:
     reason, message = _inconsistency(snapshot, outlook)
     if reason is not None:
         return Finding(ConditionType.CONSISTENT, False, reason, message)
@@ -194,12 +196,12 @@ def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Findin
         return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
     if (told := disagreement(snapshot, outlook.consumers)) is not None:
         return Finding(ConditionType.CONSISTENT, True, *told)
-    if wants_more_than_places(snapshot, stand):
-        ref, wants = stand.held.reservation.spec.workload_ref, stand.held.workload.wants
+    if wants_more_than_places(snapshot, retention):
+        ref, wants = retention.held.reservation.spec.workload_ref, retention.held.workload.wants
         text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"
         message = f"{text} beside the hold; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.MORE_PODS_THAN_PLACES, message)
-    if left_out := _left_out(snapshot, stand, outlook):
+    if left_out := _left_out(snapshot, retention, outlook):
         message = (
             f"the status tells of {MOST} {left_out} and has no room for more; all of them count"
         )
@@ -207,9 +209,9 @@ def _consistent(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Findin
     return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
 
 
-def _left_out(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> str:
+def _left_out(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook) -> str:
     """Which lists of the status are full; another controller may know of more that fit no more."""
-    ghosts = told_ghosts(snapshot, stand.held.reservation.status.force_deleted_pods)
+    ghosts = told_ghosts(snapshot, retention.held.reservation.status.force_deleted_pods)
     full = {
         "nodes": len(outlook.consumers.nodes()) > MOST,
         "vanished pods": len(ghosts) >= MOST,
@@ -252,20 +254,20 @@ def _names(pods: Iterable[Pod]) -> str:
     return listed(sorted(pod.metadata.name for pod in pods))
 
 
-def wants_more_than_places(snapshot: Snapshot, stand: Standing) -> bool:
+def wants_more_than_places(snapshot: Snapshot, retention: RetentionDecision) -> bool:
     """Whether a held workload asks for more pods than can be listed one by one."""
     return (
-        stand.stand is Stand.HOLD
+        retention.action is Action.HOLD
         and not snapshot.shared
         and not any_group_listed(snapshot)
-        and stand.held.workload.wants > LIMIT - 1
-        and not _in_a_group(snapshot, stand)
+        and retention.held.workload.wants > LIMIT - 1
+        and not _in_a_group(snapshot, retention)
     )
 
 
-def _in_a_group(snapshot: Snapshot, stand: Standing) -> bool:
+def _in_a_group(snapshot: Snapshot, retention: RetentionDecision) -> bool:
     groups = DIALECTS[snapshot.rules.dialect].groups
-    return groups and why_one_by_one(snapshot, stand.held) is None
+    return groups and why_one_by_one(snapshot, retention.held) is None
 
 
 def _ways_out(snapshot: Snapshot) -> str:
@@ -315,15 +317,20 @@ def _is_further(before: Condition | None) -> bool:
     return before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
 
 
-def _released(snapshot: Snapshot, stand: Standing, outlook: Outlook, listed: bool) -> Finding:
+def _released(
+    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, listed: bool
+) -> Finding:
     if outlook.finished_release is not None:
         return Finding(ConditionType.RELEASED, True, outlook.finished_release)
-    before = _find(stand.held.reservation.status.conditions, ConditionType.RELEASED)
+    before = _find(retention.held.reservation.status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not snapshot.allocated:
         return Finding(ConditionType.RELEASED, True, before.reason, before.message)
     if outlook.release is not None:
         return _releasing(outlook, outlook.release, before)
-    reason = Reason.HELD if listed else stand.reason
+    reason = Reason.HELD if listed else retention.reason
     return Finding(
-        ConditionType.RELEASED, False, reason, stand.blocker.message if stand.blocker else ""
+        ConditionType.RELEASED,
+        False,
+        reason,
+        retention.blocker.message if retention.blocker else "",
     )

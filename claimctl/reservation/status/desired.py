@@ -7,7 +7,7 @@ from datetime import datetime
 from claimctl.reservation.ghosts import MOST, told_ghosts
 from claimctl.reservation.reasons import ReleaseStep
 from claimctl.reservation.reserved_for.references import LIMIT, is_workload
-from claimctl.reservation.retention import Standing, recorded
+from claimctl.reservation.retention import RetentionDecision, recorded
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.conditions import conditions
 from claimctl.reservation.status.outlook import Outlook
@@ -20,25 +20,27 @@ from claimctl.wire.reservations import (
 )
 
 
-def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> ClaimReservationStatus:
+def desired_status(
+    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook
+) -> ClaimReservationStatus:
     """The whole status, with only those times changed that something happened to.
 
     Somebody else's clock may have told them: one that seems wrong stays as it is, or two would
     correct each other for ever.
     """
-    reservation, old = stand.held.reservation, stand.held.reservation.status
+    reservation, old = retention.held.reservation, retention.held.reservation.status
     claim, now = snapshot.claim, _seconds(snapshot.now)
     same = claim is not None and old.claim_uid in ("", claim.metadata.uid)
-    listed = _listed(snapshot, stand)
-    idle = stand.held.workload.life is Life.IDLE or not stand.held.workload.names_claim
-    idle_since = None if stand.held.idle_outdated else old.idle_since
+    listed = _listed(snapshot, retention)
+    idle = retention.held.workload.life is Life.IDLE or not retention.held.workload.names_claim
+    idle_since = None if retention.held.idle_outdated else old.idle_since
     unused, last_used = not outlook.consumers.count, old.last_consumer_time
     return ClaimReservationStatus(
         observed_generation=reservation.metadata.generation,
         dialect=snapshot.rules.dialect,
         claim_uid=claim.metadata.uid if claim else "",
-        reserved_for=_reserved_for(snapshot, stand, listed),
-        pod_group_name=stand.held.workload.pod_group or old.pod_group_name,
+        reserved_for=_reserved_for(snapshot, retention, listed),
+        pod_group_name=retention.held.workload.pod_group or old.pod_group_name,
         references=_counts(snapshot) if claim else None,
         consumers=outlook.consumers.count,
         nodes=outlook.consumers.nodes()[:MOST],
@@ -47,7 +49,7 @@ def desired_status(snapshot: Snapshot, stand: Standing, outlook: Outlook) -> Cla
         idle_since=(idle_since or now) if idle and unused else None,
         force_deleted_pods=told_ghosts(snapshot, old.force_deleted_pods),
         release=_progress(snapshot, old.release, outlook, now),
-        conditions=conditions(snapshot, stand, outlook, listed=listed),
+        conditions=conditions(snapshot, retention, outlook, listed=listed),
     )
 
 
@@ -55,17 +57,19 @@ def _seconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
 
 
-def _listed(snapshot: Snapshot, stand: Standing) -> bool:
-    return stand.reference is not None and any(
-        reference.uid == stand.reference.uid for reference in snapshot.references
+def _listed(snapshot: Snapshot, retention: RetentionDecision) -> bool:
+    return retention.reference is not None and any(
+        reference.uid == retention.reference.uid for reference in snapshot.references
     )
 
 
-def _reserved_for(snapshot: Snapshot, stand: Standing, listed: bool) -> Reference | None:
+def _reserved_for(
+    snapshot: Snapshot, retention: RetentionDecision, listed: bool
+) -> Reference | None:
     """The reference as written; kept on record while a fenced claim is still allocated."""
     if listed:
-        return stand.reference
-    return recorded(snapshot, stand.held) if snapshot.allocated else None
+        return retention.reference
+    return recorded(snapshot, retention.held) if snapshot.allocated else None
 
 
 def _counts(snapshot: Snapshot) -> ReferenceCounts:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from claimctl.reservation.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.retention import Standing
+from claimctl.reservation.retention import RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.desired import desired_status
 from claimctl.reservation.status.outlook import Outlook
@@ -19,7 +19,7 @@ from claimctl.wire.unreadable import Unreadable
 
 def tell(
     snapshot: Snapshot,
-    stands: Sequence[Standing],
+    retentions: Sequence[RetentionDecision],
     outlooks: Sequence[Outlook],
     decision: Decision,
 ) -> Decision:
@@ -30,17 +30,17 @@ def tell(
     keeps overwriting, who sees things differently, waits for longer.
     """
     statuses = {
-        stand.held.name: desired_status(snapshot, stand, outlook)
-        for stand, outlook in zip(stands, outlooks, strict=True)
+        retention.held.name: desired_status(snapshot, retention, outlook)
+        for retention, outlook in zip(retentions, outlooks, strict=True)
     }
     decision = replace(decision, statuses=statuses)
     if decision.write is not None or decision.needs:
         return decision
-    for stand in stands:
-        reservation, wanted = stand.held.reservation, statuses[stand.held.name]
+    for retention in retentions:
+        reservation, wanted = retention.held.reservation, statuses[retention.held.name]
         if reservation.status == wanted:
             continue
-        age = snapshot.memory.status_age.get(stand.held.name)
+        age = snapshot.memory.status_age.get(retention.held.name)
         left = 0.0 if age is None else _pause(snapshot, reservation, wanted) - age
         if left <= 0:
             return replace(decision, write=WriteStatus(reservation, wanted))

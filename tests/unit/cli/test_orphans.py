@@ -6,7 +6,7 @@ import pytest
 
 from claimctl.cli import main, orphans
 from claimctl.cli.orphans import Wanted
-from claimctl.orphans.model import Cause, Leftover, Patience
+from claimctl.orphans.model import Cause, Orphan, WatchTimes
 from claimctl.orphans.reclaim import Candidate, Outcome
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
@@ -60,18 +60,18 @@ def test_bad_input_is_one_line_that_names_the_flag(
 
 
 def test_what_the_help_says_is_the_default() -> None:
-    usual = Patience()
+    usual = WatchTimes()
     assert (usual.grace_seconds, usual.settle_seconds) == (300, 5)
     assert (usual.binding_seconds, usual.slow_binding_seconds) == (60, 600)
     rules = Rules()
     assert usual.binding_seconds == rules.binding_seconds
     assert usual.slow_binding_seconds == rules.slow_binding_seconds
-    assert Wanted("", write=False).patience() == Patience()
-    assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).patience() == Patience(0, 0)
+    assert Wanted("", write=False).patience() == WatchTimes()
+    assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).patience() == WatchTimes(0, 0)
 
 
 def candidate(outcome: Outcome, *against: Blocker, note: str = "") -> Candidate:
-    leftover = Leftover(Cause.DEAD_PODS, "reserved for pods that are gone", against)
+    leftover = Orphan(Cause.DEAD_PODS, "reserved for pods that are gone", against)
     return Candidate(claim(pod_ref("a")), leftover, 0.0, outcome=outcome, note=note)
 
 

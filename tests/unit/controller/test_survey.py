@@ -9,8 +9,8 @@ import pytest
 
 from claimctl.embedded.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
-from claimctl.orphans.model import Answer, Fate
-from claimctl.orphans.scan import Survey, survey
+from claimctl.orphans.model import Answer, OwnerState
+from claimctl.orphans.scan import Scan, survey
 from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, Server
 
@@ -41,11 +41,11 @@ def deployment(server: Server, **annotations: str) -> dict[str, str]:
     return {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
 
 
-async def look(server: Server, **options: Any) -> Survey:
+async def look(server: Server, **options: Any) -> Scan:
     return await survey(server.client, server.clock, **options)
 
 
-def fates(seen: Survey) -> list[Fate]:
+def fates(seen: Scan) -> list[OwnerState]:
     return [answer.fate for sight in seen.sights for answer in sight.answers.values()]
 
 
@@ -86,7 +86,7 @@ def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
         server = Server.started(crds=crds)
         server.claim("slice", VM)
         seen = await look(server)
-        assert (fates(seen), seen.reservations) == ([Fate.UNKNOWN_KIND], ())
+        assert (fates(seen), seen.reservations) == ([OwnerState.UNKNOWN_KIND], ())
 
     run(scenario())
 
@@ -94,15 +94,15 @@ def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
 @pytest.mark.parametrize(
     ("annotations", "fate"),
     [
-        ({}, Fate.ALIVE),
-        ({"reserve": "*"}, Fate.RESERVING),
-        ({"reserve": "slice"}, Fate.RESERVING),
-        ({"reserve": "other"}, Fate.ALIVE),
-        ({"reserve": "*", "retention-policy": "nonsense"}, Fate.ALIVE),
+        ({}, OwnerState.ALIVE),
+        ({"reserve": "*"}, OwnerState.RESERVING),
+        ({"reserve": "slice"}, OwnerState.RESERVING),
+        ({"reserve": "other"}, OwnerState.ALIVE),
+        ({"reserve": "*", "retention-policy": "nonsense"}, OwnerState.ALIVE),
     ],
 )
 def test_a_workload_whose_annotation_asks_for_the_claim_is_about_to_reserve_it(
-    annotations: dict[str, str], fate: Fate
+    annotations: dict[str, str], fate: OwnerState
 ) -> None:
     async def scenario() -> None:
         server = Server.started()
@@ -117,7 +117,7 @@ def test_another_uid_under_the_name_is_another_object() -> None:
         server = Server.started()
         held = deployment(server, reserve="*")
         server.claim("slice", {**held, "uid": "of-before"})
-        assert fates(await look(server)) == [Fate.REPLACED]
+        assert fates(await look(server)) == [OwnerState.REPLACED]
 
     run(scenario())
 
@@ -130,7 +130,7 @@ def test_a_question_that_is_refused_is_no_answer() -> None:
             Fault(status=403, reason="Forbidden") if point.plural == "deployments" else None
         )
         ((answer,),) = [sight.answers.values() for sight in (await look(server)).sights]
-        assert answer.fate is Fate.UNTOLD
+        assert answer.fate is OwnerState.UNTOLD
         assert answer.note.startswith("GET /apis/apps/v1/namespaces/ml/deployments/train: 403")
 
     run(scenario())

@@ -31,8 +31,8 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
-from claimctl.orphans.model import Patience
-from claimctl.orphans.reclaim import Freeing, Outcome
+from claimctl.orphans.model import WatchTimes
+from claimctl.orphans.reclaim import Outcome, Reclaim
 from claimctl.orphans.scan import survey
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
 from claimctl.reservation.snapshot import Rules, Snapshot
@@ -454,7 +454,7 @@ def test_orphans_are_left_that_an_unreadable_object_may_concern(
             }
             made.admin.create("claimreservations", body)
         told: list[str] = []
-        freeing = Freeing(made.client, made.clock, "", Patience(), told.append)
+        freeing = Reclaim(made.client, made.clock, "", WatchTimes(), told.append)
         outcomes = [each.outcome for each in await freeing.run()]
         assert outcomes == ([Outcome.FREED] if freed else [])
 
@@ -470,7 +470,7 @@ def test_a_leftover_that_cannot_be_read_any_more_is_not_freed() -> None:
         spoil = asyncio.get_running_loop().call_later(
             20, lambda: spoilt.spoil("resourceclaims", "slice")
         )
-        freeing = Freeing(made.client, made.clock, "", Patience(), lambda _: None)
+        freeing = Reclaim(made.client, made.clock, "", WatchTimes(), lambda _: None)
         (found,) = await freeing.run()
         assert found.outcome is Outcome.FAILED
         assert "slice cannot be read" in found.note
@@ -532,7 +532,7 @@ def test_explain_shows_what_blocks_the_release() -> None:
         reserved(made, held(made, owner))
         told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
         assert not told.releasable
-        assert [one.sign for one in acting.troubles(ACTING, told.case)] == [
+        assert [one.sign for one in acting.troubles(ACTING, told.context)] == [
             acting.Sign.STATUS_BEHIND  # the generation, and not the consumers
         ]
         problem = "Expected `int`, got `str` - at `$.metadata.generation`"
@@ -584,7 +584,7 @@ def test_explain_says_that_a_claim_is_left_alone() -> None:
         reserved(made, held(made, owner))
         told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
         assert told.left_alone
-        assert [one.sign for one in acting.troubles(ACTING, told.case)] == []
+        assert [one.sign for one in acting.troubles(ACTING, told.context)] == []
         assert any("leaves the claim alone" in line for line in lines(told))
         assert document(told, made.clock.now())["leftAlone"] is True
 

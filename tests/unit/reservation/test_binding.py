@@ -50,14 +50,14 @@ BOUND_LATE = "PodsMayBeBound"
 
 
 def stage(
-    rules: Rules, *listed: Reference, deleting: bool = False, made_for: Reference = WORKLOAD
+    rules: Rules, *listed: Reference, deleting: bool = False, created_for: Reference = WORKLOAD
 ) -> Stage:
     grouped = rules.dialect == "podgroup"
     status = held_status(dialect=rules.dialect, pod_group_name="train" if grouped else "")
     made = reservation(status=status, deleting=deleting)
     shared = rules.dialect == "native"
     on = Stage(
-        claim(*listed, shared=shared, made_for=made_for if shared else None),
+        claim(*listed, shared=shared, created_for=created_for if shared else None),
         {made.metadata.name: (made, GROUPED if grouped else ACTIVE)},
         rules=rules,
         nodes={"node-0": node()},
@@ -169,8 +169,8 @@ def test_a_deleted_claim_keeps_its_list_while_pods_may_be_bound(
     on.put(pending("a", group="train" if rules is PODGROUP else ""))
     on.decide()
     shared = rules is NATIVE
-    made_for = WORKLOAD if shared else None
-    on.claim = claim(*listed, deleting=True, version="11", shared=shared, made_for=made_for)
+    created_for = WORKLOAD if shared else None
+    on.claim = claim(*listed, deleting=True, version="11", shared=shared, created_for=created_for)
     assert lists(on.settle(seconds=59)) == []
     assert condition(on, "Released") == ("False", BOUND_LATE)
     assert lists(on.settle(seconds=1.5)) == [((), True)]
@@ -208,7 +208,7 @@ def test_a_deleted_claim_with_a_hold_waits_for_no_pod_that_was_never_listed() ->
 
 
 def test_a_workload_made_again_gets_its_claim_when_its_pods_can_be_bound_to_no_other() -> None:
-    on = stage(NATIVE, OLD, made_for=OLD)
+    on = stage(NATIVE, OLD, created_for=OLD)
     on.put(pending("a"))
     assert lists(on.settle(seconds=1)) == [((), False)]
     waits(on, 59)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reserved_for.consistency import Wishes, consistent_list
+from claimctl.reservation.reserved_for.consistency import DesiredHolds, consistent_list
 from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone, is_workload
 from claimctl.reservation.snapshot import Evidence, Memory, Rules, Snapshot
 from claimctl.wire.claims import Reference
@@ -37,7 +37,7 @@ PODS: list[Callable[[str], Pod]] = [
 
 
 @st.composite
-def snapshots(draw: st.DrawFn) -> tuple[Snapshot, Wishes]:
+def snapshots(draw: st.DrawFn) -> tuple[Snapshot, DesiredHolds]:
     pods: list[Pod] = [
         draw(st.sampled_from(PODS))(name)
         for name in draw(st.lists(st.sampled_from(NAMES), unique=True))
@@ -78,11 +78,11 @@ def snapshots(draw: st.DrawFn) -> tuple[Snapshot, Wishes]:
     )
     keep = draw(st.sampled_from([{}, {OURS.uid: OURS}]))
     drop = draw(st.sampled_from([frozenset(), frozenset({OLD.uid})]))
-    return snapshot, Wishes(keep, drop, frozenset({OURS.uid, OLD.uid}))
+    return snapshot, DesiredHolds(keep, drop, frozenset({OURS.uid, OLD.uid}))
 
 
 @given(snapshots())
-def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, Wishes]) -> None:
+def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, DesiredHolds]) -> None:
     snapshot, wishes = given_
     planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
     uids = [reference.uid for reference in planned]
@@ -94,7 +94,9 @@ def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, Wishes]) -> 
 
 
 @given(snapshots())
-def test_only_what_is_proven_dead_or_released_is_removed(given_: tuple[Snapshot, Wishes]) -> None:
+def test_only_what_is_proven_dead_or_released_is_removed(
+    given_: tuple[Snapshot, DesiredHolds],
+) -> None:
     snapshot, wishes = given_
     planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
     pods, kept = Consumers.of(snapshot.pods), {reference.uid for reference in planned}
@@ -110,7 +112,7 @@ def test_only_what_is_proven_dead_or_released_is_removed(given_: tuple[Snapshot,
 
 @given(snapshots())
 def test_a_live_pod_is_never_a_tombstone_and_a_listed_one_stays(
-    given_: tuple[Snapshot, Wishes],
+    given_: tuple[Snapshot, DesiredHolds],
 ) -> None:
     snapshot, wishes = given_
     planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
@@ -126,7 +128,7 @@ def test_a_live_pod_is_never_a_tombstone_and_a_listed_one_stays(
 
 
 @given(snapshots())
-def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, Wishes]) -> None:
+def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, DesiredHolds]) -> None:
     snapshot, wishes = given_
     assume(len(snapshot.references) < LIMIT)  # a full list makes room first, and adds then
     assert snapshot.claim is not None

@@ -44,12 +44,12 @@ SHARED = AllocationResult(reserved_for_any_pod=True)
 def claim(
     *entries: Reference,
     allocation: AllocationResult | None = SHARED,
-    made_for: Reference | None = TRAIN,
+    created_for: Reference | None = TRAIN,
     **meta: Any,
 ) -> ResourceClaim:
     return ResourceClaim(
         metadata=ManagedObjectMeta(name="slice", namespace="ml", uid="c-1", **meta),
-        spec=ResourceClaimSpec(reserved_for=made_for),
+        spec=ResourceClaimSpec(reserved_for=created_for),
         status=ResourceClaimStatus(allocation=allocation, reserved_for=entries),
     )
 
@@ -187,7 +187,7 @@ def test_a_group_is_expanded_like_a_workload_where_the_claim_is_its_pods_own() -
 
 
 def test_what_the_claim_was_made_for_may_be_of_any_kind() -> None:
-    made = claim(MACHINE, made_for=MACHINE)
+    made = claim(MACHINE, created_for=MACHINE)
     assert expand(made, [pod(1)]) == Expanded((ref(1),), (MACHINE,))
 
 
@@ -199,12 +199,12 @@ def test_the_claim_was_made_for_one_incarnation() -> None:
 def test_what_claimctl_wrote_is_its_own_as_managed_fields_tell() -> None:
     fields = b'{"f:status":{"f:reservedFor":{"k:{\\"uid\\":\\"d-1\\"}":{}}}}'
     entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=Raw(fields))
-    held = claim(TRAIN, made_for=None, managed_fields=(entry,))
+    held = claim(TRAIN, created_for=None, managed_fields=(entry,))
     assert expand(held, [pod(1)]) == Expanded((ref(1),), (TRAIN,))
 
 
 def test_what_a_reservation_has_on_record_is_claimctls_own() -> None:
-    held = claim(TRAIN, made_for=None)
+    held = claim(TRAIN, created_for=None)
     assert obstacle(expand(held, [pod(1)])) is Obstacle.UNKNOWN_REFERENCE
     assert expand(held, [pod(1)], on_record={"d-1"}) == Expanded((ref(1),), (TRAIN,))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from claimctl.orphans.judge import judge, questions
-from claimctl.orphans.model import Answer, Cause, Fate, Leftover, Patience, Sight
+from claimctl.orphans.model import Answer, Cause, Orphan, OwnerState, ScannedClaim, WatchTimes
 from claimctl.reservation.decision import RemoveClaimFinalizer, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
@@ -35,7 +35,7 @@ from tests.support.builders import (
 
 VM = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
 HELD, GROUP = deployment_ref(), group_ref()
-WATCHED = Patience(version_age=1000.0, quiet_age=1000.0)
+WATCHED = WatchTimes(version_age=1000.0, quiet_age=1000.0)
 FREED = WriteList("10", (), deallocate=True, reason="ReleaseRequested")
 FREED_DELETED = replace(FREED, reason="ClaimDeleted")
 
@@ -63,20 +63,22 @@ def owned(on: ResourceClaim) -> ResourceClaim:
     return structs.replace(on, metadata=structs.replace(on.metadata, owner_references=(owner,)))
 
 
-def sight(on: ResourceClaim, *pods: Pod, reserved: bool = False, **fates: Fate) -> Sight:
+def sight(
+    on: ResourceClaim, *pods: Pod, reserved: bool = False, **fates: OwnerState
+) -> ScannedClaim:
     """``fates`` by the last part of the UID: train, group, v."""
     answers = {("v" if uid == "v" else f"uid-{uid}"): Answer(fate) for uid, fate in fates.items()}
     uids = frozenset(each.metadata.uid for each in pods)
-    return Sight(on, LiveList("10", pods, uids), NOW, answers, reserved)
+    return ScannedClaim(on, LiveList("10", pods, uids), NOW, answers, reserved)
 
 
 @dataclass(frozen=True)
 class Case:
-    sight: Sight
+    sight: ScannedClaim
     cause: Cause | None
     against: tuple[Reason, ...] = ()
     write: WriteList | RemoveClaimFinalizer | None = None
-    patience: Patience = field(default=WATCHED)
+    patience: WatchTimes = field(default=WATCHED)
 
 
 CASES = {
@@ -109,69 +111,73 @@ CASES = {
         sight(claim(pod_ref("a")), pod("a", node="n", phase="Failed", running=True)), None
     ),
     "a pod that names the claim in no place, but is listed and there": Case(
-        Sight(claim(pod_ref("a")), LiveList("10", (), frozenset({"uid-a"})), NOW), None
+        ScannedClaim(claim(pod_ref("a")), LiveList("10", (), frozenset({"uid-a"})), NOW), None
     ),
     "somebody else's hold for a workload that is gone": Case(
-        sight(claim(HELD), train=Fate.GONE), Cause.DANGLING_REFERENCE, write=FREED
+        sight(claim(HELD), train=OwnerState.GONE), Cause.DANGLING_REFERENCE, write=FREED
     ),
     "and for one that is another object by now": Case(
-        sight(claim(HELD, pod_ref("a")), train=Fate.REPLACED),
+        sight(claim(HELD, pod_ref("a")), train=OwnerState.REPLACED),
         Cause.DANGLING_REFERENCE,
         write=FREED,
     ),
-    "and for one that is there": Case(sight(claim(HELD), train=Fate.ALIVE), None),
+    "and for one that is there": Case(sight(claim(HELD), train=OwnerState.ALIVE), None),
     "a dangling hold beside a living one": Case(
-        sight(claim(HELD, VM), train=Fate.GONE, v=Fate.ALIVE),
+        sight(claim(HELD, VM), train=OwnerState.GONE, v=OwnerState.ALIVE),
         Cause.DANGLING_REFERENCE,
         (Reason.OTHER_HOLDERS,),
     ),
     "a dangling hold over a running pod": Case(
-        sight(claim(HELD), running("a"), train=Fate.GONE), None
+        sight(claim(HELD), running("a"), train=OwnerState.GONE), None
     ),
     "a hold of a kind that nobody knows": Case(
-        sight(claim(VM), v=Fate.UNKNOWN_KIND),
+        sight(claim(VM), v=OwnerState.UNKNOWN_KIND),
         Cause.UNKNOWN_REFERENCE,
         (Reason.UNKNOWN_REFERENCES,),
     ),
     "the same beside one that is gone": Case(
-        sight(claim(HELD, VM, deleting=True), train=Fate.GONE, v=Fate.UNKNOWN_KIND),
+        sight(claim(HELD, VM, deleting=True), train=OwnerState.GONE, v=OwnerState.UNKNOWN_KIND),
         Cause.DANGLING_REFERENCE,
         (Reason.UNKNOWN_REFERENCES,),
     ),
     "a hold that could not be asked about": Case(
-        sight(claim(VM), v=Fate.UNTOLD), Cause.UNKNOWN_REFERENCE, (Reason.CANNOT_TELL,)
+        sight(claim(VM), v=OwnerState.UNTOLD), Cause.UNKNOWN_REFERENCE, (Reason.CANNOT_TELL,)
     ),
     "claimctl's own hold, which nobody answers for": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=Fate.ALIVE), Cause.ORPHANED_HOLD, write=FREED
+        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.ALIVE),
+        Cause.ORPHANED_HOLD,
+        write=FREED,
     ),
     "the same for a workload that is gone": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=Fate.GONE), Cause.ORPHANED_HOLD, write=FREED
+        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.GONE),
+        Cause.ORPHANED_HOLD,
+        write=FREED,
     ),
     "the same over a running pod": Case(
-        sight(by_claimctl(claim(HELD, pod_ref("a")), HELD), running("a"), train=Fate.ALIVE),
+        sight(by_claimctl(claim(HELD, pod_ref("a")), HELD), running("a"), train=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         (Reason.CONSUMERS_LEFT,),
     ),
     "the same beside somebody else's": Case(
-        sight(by_claimctl(claim(HELD, VM), HELD), train=Fate.ALIVE, v=Fate.ALIVE),
+        sight(by_claimctl(claim(HELD, VM), HELD), train=OwnerState.ALIVE, v=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         (Reason.OTHER_HOLDERS,),
     ),
     "the same while its workload asks for a reservation": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=Fate.RESERVING), None
+        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.RESERVING), None
     ),
     "the same when nobody could tell whether it asks": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=Fate.UNTOLD),
+        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.UNTOLD),
         Cause.UNKNOWN_REFERENCE,
         (Reason.CANNOT_TELL,),
     ),
     "a claim that claimctl made for a workload, reserved for it by the scheduler": Case(
-        sight(owned(claim(HELD, made_for=HELD, deleting=True)), train=Fate.ALIVE),
+        sight(owned(claim(HELD, created_for=HELD, deleting=True)), train=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         write=FREED_DELETED,
     ),
     "a claim that somebody else made for a workload": Case(
-        sight(claim(HELD, made_for=HELD), train=Fate.ALIVE), None
+        sight(claim(HELD, created_for=HELD), train=OwnerState.ALIVE), None
     ),
     "nothing but tombstones": Case(
         sight(claim(tomb("a"), tomb("b"))), Cause.ORPHANED_TOMBSTONES, write=FREED
@@ -182,26 +188,26 @@ CASES = {
     "whatever a ClaimReservation names": Case(sight(claim(), reserved=True), None),
     "a claim that is not allocated": Case(sight(claim(allocated=False)), None),
     "shared by any pod, its workload gone: a fence comes first": Case(
-        sight(claim(HELD, tomb("a"), shared=True), train=Fate.GONE),
+        sight(claim(HELD, tomb("a"), shared=True), train=OwnerState.GONE),
         Cause.DANGLING_REFERENCE,
         write=WriteList("10", (tomb("a"),), reason="ReleaseRequested", fence=True),
     ),
     "shared through a PodGroup that is gone: tombstones for who has finished": Case(
-        sight(claim(GROUP), finished("a", group="train"), group=Fate.GONE),
+        sight(claim(GROUP), finished("a", group="train"), group=OwnerState.GONE),
         Cause.DANGLING_REFERENCE,
         write=WriteList("10", (tomb("a"),), reason="ReleaseRequested", fence=True),
     ),
     "the same with more finished pods than places": Case(
-        sight(claim(GROUP), *(finished(f"p{n}") for n in range(LIMIT + 1)), group=Fate.GONE),
+        sight(claim(GROUP), *(finished(f"p{n}") for n in range(LIMIT + 1)), group=OwnerState.GONE),
         Cause.DANGLING_REFERENCE,
         (Reason.FINISHED_PODS_LEFT,),
     ),
     "shared and deleted: the deletion is the fence": Case(
-        sight(claim(GROUP, deleting=True, shared=True), group=Fate.GONE),
+        sight(claim(GROUP, deleting=True, shared=True), group=OwnerState.GONE),
         Cause.DELETED_BUT_ALLOCATED,
         write=FREED_DELETED,
     ),
-    "a PodGroup that is there": Case(sight(claim(GROUP), group=Fate.ALIVE), None),
+    "a PodGroup that is there": Case(sight(claim(GROUP), group=OwnerState.ALIVE), None),
     "deallocated by an earlier run": Case(
         sight(marked(claim(allocated=False))),
         Cause.UNFINISHED_RELEASE,
@@ -235,13 +241,13 @@ def test_what_is_left_over_and_what_frees_it(case: Case) -> None:
 @pytest.mark.parametrize(
     ("patience", "wait"),
     [
-        (Patience(), (Reason.SETTLING, 5.0)),
-        (Patience(version_age=4.0, quiet_age=1000.0), (Reason.SETTLING, 1.0)),
-        (Patience(version_age=1000.0), (Reason.HISTORY_UNKNOWN, 300.0)),
-        (Patience(version_age=305.0, quiet_age=299.0), (Reason.HISTORY_UNKNOWN, 1.0)),
-        (Patience(version_age=305.0, quiet_age=300.0), None),
-        (Patience(grace_seconds=0.0, version_age=5.0), None),
-        (Patience(grace_seconds=0.0, version_age=4.0), (Reason.SETTLING, 1.0)),
+        (WatchTimes(), (Reason.SETTLING, 5.0)),
+        (WatchTimes(version_age=4.0, quiet_age=1000.0), (Reason.SETTLING, 1.0)),
+        (WatchTimes(version_age=1000.0), (Reason.HISTORY_UNKNOWN, 300.0)),
+        (WatchTimes(version_age=305.0, quiet_age=299.0), (Reason.HISTORY_UNKNOWN, 1.0)),
+        (WatchTimes(version_age=305.0, quiet_age=300.0), None),
+        (WatchTimes(grace_seconds=0.0, version_age=5.0), None),
+        (WatchTimes(grace_seconds=0.0, version_age=4.0), (Reason.SETTLING, 1.0)),
     ],
 )
 @pytest.mark.parametrize(
@@ -249,13 +255,13 @@ def test_what_is_left_over_and_what_frees_it(case: Case) -> None:
     [
         sight(claim()),
         sight(claim(pod_ref("a"), deleting=True)),
-        sight(claim(HELD), train=Fate.GONE),
-        sight(claim(HELD, shared=True), train=Fate.GONE),
+        sight(claim(HELD), train=OwnerState.GONE),
+        sight(claim(HELD, shared=True), train=OwnerState.GONE),
     ],
     ids=["empty", "deleted", "dangling", "shared"],
 )
 def test_nothing_is_written_before_it_was_watched_for_long_enough(
-    seen: Sight, patience: Patience, wait: tuple[Reason, float] | None
+    seen: ScannedClaim, patience: WatchTimes, wait: tuple[Reason, float] | None
 ) -> None:
     found = judge(seen, patience)
     assert found is not None
@@ -265,12 +271,12 @@ def test_nothing_is_written_before_it_was_watched_for_long_enough(
 
 def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() -> None:
     seen = sight(marked(claim(allocated=False)))
-    assert judge(seen, Patience(version_age=5.0)) == Leftover(
+    assert judge(seen, WatchTimes(version_age=5.0)) == Orphan(
         Cause.UNFINISHED_RELEASE,
         "deallocated by an earlier run, which did not take the finalizer off",
         write=RemoveClaimFinalizer("10"),
     )
-    early = judge(seen, Patience(version_age=4.0))
+    early = judge(seen, WatchTimes(version_age=4.0))
     assert early is not None
     assert early.wait is not None
     assert (early.wait.reason, early.write) == (Reason.SETTLING, None)
@@ -288,7 +294,7 @@ def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() ->
     ],
 )
 def test_only_suspicious_references_are_asked_about(
-    seen: Sight, asked: tuple[Reference, ...]
+    seen: ScannedClaim, asked: tuple[Reference, ...]
 ) -> None:
     assert questions(seen) == asked
 
@@ -300,7 +306,7 @@ PODS = (running, pending, finished, lambda name: pod(name, deleting=True))
 
 
 @st.composite
-def sights(draw: st.DrawFn) -> Sight:
+def sights(draw: st.DrawFn) -> ScannedClaim:
     names = draw(st.lists(st.sampled_from(NAMES), unique=True))
     pods = tuple(draw(st.sampled_from(PODS))(name) for name in names)
     entries = [HELD, VM, GROUP, *map(pod_ref, NAMES), tomb("d"), pod_ref("gone")]
@@ -316,11 +322,11 @@ def sights(draw: st.DrawFn) -> Sight:
         on = by_claimctl(on, HELD)
     if draw(st.booleans()):
         on = marked(on)
-    fates = {uid: draw(st.sampled_from(list(Fate))) for uid in ("train", "v", "group")}
+    fates = {uid: draw(st.sampled_from(list(OwnerState))) for uid in ("train", "v", "group")}
     return sight(on, *pods, reserved=draw(st.integers(0, 4)) == 0, **fates)
 
 
-def _may_be_used(seen: Sight) -> bool:
+def _may_be_used(seen: ScannedClaim) -> bool:
     """Said once more, without the words of the product."""
     listed = {each.uid for each in seen.claim.status.reserved_for}
     for each in seen.live.pods:
@@ -334,7 +340,7 @@ def _may_be_used(seen: Sight) -> bool:
 
 
 @given(sights())
-def test_what_is_used_reserved_or_held_is_never_written(seen: Sight) -> None:
+def test_what_is_used_reserved_or_held_is_never_written(seen: ScannedClaim) -> None:
     found = judge(seen, WATCHED)
     if found is None or not isinstance(found.write, WriteList):
         return
@@ -345,13 +351,17 @@ def test_what_is_used_reserved_or_held_is_never_written(seen: Sight) -> None:
     for each in seen.claim.status.reserved_for:
         if each.resource in ("pods", "finishedpods"):
             continue
-        gone = fates[each.uid] in (Fate.GONE, Fate.REPLACED)
-        own = mine and each == HELD and fates[each.uid] not in (Fate.RESERVING, Fate.UNTOLD)
+        gone = fates[each.uid] in (OwnerState.GONE, OwnerState.REPLACED)
+        own = (
+            mine
+            and each == HELD
+            and fates[each.uid] not in (OwnerState.RESERVING, OwnerState.UNTOLD)
+        )
         assert gone or own
 
 
 @given(sights())
-def test_a_write_frees_the_claim_or_fences_it(seen: Sight) -> None:
+def test_a_write_frees_the_claim_or_fences_it(seen: ScannedClaim) -> None:
     found = judge(seen, WATCHED)
     if found is None:
         return
@@ -373,16 +383,16 @@ def test_a_write_frees_the_claim_or_fences_it(seen: Sight) -> None:
 
 @given(sights(), st.floats(0, 400), st.floats(0, 400))
 def test_nothing_is_written_within_the_settle_time_or_the_grace(
-    seen: Sight, age: float, quiet: float
+    seen: ScannedClaim, age: float, quiet: float
 ) -> None:
-    found = judge(seen, Patience(version_age=age, quiet_age=quiet))
+    found = judge(seen, WatchTimes(version_age=age, quiet_age=quiet))
     if found is not None and found.write is not None:
         assert age >= 5
         assert quiet >= 300 or isinstance(found.write, RemoveClaimFinalizer)
 
 
 @given(sights())
-def test_what_nobody_asked_about_is_never_taken_for_gone(seen: Sight) -> None:
+def test_what_nobody_asked_about_is_never_taken_for_gone(seen: ScannedClaim) -> None:
     unasked = replace(seen, answers={})
     found = judge(unasked, WATCHED)
     holders = [r for r in seen.claim.status.reserved_for if r in (HELD, VM, GROUP)]
@@ -397,7 +407,7 @@ def test_a_pod_that_may_be_bound_to_a_deleted_claim_is_waited_for_as_long_as_is_
     watched: float, binding: float, freed: bool
 ) -> None:
     deleted = by_claimctl(claim(HELD, deleting=True), HELD)
-    patience = Patience(version_age=watched, quiet_age=1000.0, binding_seconds=binding)
-    found = judge(sight(deleted, pending("a"), train=Fate.GONE), patience)
+    patience = WatchTimes(version_age=watched, quiet_age=1000.0, binding_seconds=binding)
+    found = judge(sight(deleted, pending("a"), train=OwnerState.GONE), patience)
     assert found is not None
     assert (found.write is not None) is freed, found

@@ -83,10 +83,10 @@ def test_nothing_is_added_to_a_claim_that_is_not_allocated_or_being_deleted() ->
 
 
 def test_native_adds_the_reference_only_where_the_allocation_serves_any_pod() -> None:
-    on = stage(claim(shared=True, made_for=WORKLOAD), ACTIVE, NATIVE, recorded=False)
+    on = stage(claim(shared=True, created_for=WORKLOAD), ACTIVE, NATIVE, recorded=False)
     on.put(running("a"))
     assert lists(on.settle()) == [((WORKLOAD,), False)]
-    on = stage(claim(pod_ref("a"), made_for=WORKLOAD), ACTIVE, NATIVE, recorded=False)
+    on = stage(claim(pod_ref("a"), created_for=WORKLOAD), ACTIVE, NATIVE, recorded=False)
     on.put(running("a"))
     assert lists(on.settle()) == []
     assert condition(on, "Reserved") == ("False", "ClaimNotCreatedForWorkload")
@@ -100,16 +100,16 @@ def test_native_adds_the_reference_only_where_the_allocation_serves_any_pod() ->
     ],
 )
 def test_native_refuses_claims_made_for_somebody_else(
-    made_for: Reference | None, reason: str
+    created_for: Reference | None, reason: str
 ) -> None:
-    on = stage(claim(pod_ref("a"), made_for=made_for), ACTIVE, NATIVE, recorded=False)
+    on = stage(claim(pod_ref("a"), created_for=created_for), ACTIVE, NATIVE, recorded=False)
     on.put(running("a"))
     assert on.settle(seconds=60) == []
     assert condition(on, "Reserved") == ("False", reason)
 
 
 def test_native_folds_live_pod_references_into_the_workload_reference() -> None:
-    on = stage(claim(pod_ref("a"), pod_ref("b"), shared=True, made_for=WORKLOAD), ACTIVE, NATIVE)
+    on = stage(claim(pod_ref("a"), pod_ref("b"), shared=True, created_for=WORKLOAD), ACTIVE, NATIVE)
     on.put(running("a"), running("b"))
     assert lists(on.settle()) == [((WORKLOAD,), False)]
 
@@ -142,7 +142,7 @@ def test_manual_holds_even_after_the_end_until_it_is_asked_to_release() -> None:
 
 
 def test_native_fences_settles_and_only_then_deallocates() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     assert lists(on.settle(seconds=4.9)) == [((), False)]
     progress = on.reservations["train-slice"][0].status.release
     assert progress is not None
@@ -154,7 +154,7 @@ def test_native_fences_settles_and_only_then_deallocates() -> None:
 
 
 def test_the_intent_is_on_record_before_the_claim_is_touched() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.settle(seconds=1)
     first = next(i for i, w in enumerate(on.writes) if isinstance(w, WriteList))
     intents = [w.status.release for w in on.writes[:first] if hasattr(w, "status")]
@@ -162,7 +162,7 @@ def test_the_intent_is_on_record_before_the_claim_is_touched() -> None:
 
 
 def test_a_consumer_that_comes_to_a_fenced_claim_gets_its_holder_back() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.settle(seconds=1)
     on.put(running("late"))
     assert lists(on.settle(seconds=60)) == [((WORKLOAD,), False)]
@@ -172,7 +172,7 @@ def test_a_consumer_that_comes_to_a_fenced_claim_gets_its_holder_back() -> None:
 
 def test_the_holder_that_comes_back_is_the_incarnation_that_the_claim_was_made_for() -> None:
     anew = WorkloadState(Life.ACTIVE, "uid-anew", wants=1)
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), anew, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), anew, NATIVE)
     on.settle(seconds=1)
     on.put(running("late"))
     assert lists(on.settle(seconds=60)) == [((WORKLOAD,), False)]
@@ -181,20 +181,22 @@ def test_the_holder_that_comes_back_is_the_incarnation_that_the_claim_was_made_f
 @pytest.mark.parametrize("rules", [NATIVE, HOLD])
 def test_a_pod_that_only_a_live_list_shows_stops_the_release(rules: Rules) -> None:
     shared = rules is NATIVE
-    on = stage(claim(WORKLOAD, shared=shared, made_for=WORKLOAD if shared else None), GONE, rules)
+    on = stage(
+        claim(WORKLOAD, shared=shared, created_for=WORKLOAD if shared else None), GONE, rules
+    )
     on.unseen_pods = {"uid-new": running("new")}
     assert on.settle(seconds=8) == []
 
 
 def test_a_pod_seen_only_after_the_fence_stops_the_deallocation() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.settle(seconds=1)
     on.unseen_pods = {"uid-new": running("new")}
     assert on.settle(seconds=10) == []
 
 
 def test_a_write_by_anybody_restarts_the_settle_time() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.settle(seconds=4)
     on._change_claim()
     assert on.settle(seconds=4.5) == []
@@ -204,8 +206,10 @@ def test_a_write_by_anybody_restarts_the_settle_time() -> None:
 def test_a_consumer_keeps_the_claim_of_an_ended_workload() -> None:
     for shared in (False, True):
         refs = (WORKLOAD,) if shared else (pod_ref("a"), WORKLOAD)
-        made_for = WORKLOAD if shared else None
-        on = stage(claim(*refs, shared=shared, made_for=made_for), GONE, NATIVE if shared else HOLD)
+        created_for = WORKLOAD if shared else None
+        on = stage(
+            claim(*refs, shared=shared, created_for=created_for), GONE, NATIVE if shared else HOLD
+        )
         on.put(running("a"))
         assert on.settle(seconds=3600) == []
         assert condition(on, "Released") == ("False", "ConsumersLeft")
@@ -305,7 +309,9 @@ def test_a_withdrawn_hold_goes_at_once_and_the_pods_keep_theirs() -> None:
 
 def test_a_withdrawn_native_hold_waits_for_its_consumers() -> None:
     reserved = reservation(status=held_status(), deleting=True)
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), ACTIVE, NATIVE, reserved=reserved)
+    on = stage(
+        claim(WORKLOAD, shared=True, created_for=WORKLOAD), ACTIVE, NATIVE, reserved=reserved
+    )
     on.put(running("a"))
     assert on.settle(seconds=600) == []
     on.remove("a")
@@ -332,8 +338,8 @@ def test_a_claim_being_deleted_is_settled_and_deallocated_in_one_write() -> None
 
 def test_devices_that_pods_cannot_reach_are_given_up_after_the_timeout() -> None:
     for rules, shared in ((NATIVE, True), (HOLD, False)):
-        made_for = WORKLOAD if shared else None
-        on = stage(claim(WORKLOAD, shared=shared, made_for=made_for), ACTIVE, rules)
+        created_for = WORKLOAD if shared else None
+        on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), ACTIVE, rules)
         on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
         on.put(pending("a", unschedulable_at=after(0)))
         assert on.settle(seconds=59) == []
@@ -396,7 +402,7 @@ def test_a_pod_on_a_node_that_the_claim_is_not_allocated_for_is_reported_as_stra
 
 
 def test_frozen_for_a_downgrade_no_workload_reference_is_added_and_new_pods_are_listed() -> None:
-    on = stage(claim(pod_ref("a"), shared=True, made_for=WORKLOAD), ACTIVE, NATIVE)
+    on = stage(claim(pod_ref("a"), shared=True, created_for=WORKLOAD), ACTIVE, NATIVE)
     on.frozen = True
     on.put(running("a"), running("b"))
     assert lists(on.settle(seconds=5)) == [((pod_ref("a"), pod_ref("b")), False)]
@@ -404,14 +410,14 @@ def test_frozen_for_a_downgrade_no_workload_reference_is_added_and_new_pods_are_
 
 
 def test_frozen_a_workload_reference_that_still_stands_is_left_as_it_is() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), ACTIVE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), ACTIVE, NATIVE)
     on.frozen = True
     on.put(running("a"))
     assert on.settle(seconds=5) == []
 
 
 def test_a_replica_set_that_lives_on_keeps_the_hold_of_its_deleted_deployment() -> None:
-    on = stage(claim(WORKLOAD), WorkloadState(Life.ABSENT, heirs=("train-abc",)))
+    on = stage(claim(WORKLOAD), WorkloadState(Life.ABSENT, orphaned_replica_sets=("train-abc",)))
     assert on.settle(seconds=3600) == []
 
 
@@ -429,12 +435,12 @@ def test_an_allocation_that_somebody_left_behind_is_settled_for_its_reservation(
 
 
 def test_killed_before_the_status_was_written_the_hold_is_still_known_as_ours() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE, recorded=False)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE, recorded=False)
     assert lists(on.settle(seconds=6)) == [((), False), ((), True)]
 
 
 def test_a_fence_leaves_no_dead_pod_for_kcm_to_deallocate_by() -> None:
-    on = stage(claim(pod_ref("a"), WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(pod_ref("a"), WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.put(finished("a"))
     assert lists(on.settle(seconds=1)) == [((), False)]
 
@@ -447,8 +453,8 @@ def test_where_the_scheduler_lists_no_pod_beside_it_nothing_is_left_at_the_fence
     listed: tuple[Reference, ...], shared: bool
 ) -> None:
     """Also what another dialect has left in a claim that was not made for the workload."""
-    made_for = WORKLOAD if shared else None
-    on = stage(claim(*listed, shared=shared, made_for=made_for), GONE, NATIVE)
+    created_for = WORKLOAD if shared else None
+    on = stage(claim(*listed, shared=shared, created_for=created_for), GONE, NATIVE)
     assert lists(on.settle(seconds=1))[-1] == ((), False)
     assert lists(on.settle(seconds=3.9)) == []
     assert lists(on.settle(seconds=2)) == [((), True)]
@@ -457,7 +463,7 @@ def test_where_the_scheduler_lists_no_pod_beside_it_nothing_is_left_at_the_fence
 def test_finished_pods_do_not_keep_the_fence_up_where_the_scheduler_lists_no_pod_beside_them() -> (
     None
 ):
-    on = stage(claim(tomb("a"), WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(tomb("a"), WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.put(finished("a"))
     assert lists(on.settle(seconds=1)) == [((), False)]
     assert lists(on.settle(seconds=6)) == [((), True)]

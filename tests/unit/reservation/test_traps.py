@@ -65,7 +65,7 @@ def test_a_withdrawn_reservation_of_a_kind_that_cannot_hold_goes_at_once() -> No
 
 
 def test_a_consumer_that_is_first_seen_waiting_at_a_fenced_claim_gets_its_holder_back() -> None:
-    on = stage(claim(WORKLOAD, shared=True, made_for=WORKLOAD), GONE, NATIVE)
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE)
     on.settle(seconds=1)
     on.put(pending("late"))
     assert on.settle(seconds=1) == []
@@ -82,8 +82,8 @@ def test_tombstones_that_fill_the_list_do_not_keep_the_next_pod_out() -> None:
 
 def test_pods_that_cannot_reach_the_devices_of_an_ended_workload_get_others() -> None:
     for rules, shared in ((NATIVE, True), (HOLD, False)):
-        made_for = WORKLOAD if shared else None
-        on = stage(claim(WORKLOAD, shared=shared, made_for=made_for), GONE, rules)
+        created_for = WORKLOAD if shared else None
+        on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), GONE, rules)
         on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
         on.put(pending("a", unschedulable_at=after(0)))
         assert on.settle(seconds=59) == []
@@ -126,7 +126,7 @@ def test_a_hold_withdrawn_because_its_workload_is_gone_waits_for_the_pods() -> N
     )
     made = reservation(status=held_status(), deleting=True)
     made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
-    for left in (GONE, WorkloadState(Life.ABSENT, heirs=("train-abc",))):
+    for left in (GONE, WorkloadState(Life.ABSENT, orphaned_replica_sets=("train-abc",))):
         on = stage(claim(pod_ref("a"), WORKLOAD), left, reserved=made)
         on.put(running("a"))
         assert on.settle(seconds=60) == []
@@ -143,7 +143,7 @@ def test_an_older_view_of_the_workload_does_not_undo_what_a_newer_one_did(rules:
     new = deployment_ref(uid="uid-2")
     shared = rules is NATIVE
     on = stage(
-        claim(new, shared=shared, made_for=new if shared else None),
+        claim(new, shared=shared, created_for=new if shared else None),
         ACTIVE,
         rules,
         reserved=reservation(status=held_status(reserved_for=new)),

@@ -12,7 +12,7 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.ghosts import agreed, told_ghosts
 from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.retention import Stand, standing
+from claimctl.reservation.retention import Action, decide_retention
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.meta import Condition
@@ -148,16 +148,16 @@ RECORDED = ClaimReservationStatus(
 @pytest.mark.parametrize(
     ("recorded", "idle_age", "expected"),
     [
-        pytest.param(NOW, 59.0, Stand.HOLD, id="not for long enough"),
-        pytest.param(NOW, 60.0, Stand.LET_GO, id="for long enough"),
-        pytest.param(after(-86_400), 0.0, Stand.HOLD, id="written by a clock that is behind"),
-        pytest.param(after(86_400), 60.0, Stand.LET_GO, id="written by a clock that is ahead"),
-        pytest.param(after(-60), None, Stand.LET_GO, id="only the record knows"),
-        pytest.param(None, None, Stand.HOLD, id="not on record yet"),
+        pytest.param(NOW, 59.0, Action.HOLD, id="not for long enough"),
+        pytest.param(NOW, 60.0, Action.RELEASE, id="for long enough"),
+        pytest.param(after(-86_400), 0.0, Action.HOLD, id="written by a clock that is behind"),
+        pytest.param(after(86_400), 60.0, Action.RELEASE, id="written by a clock that is ahead"),
+        pytest.param(after(-60), None, Action.RELEASE, id="only the record knows"),
+        pytest.param(None, None, Action.HOLD, id="not on record yet"),
     ],
 )
 def test_an_idle_time_passes_on_our_own_clock(
-    recorded: datetime | None, idle_age: float | None, expected: Stand
+    recorded: datetime | None, idle_age: float | None, expected: Action
 ) -> None:
     assert idle(replace(RECORDED, idle_since=recorded), idle_age) is expected
 
@@ -165,19 +165,19 @@ def test_an_idle_time_passes_on_our_own_clock(
 @pytest.mark.parametrize(
     ("uid", "reason", "expected"),
     [
-        ("uid-slice", Reason.IDLE, Stand.LET_GO),
-        ("uid-other", Reason.IDLE, Stand.HOLD),
-        ("uid-slice", Reason.WORKLOAD_ENDED, Stand.HOLD),
+        ("uid-slice", Reason.IDLE, Action.RELEASE),
+        ("uid-other", Reason.IDLE, Action.HOLD),
+        ("uid-slice", Reason.WORKLOAD_ENDED, Action.HOLD),
     ],
 )
 def test_who_has_waited_for_less_goes_along_with_a_release_that_has_begun(
-    uid: str, reason: Reason, expected: Stand
+    uid: str, reason: Reason, expected: Action
 ) -> None:
     begun = ReleaseProgress(step=ReleaseStep.INTENT, reason=reason, claim_uid=uid)
     assert idle(replace(RECORDED, release=begun), 5.0) is expected
 
 
-def idle(status: ClaimReservationStatus, idle_age: float | None) -> Stand:
+def idle(status: ClaimReservationStatus, idle_age: float | None) -> Action:
     held = Held(reservation(status=status), IDLE, idle_age=idle_age)
     snapshot = Snapshot(
         now=NOW,
@@ -186,7 +186,7 @@ def idle(status: ClaimReservationStatus, idle_age: float | None) -> Stand:
         claim=claim(deployment_ref()),
         reservations=(held,),
     )
-    return standing(snapshot, held, snapshot.consumers()).stand
+    return decide_retention(snapshot, held, snapshot.consumers()).action
 
 
 def test_times_that_another_clock_told_stay_as_they_are() -> None:
@@ -255,7 +255,7 @@ def test_a_fence_on_record_stays_while_one_waits_for_what_only_it_knows() -> Non
     made = reservation(status=replace(RECORDED, idle_since=None, release=begun))
     workload = WorkloadState(Life.ABSENT)
     on = Stage(
-        claim(shared=True, made_for=deployment_ref()),
+        claim(shared=True, created_for=deployment_ref()),
         {made.metadata.name: (made, workload)},
         rules=Rules("native"),
         watched_since_before_allocation=False,

@@ -187,7 +187,7 @@ BLOCKERS = [
 def test_what_may_use_hold_or_come_to_use_the_claim_blocks_its_release(
     found: Unreadable, rules: Rules
 ) -> None:
-    on = stage(claim(WORKLOAD, shared=rules is NATIVE, made_for=WORKLOAD), GONE, rules)
+    on = stage(claim(WORKLOAD, shared=rules is NATIVE, created_for=WORKLOAD), GONE, rules)
     on.unreadable.append(found)
     assert on.settle(seconds=100_000) == []
     assert condition(on, "Released") == ("False", UNREADABLE)
@@ -198,7 +198,7 @@ def test_what_may_use_hold_or_come_to_use_the_claim_blocks_its_release(
 
 @pytest.mark.parametrize("rules", [Rules("hold"), NATIVE, PODGROUP], ids=lambda r: r.dialect)
 def test_a_pod_that_only_the_live_list_shows_unreadable_blocks_it_as_well(rules: Rules) -> None:
-    on = stage(claim(WORKLOAD, shared=rules is NATIVE, made_for=WORKLOAD), GONE, rules)
+    on = stage(claim(WORKLOAD, shared=rules is NATIVE, created_for=WORKLOAD), GONE, rules)
     on.live_unreadable.append(bad(PODS, spec=uses(CLAIM)))
     assert not [each for each in lists(on.settle(seconds=8)) if each[1]]
     assert on.claim is not None
@@ -210,7 +210,7 @@ def test_one_that_comes_between_fence_and_deallocation_keeps_the_record_of_the_r
         step="Fenced", reason="WorkloadEnded", since=after(0), claim_uid="uid-slice"
     )
     reserved = reservation(status=held_status(release=progress))
-    on = stage(claim(shared=True, made_for=WORKLOAD), GONE, NATIVE, reserved=reserved)
+    on = stage(claim(shared=True, created_for=WORKLOAD), GONE, NATIVE, reserved=reserved)
     on.unreadable.append(bad(PODS, spec=uses(CLAIM)))
     assert on.settle(seconds=600) == []
     assert on.reservations["train-slice"][0].status.release is not None
@@ -313,7 +313,7 @@ def test_devices_whose_way_cannot_be_read_are_not_given_up(found: Unreadable) ->
 def test_a_claim_that_an_unreadable_pod_may_use_is_not_expanded(
     found: Unreadable, refused: bool
 ) -> None:
-    held = claim(WORKLOAD, pod_ref("listed"), made_for=WORKLOAD)
+    held = claim(WORKLOAD, pod_ref("listed"), created_for=WORKLOAD)
     expansion = expand(held, [running("a")], unreadable=[found])
     if refused:
         assert isinstance(expansion, Refused)

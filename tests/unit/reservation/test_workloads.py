@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.workloads import Life, WorkloadState, heirs_of, named_claims, observe
+from claimctl.reservation.workloads import (
+    Life,
+    WorkloadState,
+    named_claims,
+    observe,
+    orphaned_replica_sets_of,
+)
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from claimctl.wire.workloads import (
@@ -94,13 +100,13 @@ def test_replica_sets_that_outlive_their_deployment_are_its_heirs() -> None:
         replica_set("scaled-down", 0, "u"),
         replica_set("adopted-by-another", 3, "v"),
     ]
-    assert heirs_of("u", "slice", sets) == ("not-collected-yet", "orphaned")
-    assert heirs_of("u", "unnamed", sets) == ()
+    assert orphaned_replica_sets_of("u", "slice", sets) == ("not-collected-yet", "orphaned")
+    assert orphaned_replica_sets_of("u", "unnamed", sets) == ()
 
 
 def test_a_replica_set_that_is_being_deleted_makes_no_pods() -> None:
     going = replace(replica_set("going", 3, "u"), metadata=GOING)
-    assert heirs_of("u", "slice", [going]) == ()
+    assert orphaned_replica_sets_of("u", "slice", [going]) == ()
 
 
 @pytest.mark.parametrize(
@@ -122,5 +128,5 @@ def test_a_deployment_that_is_kept_from_going_wants_pods_for_as_long_as_its_repl
 
 def test_a_workload_that_is_gone_has_ended_only_without_heirs() -> None:
     assert WorkloadState(Life.ABSENT).ended
-    assert not WorkloadState(Life.ABSENT, heirs=("rs",)).ended
+    assert not WorkloadState(Life.ABSENT, orphaned_replica_sets=("rs",)).ended
     assert not WorkloadState(Life.UNSEEN).ended
