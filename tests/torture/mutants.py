@@ -171,8 +171,8 @@ MUTANTS = (
     Mutant(
         "let a reservation go before its release",
         "claimctl.reservation.release.finalizers",
-        " or not _nothing_left(context, retention):",
-        ":",
+        "            or not _nothing_left(context, retention)\n",
+        "",
     ),
     Mutant(
         "forget who is being released after a restart",
