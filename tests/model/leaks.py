@@ -57,5 +57,5 @@ LEAKS = (
         ((grouping, "_let_go", _nothing),),
     ),
     Mutation("never make the group", Grouped(), ENDING, ((grouping, "_missing", _nothing),)),
-    Mutation("never hold", Hold(), ENDING, ((decide, "holding_wishes", holds_while_waiting),)),
+    Mutation("never hold", Hold(), ENDING, ((decide, "holds_while_held", holds_while_waiting),)),
 )

@@ -118,7 +118,7 @@ NAMED = (
         "fence beside a finished pod",
         Grouped(),
         replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
-        ((release, "to_bury", _none),),
+        ((release, "needing_tombstones", _none),),
     ),
     Mutation(
         "recreate a group under its old name",
@@ -157,7 +157,7 @@ FURTHER = (
         SMALL,
         (
             (verdict, "users", _only_bound),
-            (release, "_undead", _none),
+            (release, "_unreleasable_entries", _none),
         ),
     ),
     Mutation(

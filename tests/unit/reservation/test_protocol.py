@@ -93,7 +93,7 @@ def test_native_adds_the_reference_only_where_the_allocation_serves_any_pod() ->
 
 
 @pytest.mark.parametrize(
-    ("made_for", "reason"),
+    ("created_for", "reason"),
     [
         (None, "ClaimNotCreatedForWorkload"),
         (deployment_ref("other", "uid-other"), "AlreadyReservedFor"),
