@@ -69,12 +69,21 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         _teach_shells()
     return guarded(
         lambda: build()(
-            args=list(arguments) or ["--help"],
+            args=_without_alias(arguments) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
         )
     )
+
+
+def _without_alias(arguments: Sequence[str]) -> list[str]:
+    """``release --orphans``, as ``orphans`` was called in 0.1, goes on working for one release."""
+    given = list(arguments)
+    if "release" in given[:2] and "--orphans" in given:
+        given[given.index("release")] = "orphans"
+        given.remove("--orphans")
+    return given
 
 
 def _teach_shells() -> None:

@@ -1,14 +1,23 @@
-"""``claimctl release --orphans``: what is left over, what became of it, and how that is printed."""
+"""``claimctl orphans``: the claims that nobody will ever free, and what became of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claimctl.cli.options import Output
+from claimctl.cli.options import (
+    AllNamespacesOption,
+    AsOption,
+    ContextOption,
+    DryRunOption,
+    KubeconfigOption,
+    NamespaceOption,
+    Output,
+    OutputOption,
+)
 
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
@@ -40,6 +49,77 @@ class Wanted:
             "slow_binding_seconds": self.slow_binding_seconds,
         }
         return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
+
+
+def _seconds(flag: str, help_: str) -> Any:
+    return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
+
+
+def command(  # noqa: PLR0913 - one parameter per flag
+    yes: Annotated[bool, typer.Option("--yes", help="Free them, and not only print.")] = False,
+    namespace: NamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
+    dry_run: DryRunOption = False,
+    output: OutputOption = Output.TABLE,
+    grace_seconds: Annotated[
+        int | None,
+        typer.Option(
+            "--force-deleted-pod-grace-seconds",
+            metavar="N",
+            min=0,
+            max=86400,
+            help="Seconds for which a pod that vanished may still be running; claims are watched "
+            "for as long first; else 300. With less, a device may be given away under such a pod.",
+        ),
+    ] = None,
+    settle_seconds: Annotated[
+        float | None,
+        _seconds(
+            "--settle-seconds",
+            "Seconds to wait after the last change; must exceed the lag of schedulers' caches; "
+            "else 5.",
+        ),
+    ] = None,
+    binding_seconds: Annotated[
+        float | None,
+        _seconds(
+            "--binding-seconds",
+            "Seconds after which a scheduler has bound a pod that it works on; else 60.",
+        ),
+    ] = None,
+    slow_binding_seconds: Annotated[
+        float | None,
+        _seconds(
+            "--slow-binding-seconds",
+            "The same for pods with volumes, gangs and other schedulers; else 600.",
+        ),
+    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> int:
+    """Find the claims that nobody will ever free, and free them with --yes.
+
+    No ClaimReservation names them and no pod uses them. Exit code 3: some are left.
+    """
+    from claimctl.cli.errors import UsageError
+    from claimctl.cli.session import Access, in_session
+
+    if namespace is not None and all_namespaces:
+        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
+
+    async def work(session: Session) -> int:
+        wanted = Wanted(
+            namespace="" if all_namespaces else namespace or session.namespace,
+            write=yes and not dry_run,
+            grace_seconds=grace_seconds,
+            settle_seconds=settle_seconds,
+            binding_seconds=binding_seconds,
+            slow_binding_seconds=slow_binding_seconds,
+        )
+        return await run(session, wanted, output)
+
+    return in_session(Access(kubeconfig, context, as_user), work)
 
 
 async def run(session: Session, wanted: Wanted, output: Output) -> int:

@@ -20,6 +20,7 @@ COMMANDS = (
     Entry("get", "List claims, their state and their holders."),
     Entry("explain", "Say who holds a claim and why."),
     Entry("release", "Release a claim by hand."),
+    Entry("orphans", "Find and free claims that nobody will ever free."),
     Entry("doctor", "Tell the dialect and why, and what needs attention."),
     Entry("downgrade-prepare", "Turn workload references into pod references."),
     Entry("controller", "Run the controller."),

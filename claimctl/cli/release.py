@@ -1,23 +1,17 @@
-"""``claimctl release CLAIM``: ask the controller to release a claim, under its own rules.
-
-With ``--orphans`` it frees claims that nobody else will (``orphans``).
-"""
+"""``claimctl release CLAIM``: ask the controller to release a claim, under its own rules."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claimctl.cli.options import (
-    AllNamespacesOption,
     AsOption,
     ContextOption,
     DryRunOption,
     KubeconfigOption,
     NamespaceOption,
-    Output,
     object_name,
 )
 
@@ -30,163 +24,20 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What only ``--orphans`` takes; None where the flag was not given."""
-
-    all_namespaces: bool
-    yes: bool
-    grace_seconds: int | None
-    settle_seconds: float | None
-    binding_seconds: float | None
-    slow_binding_seconds: float | None
-    output: Output | None
-
-    def given(self) -> list[str]:
-        values = {
-            "--all-namespaces": self.all_namespaces or None,
-            "--yes": self.yes or None,
-            "--force-deleted-pod-grace-seconds": self.grace_seconds,
-            "--settle-seconds": self.settle_seconds,
-            "--binding-seconds": self.binding_seconds,
-            "--slow-binding-seconds": self.slow_binding_seconds,
-            "--output": self.output,
-        }
-        return [name for name, value in values.items() if value is not None]
-
-
-def _name(value: str | None) -> str | None:
-    return None if value is None else object_name(value)
-
-
-def command(  # noqa: PLR0913 - one parameter per flag
+def command(
     claim: Annotated[
-        str | None,
-        typer.Argument(metavar="CLAIM", help="The claim's name.", callback=_name),
-    ] = None,
-    orphans: Annotated[
-        bool,
-        typer.Option(
-            "--orphans",
-            help="Instead of one claim, all that nobody else will free. Prints what would be "
-            "done; with --yes does it.",
-        ),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="With --orphans: free them, and not only print.")
-    ] = False,
+        str, typer.Argument(metavar="CLAIM", help="The claim's name.", callback=object_name)
+    ],
     namespace: NamespaceOption = None,
-    all_namespaces: AllNamespacesOption = False,
     dry_run: DryRunOption = False,
-    output: Annotated[
-        Output | None, typer.Option("--output", "-o", help="With --orphans: how to print.")
-    ] = None,
-    grace_seconds: Annotated[
-        int | None,
-        typer.Option(
-            "--force-deleted-pod-grace-seconds",
-            metavar="N",
-            min=0,
-            max=86400,
-            help="With --orphans: how long a pod that vanished may still be running, so how "
-            "long claims are watched first; else 300. With less, a device may be given away under "
-            "such a pod.",
-        ),
-    ] = None,
-    settle_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--settle-seconds",
-            metavar="N",
-            min=0,
-            max=3600,
-            help="With --orphans: longer than a scheduler's cache lags behind; else 5.",
-        ),
-    ] = None,
-    binding_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--binding-seconds",
-            metavar="N",
-            min=0,
-            max=3600,
-            help="With --orphans: longer than a scheduler takes to bind a pod it works on; "
-            "else 60.",
-        ),
-    ] = None,
-    slow_binding_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--slow-binding-seconds",
-            metavar="N",
-            min=0,
-            max=3600,
-            help="With --orphans: the same for pods with volumes, gangs, other schedulers; else "
-            "600.",
-        ),
-    ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Release a claim: its devices are freed as soon as no pod uses them any more.
-
-    With --orphans: find the claims that nobody will ever free (no ClaimReservation names them, no
-    pod uses them), and free them with --yes. Exit code 3: some are left.
-    """
+    """Release a claim: its devices are freed as soon as no pod uses them any more."""
     from claimctl.cli.session import Access
 
-    access = Access(kubeconfig, context, as_user)
-    flags = Flags(
-        all_namespaces,
-        yes,
-        grace_seconds,
-        settle_seconds,
-        binding_seconds,
-        slow_binding_seconds,
-        output,
-    )
-    if orphans:
-        _check_orphans(claim, namespace, flags)
-        return _release_orphans(access, namespace, flags, dry_run=dry_run)
-    return _release_one(access, namespace, _only_claim(claim, flags), dry_run=dry_run)
-
-
-def _only_claim(claim: str | None, flags: Flags) -> str:
-    from claimctl.cli.errors import UsageError
-
-    if claim is None:
-        raise UsageError("name the CLAIM to release, or give --orphans")
-    if flags.given():
-        raise UsageError(f"{flags.given()[0]} goes with --orphans, not with a CLAIM")
-    return claim
-
-
-def _check_orphans(claim: str | None, namespace: str | None, flags: Flags) -> None:
-    from claimctl.cli.errors import UsageError
-
-    if claim is not None:
-        raise UsageError(f"--orphans looks at all claims: leave out the CLAIM {claim!r}")
-    if namespace is not None and flags.all_namespaces:
-        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
-
-
-def _release_orphans(access: Access, namespace: str | None, flags: Flags, *, dry_run: bool) -> int:
-    from claimctl.cli.orphans import Wanted, run
-    from claimctl.cli.session import in_session
-
-    async def work(session: Session) -> int:
-        wanted = Wanted(
-            namespace="" if flags.all_namespaces else namespace or session.namespace,
-            write=flags.yes and not dry_run,
-            grace_seconds=flags.grace_seconds,
-            settle_seconds=flags.settle_seconds,
-            binding_seconds=flags.binding_seconds,
-            slow_binding_seconds=flags.slow_binding_seconds,
-        )
-        return await run(session, wanted, flags.output or Output.TABLE)
-
-    return in_session(access, work)
+    return _release_one(Access(kubeconfig, context, as_user), namespace, claim, dry_run=dry_run)
 
 
 def _release_one(access: Access, namespace: str | None, claim: str, *, dry_run: bool) -> int:

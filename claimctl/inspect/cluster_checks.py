@@ -92,13 +92,13 @@ def _places(claim: ResourceClaim) -> Iterator[Finding]:
 
 
 def leftovers(sights: Iterable[ScannedClaim]) -> dict[str, Orphan]:
-    """Claims that nobody will free, as ``claimctl release --orphans`` finds them."""
+    """Claims that nobody will free, as ``claimctl orphans`` finds them."""
     found = {sight.claim.metadata.uid: judge(sight, WatchTimes()) for sight in sights}
     return {uid: leftover for uid, leftover in found.items() if leftover is not None}
 
 
 def _left_over(claim: ResourceClaim, leftover: Orphan) -> Iterator[Finding]:
-    command = f"claimctl release --orphans -n {claim.metadata.namespace}"
+    command = f"claimctl orphans -n {claim.metadata.namespace}"
     yield _of(claim, "leftovers", f"{leftover.cause}: {said(leftover)}; see `{command}`")
 
 

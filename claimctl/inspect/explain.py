@@ -137,7 +137,7 @@ _REASONS = frozenset(Reason)
 def _plain_advice(explanation: Explanation) -> str:
     view = explanation.view
     if explanation.leftover is not None:
-        return f"See `claimctl release --orphans -n {view.namespace}`, which writes nothing."
+        return f"See `claimctl orphans -n {view.namespace}`, which writes nothing."
     if view.claim.status.allocation is None:
         return "Nothing: the claim holds no device."
     if explanation.release is not None:

@@ -41,7 +41,7 @@ def freeing(
     grace: float | None = None,
     settle: float = 5.0,
 ) -> Reclaim:
-    """One run of ``claimctl release --orphans``, by an administrator."""
+    """One run of ``claimctl orphans``, by an administrator."""
     client = Client(transport or connection(stage), stage.clock)
     client.speak(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []

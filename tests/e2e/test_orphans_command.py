@@ -1,4 +1,4 @@
-"""doctor, release --orphans and explain agree on what is left over; each a process of its own."""
+"""doctor, orphans and explain agree on what is left over; each a process of its own."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def revision(served: Cluster) -> int:
 
 
 async def orphans(served: Cluster, *arguments: str) -> Answer:
-    return await served.claimctl("release", "--orphans", *arguments)
+    return await served.claimctl("orphans", *arguments)
 
 
 def rows(answer: Answer) -> list[tuple[str, str, str]]:
@@ -90,7 +90,7 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
         ]
         found = [one for one in doctor.document["findings"] if one["check"] == "leftovers"]
         assert [one["object"] for one in found] == ["emptied", "theirs"]
-        assert all("see `claimctl release --orphans -n ml`" in one["message"] for one in found)
+        assert all("see `claimctl orphans -n ml`" in one["message"] for one in found)
         assert (dry.document["dryRun"], dry.document["kind"]) == (True, "LeftoverList")
         assert yaml.safe_load(dry_too.out) == dry.document
         assert table.out.splitlines()[0].split() == [
@@ -106,7 +106,7 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
             "No claims left over in namespace default.\n",
         )
         assert "Left over:  allocated and reserved for nobody" in told.out
-        assert "`claimctl release --orphans -n ml`" in told.out
+        assert "`claimctl orphans -n ml`" in told.out
         assert left.document["leftover"]["reason"] == "UnknownReference"
         assert left.document["leftover"]["against"][0]["reason"] == "UnknownReferences"
 
@@ -140,7 +140,7 @@ def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) -> Non
 
 async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *command_line("release", "--orphans", *arguments, "--kubeconfig", str(served.kubeconfig)),
+        *command_line("orphans", *arguments, "--kubeconfig", str(served.kubeconfig)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

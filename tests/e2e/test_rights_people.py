@@ -174,13 +174,13 @@ def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
     async def scenario(made: Office) -> None:
         await _leave_over(made.stage)
         await _almost(made.stage)
-        seen = await made.ask(user, "release", "--orphans", "-n", NAMESPACE)
+        seen = await made.ask(user, "orphans", "-n", NAMESPACE)
         assert (seen.code, "AllocatedToNobody   WouldFree" in seen.out) == (3, True), seen
-        done = await made.ask(user, "release", "--orphans", "-n", NAMESPACE, "--yes")
+        done = await made.ask(user, "orphans", "-n", NAMESPACE, "--yes")
         assert (done.code, "Failed" in done.out) == (1, True), done
         assert told in done.err, done
         assert "watched" not in done.err
-        everywhere = await made.ask(user, "release", "--orphans", "-A")
+        everywhere = await made.ask(user, "orphans", "-A")
         assert (everywhere.code, everywhere.err.count("\n")) == (1, 1), everywhere
 
     inside(tmp_path, scenario)
