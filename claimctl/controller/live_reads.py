@@ -137,7 +137,7 @@ class Investigator:
         pods: list[Pod] = []
         uids: set[str] = set()
         unread: list[Unreadable] = []
-        settled, version = _settled(snapshot), ""
+        settled, version = snapshot.settling_left == 0, ""
         async for page in self._pages(snapshot.namespace):
             version = page.resource_version
             uids.update(pod.metadata.uid for pod in page.items)
@@ -174,10 +174,3 @@ def _may_name(pod: Unreadable, claim: str) -> bool:
     """One without a UID that can be read may be any pod that the claim lists."""
     names = claims_named(pod)
     return names is None or claim in names or not pod.uid
-
-
-def _settled(snapshot: Snapshot) -> bool:
-    """Whether every scheduler has seen the claim as it is (or that it is being deleted)."""
-    memory, needed = snapshot.memory, snapshot.rules.settle_seconds
-    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
-    return (memory.deleting_age if deleting else memory.version_age) >= needed

@@ -63,20 +63,38 @@ class Snapshots:
             for one in caches.reservations_of(key)
         )
 
+    def observe(self, key: ClaimKey, claim: ResourceClaim | None = None) -> None:
+        """Take note of what only this process can tell later: who vanished, died or waits.
+
+        Args:
+            claim: as for ``build``, which comes next.
+        """
+        know, caches = self._know, self._know.caches
+        claim = claim or caches.claims.get(key.name, key.namespace)
+        pods, reservations = caches.pods_of(key), caches.reservations_of(key)
+        unread = frozenset(each.uid for each in self._doubts.about(key, claim))
+        present = unread | {pod.metadata.uid for pod in pods}
+        know.ghosts.observe_list(key, claim.status.reserved_for if claim else (), present)
+        recorded = (ghost for one in reservations for ghost in one.status.force_deleted_pods)
+        know.ghosts.observe_record(key, recorded)
+        if claim is not None:
+            dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
+            know.memories.observe_pods(key, dead, filter(None, map(_unstarted, pods)))
+
     def build(
         self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
     ) -> Snapshot:
-        """The snapshot as of now; ``claim`` replaces the cached one by one just read live."""
+        """The snapshot as of now; nothing is noted by that.
+
+        Args:
+            claim: replaces the cached one: as it was just read live.
+        """
         know, caches = self._know, self._know.caches
         claim = claim or caches.claims.get(key.name, key.namespace)
         reservations = caches.reservations_of(key)
         pods = caches.pods_of(key)
-        recorded = [ghost for one in reservations for ghost in one.status.force_deleted_pods]
         references = claim.status.reserved_for if claim else ()
-        unreadable = self._doubts.about(key, claim)
-        unread = frozenset(each.uid for each in unreadable)
-        know.ghosts.observe_list(key, references, {pod.metadata.uid for pod in pods} | unread)
-        ghosts = know.ghosts.of(key, recorded)
+        ghosts = know.ghosts.of(key)
         return Snapshot(
             now=know.clock.now(),
             namespace=key.namespace,
@@ -88,18 +106,13 @@ class Snapshots:
             nodes=self._nodes,
             slices=self._slices(claim, pods),
             groups=tuple(self._groups(key, claim, reservations, findings)),
-            unreadable=unreadable,
+            unreadable=self._doubts.about(key, claim),
             frozen=self._frozen(key.namespace),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
             rules=know.rules,
             evidence=know.investigator.evidence(references, findings),
-            memory=know.memories.memory(
-                claim,
-                (uid for uid in self._dead(claim, pods) if uid not in unread),
-                ghosts,
-                filter(None, map(_unstarted, pods)),
-            )
+            memory=know.memories.memory(claim, ghosts)
             if claim
             else know.memories.memory_without_claim(key),
         )

@@ -186,6 +186,13 @@ class Snapshot:
     def consumers(self) -> Consumers:
         return Consumers.of(self.pods)
 
+    @property
+    def settling_left(self) -> float:
+        """Seconds until every scheduler sees the claim as it is, or that it is being deleted."""
+        deleting = self.claim is not None and self.claim.metadata.deleting
+        age = self.memory.deleting_age if deleting else self.memory.version_age
+        return max(self.rules.settle_seconds - age, 0.0)
+
     def live(self, *, settled: bool = False) -> LiveList | None:
         """The live LIST, if it was made for the claim's present version (and settle time)."""
         live = self.evidence.live

@@ -26,7 +26,7 @@ from tests.model.server import Bounds
 from tests.model.windows import WINDOWS
 
 
-def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> release.Step:
+def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> release.Step:
     return release._checked(snapshot, reason, own, settled=False)
 
 

@@ -38,9 +38,9 @@ MUTANTS = (
     Mutant(
         "skip the settle wait",
         RELEASE,
-        """    left = snapshot.rules.settle_seconds - age
+        """    left = snapshot.settling_left
     if left > 0:""",
-        """    left = snapshot.rules.settle_seconds - age
+        """    left = snapshot.settling_left
     if left > 0:
         return _checked(snapshot, reason, own, settled=False)
     if left > 0:""",

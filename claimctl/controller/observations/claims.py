@@ -157,26 +157,25 @@ class Memories:
             return 0.0
         return self._clock.monotonic() - sight.allocated_since
 
-    def memory(
-        self,
-        claim: ResourceClaim,
-        dead: Iterable[str],
-        ghosts: Ghosts,
-        unstarted: Iterable[str] = (),
-    ) -> Memory:
-        """The memory of a claim; of one that is forgotten by now, as at its first sight.
+    def observe_pods(self, key: ClaimKey, dead: Iterable[str], unstarted: Iterable[str]) -> None:
+        """Take note of the claim's pods as they are now.
 
         Args:
-            dead: UIDs of the listed pods that are gone or done now.
-            ghosts: the claim's.
+            dead: UIDs of the listed pods that are gone or done.
             unstarted: UIDs of the bound pods that have not started.
         """
-        now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
-        # one that went while it was being looked at is nobody's memory any more
-        sight = self._sights.get(key) or _first_sight(claim, now)
+        sight, now = self._sights.get(key), self._clock.monotonic()
+        if sight is None:
+            # it went while it was being looked at
+            return
         sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
         starting = sight.unstarted_since
         sight.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
+
+    def memory(self, claim: ResourceClaim, ghosts: Ghosts) -> Memory:
+        """The memory of a claim; of one that is forgotten by now, as at its first sight."""
+        now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
+        sight = self._sights.get(key) or _first_sight(claim, now)
         ages, repeats = self._told(key, now)
         return Memory(
             version_age=now - sight.version_since,

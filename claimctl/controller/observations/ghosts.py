@@ -134,8 +134,8 @@ class GhostLedger:
                 del self._known_since[key][pod.metadata.uid]
                 self._told.get(key, set()).discard(pod.metadata.uid)
 
-    def of(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
-        """The claim's ghosts: those seen by this process and those its reservations recorded."""
+    def observe_record(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod]) -> None:
+        """Take note of the ghosts in the statuses of the claim's reservations, and of boots."""
         on_record = {ghost.uid: ghost for ghost in recorded}
         for ghost in on_record.values():
             self._add(key, ghost)
@@ -143,6 +143,9 @@ class GhostLedger:
             self._outlived.pop(key, None)
             self._told.setdefault(key, set()).update(on_record)
         self._drop_ended(key, on_record)
+
+    def of(self, key: ClaimKey) -> Ghosts:
+        """The claim's ghosts as last observed."""
         ghosts = self._by_claim.get(key, {})
         since, now = self._known_since.get(key, {}), self._clock.monotonic()
         return Ghosts(

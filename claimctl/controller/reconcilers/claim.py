@@ -115,6 +115,7 @@ class ClaimReconciler:
         otherwise change faster than its entries can be asked for.
         """
         for _ in range(MAX_ROUNDS):
+            self._snapshots.observe(key, claim)
             snapshot = self._snapshots.build(key, findings, claim)
             claim = snapshot.claim
             decision = decide(snapshot)
@@ -210,6 +211,7 @@ class ClaimReconciler:
             except NotFound:
                 return After(SOON)
             self._know.memories.see(claim)
+            self._snapshots.observe(key, claim)
             snapshot = self._snapshots.build(key, findings, claim)
             decision = decide(snapshot)
             if decision.needs or not isinstance(decision.write, WriteList):

@@ -225,6 +225,7 @@ class PodGroupReconciler:
         return workload if same else None
 
     def _lets_go(self, key: ClaimKey, group: PodGroup) -> bool:
+        self._snapshots.observe(key)
         snapshot = self._snapshots.build(key, Findings())
         return lets_go(snapshot, group, _against(snapshot))
 

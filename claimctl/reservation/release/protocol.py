@@ -78,7 +78,7 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     """The next step for an allocated claim that nothing seen in the caches stands against."""
     assert snapshot.claim is not None
     if snapshot.claim.metadata.deleting:
-        return _settle(snapshot, reason, own, snapshot.memory.deleting_age)
+        return _settle(snapshot, reason, own)
     if entries_to_take_out(snapshot, reason, snapshot.consumers()):
         return _fence(snapshot, reason, own)
     if not fenced(snapshot, own):
@@ -88,7 +88,7 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
             return _checked(snapshot, reason, own, settled=False)
     # Fenced; or held and no group listed where there are groups: PostFilter may just have taken
     # one out, and a scheduler that still sees it starts pods without writing to the claim.
-    return _settle(snapshot, reason, own, snapshot.memory.version_age)
+    return _settle(snapshot, reason, own)
 
 
 def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
@@ -140,9 +140,9 @@ def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker |
     return None
 
 
-def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str], age: float) -> Step:
+def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     """Wait until no scheduler can still act on what it saw before, then look again."""
-    left = snapshot.rules.settle_seconds - age
+    left = snapshot.settling_left
     if left > 0:
         text = "waits until every scheduler sees the claim as it is"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),), after=left)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from msgspec.structs import replace
 
@@ -26,6 +28,11 @@ from tests.unit.controller.clock import HandClock
 KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
+def of(ghosts: GhostLedger, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
+    ghosts.observe_record(key, recorded)
+    return ghosts.of(key)
+
+
 def ledger(clock: HandClock, **boots: str) -> GhostLedger:
     return GhostLedger(clock, lambda node: boots.get(node.replace("-", "_"), ""))
 
@@ -39,7 +46,7 @@ def test_a_running_pod_that_vanishes_is_a_ghost_with_its_node_and_boot() -> None
     ghost = ForceDeletedPod(
         uid="uid-a", name="a", node_name="node-0", boot_id="boot-1", since=after(3)
     )
-    assert ghosts.of(KEY) == Ghosts(pods=(ghost,), ages=(("uid-a", 7),))
+    assert of(ghosts, KEY) == Ghosts(pods=(ghost,), ages=(("uid-a", 7),))
     assert list(ghosts.claims_on("node-0")) == [KEY]
 
 
@@ -49,7 +56,7 @@ def test_pods_that_went_in_order_leave_no_ghost() -> None:
     ghosts.observe(pending("b"), None)
     ghosts.observe(None, running("c"))
     ghosts.observe(running("d"), running("d", deleting=True))
-    assert ghosts.of(KEY) == Ghosts()
+    assert of(ghosts, KEY) == Ghosts()
 
 
 def test_a_pod_replaced_under_its_name_is_gone() -> None:
@@ -57,17 +64,17 @@ def test_a_pod_replaced_under_its_name_is_gone() -> None:
     successor: Pod = running("a")
     successor = replace(successor, metadata=replace(successor.metadata, uid="uid-other"))
     ghosts.observe(running("a"), successor)
-    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-a"]
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-a"]
 
 
 def test_ghosts_on_record_are_known_from_when_they_were_first_read() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     recorded = ForceDeletedPod(uid="uid-z", name="z", node_name="node-9", since=after(-100))
-    ghosts.of(KEY, [recorded])
+    of(ghosts, KEY, [recorded])
     clock.time = 4
     ghosts.observe(running("a"), None)
-    found = ghosts.of(KEY, [recorded])
+    found = of(ghosts, KEY, [recorded])
     assert [ghost.uid for ghost in found.pods] == ["uid-a", "uid-z"]
     assert found.ages == (("uid-a", 0), ("uid-z", 4))
 
@@ -76,11 +83,11 @@ def test_another_boot_of_its_node_ends_a_ghost_for_good() -> None:
     boots = {"node-0": "boot-1"}
     ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
     ghosts.observe(running("a"), None)
-    recorded = ghosts.of(KEY).pods
+    recorded = of(ghosts, KEY).pods
     del boots["node-0"]
-    assert ghosts.of(KEY).pods == recorded
+    assert of(ghosts, KEY).pods == recorded
     boots["node-0"] = "boot-2"
-    assert ghosts.of(KEY, recorded) == Ghosts()
+    assert of(ghosts, KEY, recorded) == Ghosts()
 
 
 def test_a_deleted_claim_takes_along_only_who_had_vanished_before() -> None:
@@ -90,7 +97,7 @@ def test_a_deleted_claim_takes_along_only_who_had_vanished_before() -> None:
     ghosts.observe(at_version(running("b"), "9"), None)
     ghosts.observe(at_version(running("c"), "3"), None, relist=True)
     ghosts.forget(KEY, "8")
-    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-b", "uid-c"]
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-b", "uid-c"]
 
 
 def test_a_ghost_outlives_its_claim_for_a_day_at_most() -> None:
@@ -107,23 +114,23 @@ def test_a_ghost_that_ended_is_kept_in_mind_only_while_it_is_on_record() -> None
     clock, boots = HandClock(), {"node-0": "boot-1"}
     ghosts = GhostLedger(clock, lambda node: boots.get(node, ""))
     ghosts.observe(running("a"), None)
-    recorded = ghosts.of(KEY).pods
+    recorded = of(ghosts, KEY).pods
     boots["node-0"] = ""
     clock.time = 5
-    ghosts.of(KEY, recorded)
-    assert ghosts.of(KEY, recorded).ages == (("uid-a", 5),)
+    of(ghosts, KEY, recorded)
+    assert of(ghosts, KEY, recorded).ages == (("uid-a", 5),)
     boots["node-0"] = "boot-2"
-    assert ghosts.of(KEY) == Ghosts()
+    assert of(ghosts, KEY) == Ghosts()
     boots["node-0"] = ""
     clock.time = 8
-    assert ghosts.of(KEY, recorded).ages == (("uid-a", 0),)
+    assert of(ghosts, KEY, recorded).ages == (("uid-a", 0),)
 
 
 def test_a_pod_that_only_a_relist_shows_to_be_gone_may_have_been_bound_meanwhile() -> None:
     ghosts = ledger(HandClock())
     ghosts.observe(pending("a"), None, relist=True)
     ghosts.observe(finished("b"), None, relist=True)
-    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-a"]
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-a"]
 
 
 def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
@@ -131,19 +138,19 @@ def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
     ghosts.observe(finished("done"), None)
     listed = [pod_ref("unseen"), pod_ref("done"), pod_ref("there"), deployment_ref()]
     ghosts.observe_list(KEY, listed, {"uid-there"})
-    assert [ghost.uid for ghost in ghosts.of(KEY).pods] == ["uid-unseen"]
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-unseen"]
     ghosts.observe(None, running("unseen"))
-    assert ghosts.of(KEY) == Ghosts()
+    assert of(ghosts, KEY) == Ghosts()
 
 
 def test_a_ghost_on_record_is_remembered_for_as_long_as_that() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     ghosts.observe(running("a"), None)
-    recorded = ghosts.of(KEY).pods
+    recorded = of(ghosts, KEY).pods
     clock.time = RETENTION_SECONDS + 1
-    assert ghosts.of(KEY, recorded).pods == recorded
-    assert ghosts.of(KEY) == Ghosts()
+    assert of(ghosts, KEY, recorded).pods == recorded
+    assert of(ghosts, KEY) == Ghosts()
 
 
 def at_version(pod: Pod, version: str) -> Pod:
@@ -173,7 +180,7 @@ def test_a_boot_that_may_have_been_the_pods_own_does_not_end_its_ghost(
     ghosts.observe(at_version(running("a"), pod_version), None)
     boots["node-0"] = "boot-2"
     booted(ghosts, node_version, relist=relist)
-    assert [ghost.boot_id for ghost in ghosts.of(KEY).pods] == ([] if ended else ["boot-2"])
+    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ([] if ended else ["boot-2"])
 
 
 def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
@@ -182,23 +189,23 @@ def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
     ghosts.observe(at_version(running("a"), "100"), None, relist=True)
     boots["node-0"] = "boot-2"
     booted(ghosts, "200")
-    assert [ghost.boot_id for ghost in ghosts.of(KEY).pods] == ["boot-2"]
+    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ["boot-2"]
 
 
 def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     ghosts.observe(running("a"), None)
-    assert ghosts.of(KEY).told == frozenset()
-    recorded = ghosts.of(KEY).pods
-    assert ghosts.of(KEY, recorded).told == {"uid-a"}
-    assert ghosts.of(KEY).told == {"uid-a"}
+    assert of(ghosts, KEY).told == frozenset()
+    recorded = of(ghosts, KEY).pods
+    assert of(ghosts, KEY, recorded).told == {"uid-a"}
+    assert of(ghosts, KEY).told == {"uid-a"}
     ghosts.observe(None, running("a"))
     ghosts.observe(at_version(running("a"), "7"), None)
-    assert ghosts.of(KEY).told == frozenset()
-    ghosts.of(KEY, recorded)
+    assert of(ghosts, KEY).told == frozenset()
+    of(ghosts, KEY, recorded)
     ghosts.forget(KEY, "9")
-    assert ghosts.of(KEY).told == frozenset()
+    assert of(ghosts, KEY).told == frozenset()
 
 
 def test_no_wall_clock_makes_a_ghost_older() -> None:
@@ -206,8 +213,8 @@ def test_no_wall_clock_makes_a_ghost_older() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     long_ago = ForceDeletedPod(uid="uid-z", name="z", node_name="node-9", since=after(-86_400))
-    ghosts.of(KEY, [long_ago])
+    of(ghosts, KEY, [long_ago])
     ghosts.observe(running("a"), None)
     clock.now = lambda: after(7 * 86_400)  # type: ignore[method-assign]  # the wall clock jumps
     clock.time = 3
-    assert dict(ghosts.of(KEY, [long_ago]).ages) == {"uid-a": 3, "uid-z": 3}
+    assert dict(of(ghosts, KEY, [long_ago]).ages) == {"uid-a": 3, "uid-z": 3}

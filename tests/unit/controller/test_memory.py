@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from msgspec.structs import replace
 
@@ -19,7 +21,14 @@ KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
 def ages(memories: Memories, of: ResourceClaim, *dead: str) -> Memory:
-    return memories.memory(of, dead, Ghosts())
+    return observed(memories, of, dead)
+
+
+def observed(
+    memories: Memories, of: ResourceClaim, dead: Iterable[str] = (), unstarted: Iterable[str] = ()
+) -> Memory:
+    memories.observe_pods(KEY, dead, unstarted)
+    return memories.memory(of, Ghosts())
 
 
 def test_a_version_ages_from_its_first_sight() -> None:
@@ -238,8 +247,8 @@ def test_a_bound_pod_is_known_from_when_it_was_first_seen_until_it_starts() -> N
     memories = Memories(clock)
     seen = claim()
     memories.see(seen)
-    memories.memory(seen, (), Ghosts(), ["a"])
+    observed(memories, seen, unstarted=["a"])
     clock.time = 4
-    assert memories.memory(seen, (), Ghosts(), ["a", "b"]).unstarted_age == {"a": 4, "b": 0}
-    memories.memory(seen, (), Ghosts(), ["b"])
-    assert memories.memory(seen, (), Ghosts(), ["a"]).unstarted_age == {"a": 0}
+    assert observed(memories, seen, unstarted=["a", "b"]).unstarted_age == {"a": 4, "b": 0}
+    observed(memories, seen, unstarted=["b"])
+    assert observed(memories, seen, unstarted=["a"]).unstarted_age == {"a": 0}

@@ -227,7 +227,9 @@ async def seen(plural: str, name: str, *path: str) -> Snapshot:
         clock=clock,
         rules=Rules(dialect="podgroup"),
     )
-    return Snapshots(knowledge).build(KEY, Findings())
+    snapshots = Snapshots(knowledge)
+    snapshots.observe(KEY)
+    return snapshots.build(KEY, Findings())
 
 
 @pytest.mark.parametrize(
