@@ -16,16 +16,27 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     context: ContextOption = None,
     as_user: AsOption = None,
     identity: Annotated[
-        str, typer.Option("--identity", metavar="NAME", help="Who this process is in the Lease.")
+        str,
+        typer.Option(
+            "--identity",
+            metavar="NAME",
+            help="Identity in the Lease; else host name and a random part.",
+        ),
     ] = "",
     leader_elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only with the Lease.")
+        bool,
+        typer.Option(
+            "--leader-elect/--no-leader-elect", help="Reconcile only while holding the Lease."
+        ),
     ] = True,
     lease_namespace: Annotated[
-        str, typer.Option("--lease-namespace", metavar="NAME", help="Where the Lease is.")
+        str, typer.Option("--lease-namespace", metavar="NAME", help="Namespace of the Lease.")
     ] = "claimctl-system",
     lease_name: Annotated[
-        str, typer.Option("--lease-name", metavar="NAME", help="The Lease that replicas share.")
+        str,
+        typer.Option(
+            "--lease-name", metavar="NAME", help="Name of the Lease that the replicas share."
+        ),
     ] = "claimctl-controller",
     lease_seconds: Annotated[
         int,
@@ -40,12 +51,16 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = "auto",
     settle_seconds: Annotated[
         float,
-        typer.Option("--settle-seconds", help="Longer than a scheduler's cache can lag behind."),
+        typer.Option(
+            "--settle-seconds",
+            help="Seconds to wait after the fence; must exceed the lag of schedulers' caches.",
+        ),
     ] = 5.0,
     binding_seconds: Annotated[
         float,
         typer.Option(
-            "--binding-seconds", help="Longer than a scheduler takes to bind a pod it works on."
+            "--binding-seconds",
+            help="Seconds after which a scheduler has bound a pod that it works on.",
         ),
     ] = 60.0,
     slow_binding_seconds: Annotated[
@@ -66,7 +81,10 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = None,
     dead_reference_seconds: Annotated[
         float,
-        typer.Option("--dead-reference-seconds", help="How long KCM may take to clean a dead pod."),
+        typer.Option(
+            "--dead-reference-seconds",
+            help="Seconds that kube-controller-manager may take to remove a dead pod.",
+        ),
     ] = 10.0,
     allow_template_injection: Annotated[
         bool,
@@ -75,20 +93,25 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         ),
     ] = False,
     workers: Annotated[
-        int, typer.Option("--workers", help="Claims that are worked on at the same time.")
+        int, typer.Option("--workers", help="Number of claims reconciled concurrently.")
     ] = 4,
     batch_seconds: Annotated[
-        float, typer.Option("--batch-seconds", help="Changes within this are answered together.")
+        float,
+        typer.Option("--batch-seconds", help="Seconds within which changes are answered together."),
     ] = 0.2,
     drain_seconds: Annotated[
-        float, typer.Option("--drain-seconds", help="How long work may take to end at a stop.")
+        float, typer.Option("--drain-seconds", help="Seconds that work may take to end at a stop.")
     ] = 10.0,
     bind_address: Annotated[
         str,
         typer.Option("--bind-address", metavar="HOST:PORT", help="Health and metrics; '' is off."),
     ] = ":8080",
-    log_format: Annotated[Format, typer.Option("--log-format", help="How to log.")] = Format.AUTO,
-    log_level: Annotated[Level, typer.Option("--log-level", help="What to log.")] = Level.INFO,
+    log_format: Annotated[
+        Format, typer.Option("--log-format", help="Format of the log.")
+    ] = Format.AUTO,
+    log_level: Annotated[
+        Level, typer.Option("--log-level", help="Least level that is logged.")
+    ] = Level.INFO,
     trace_console: Annotated[
         bool, typer.Option("--trace-console", help="Print spans on stderr.")
     ] = False,
