@@ -19,6 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tests.support.virtual import Deadlock, LostError, OutOfTime
 from tests.torture.explorer import explore
 from tests.torture.reference import play, references
 from tests.torture.work import quiet
@@ -124,7 +125,14 @@ def _played(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def fingerprints_of(run: str) -> list[str]:
-    """Play one run by its name. A run that fails has a history, too."""
+    """Play one run by its name. A run that fails has a history, too; one without end has none."""
+    try:
+        return _fingerprints_of(run)
+    except (Deadlock, OutOfTime, LostError) as error:
+        return [f"(the run does not end: {type(error).__name__})"]
+
+
+def _fingerprints_of(run: str) -> list[str]:
     if run.startswith("SEED="):
         return explore(int(run.removeprefix("SEED=")), keep=True).verdict.fingerprints
     reference = next(each for each in references() if each.name == run)
