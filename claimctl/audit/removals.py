@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from claimctl.audit.expansions import Expansions
 from claimctl.audit.world import TERMINAL, Key, World, left_behind, runs
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader

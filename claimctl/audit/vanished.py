@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from claimctl.audit.world import Key, as_pod, claims_of, is_bound_consumer
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod

@@ -16,7 +16,7 @@ import msgspec
 from claimctl.audit.removals import Removals
 from claimctl.audit.vanished import Vanishings
 from claimctl.audit.world import Key, World, as_claim, as_pod, claims_of, is_bound_consumer, runs
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

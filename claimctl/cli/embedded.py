@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     import signal
 
     from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-    from claimctl.embedded.serving import (
+    from claimctl.embedded.serving.serve import (
         HISTORY_LIMIT,
         CannotListen,
         CannotWrite,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claimctl.controlplane.programs import CannotStart
-from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 
 ADMIN_USER, SCHEDULER_USER = "claimctl-admin", "system:kube-scheduler"
 CONTROLLER_MANAGER_USER = "system:kube-controller-manager"

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 
 from claimctl.controlplane.audit import AUDITED, AuditLog, Write
-from claimctl.embedded.store import Object, Revision, decode, encode
+from claimctl.embedded.storage.store import Object, Revision, decode, encode
 from claimctl.kube.codec import lines
 
 Listener = Callable[[Revision], None]

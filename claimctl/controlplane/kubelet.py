@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet, join, report
-from claimctl.embedded.components.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
+from claimctl.embedded.components.kubelet.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
+from claimctl.embedded.components.kubelet.statuses import failed, finished, running, stopped
 from claimctl.embedded.components.objects import (
     annotations_of,
     controller_of,
@@ -35,7 +36,6 @@ from claimctl.embedded.components.pods import (
     pod_claims,
     reserved_for,
 )
-from claimctl.embedded.components.statuses import failed, finished, running, stopped
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Object, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.seams import Transport

@@ -8,7 +8,7 @@ from typing import Any
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import Key, World
 from claimctl.demo.acts import who
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP
 

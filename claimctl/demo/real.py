@@ -22,7 +22,7 @@ from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import find_programs
 from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed, set_up
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection

@@ -15,9 +15,9 @@ from claimctl.audit.world import World
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.http import serve
+from claimctl.embedded.http.listener import serve
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection

@@ -7,29 +7,29 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from claimctl.embedded.api import Api
-from claimctl.embedded.components.claims import ClaimController
-from claimctl.embedded.components.deployments import DeploymentController
-from claimctl.embedded.components.device_taints import DeviceTaintController
-from claimctl.embedded.components.disruption import DisruptionController
-from claimctl.embedded.components.garbage import GarbageCollector
-from claimctl.embedded.components.jobs import JobController
-from claimctl.embedded.components.kubelet import Kubelet
-from claimctl.embedded.components.namespaces import NamespaceController
-from claimctl.embedded.components.nodes import NodeController
-from claimctl.embedded.components.podgroups import PodGroupController
+from claimctl.embedded.api_server import handler_of
+from claimctl.embedded.components.controllers.claims import ClaimController
+from claimctl.embedded.components.controllers.deployments.controller import DeploymentController
+from claimctl.embedded.components.controllers.device_taints import DeviceTaintController
+from claimctl.embedded.components.controllers.disruption import DisruptionController
+from claimctl.embedded.components.controllers.garbage import GarbageCollector
+from claimctl.embedded.components.controllers.jobs.controller import JobController
+from claimctl.embedded.components.controllers.namespaces import NamespaceController
+from claimctl.embedded.components.controllers.podgroups import PodGroupController
+from claimctl.embedded.components.controllers.replicasets import ReplicaSetController
+from claimctl.embedded.components.controllers.statefulsets.controller import StatefulSetController
+from claimctl.embedded.components.controllers.taints import TaintController
+from claimctl.embedded.components.kubelet.kubelet import Kubelet
+from claimctl.embedded.components.kubelet.nodes import NodeController
 from claimctl.embedded.components.recorder import EventRecorder
-from claimctl.embedded.components.replicasets import ReplicaSetController
-from claimctl.embedded.components.scheduler import Scheduler
-from claimctl.embedded.components.statefulsets import StatefulSetController
-from claimctl.embedded.components.taints import TaintController
-from claimctl.embedded.local import ApiFor, FaultHook
+from claimctl.embedded.components.scheduler.scheduler import Scheduler
 from claimctl.embedded.options import ClusterOptions, Features
-from claimctl.embedded.requests import MASTERS, Actor, DeleteOptions
-from claimctl.embedded.runtime import Component, Context, Pauses
-from claimctl.embedded.server import handler_of
-from claimctl.embedded.store import Revision, Store
-from claimctl.embedded.views import Feed
+from claimctl.embedded.runtime.component import Component, Context, Pauses
+from claimctl.embedded.runtime.local import ApiFor, FaultHook
+from claimctl.embedded.runtime.views import Feed
+from claimctl.embedded.storage.requests import MASTERS, Actor, DeleteOptions
+from claimctl.embedded.storage.store import Revision, Store
+from claimctl.embedded.verbs.api import Api
 from claimctl.wire.seams import Clock, Transport
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

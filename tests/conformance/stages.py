@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+from claimctl.embedded.api_server import api_server
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.handler import ADMINISTRATOR
+from claimctl.embedded.http.handler import ADMINISTRATOR
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.server import api_server
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
 
 WITH_COMPONENTS = (

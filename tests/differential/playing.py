@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from claimctl.embedded.handler import ADMINISTRATOR, Handler
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.http.handler import ADMINISTRATOR, Handler
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.server import api_server
 from tests.conformance.compare import Difference
 from tests.conformance.placeholders import Bindings
 from tests.conformance.replay import Answered, Recording, Replay, Stage

@@ -19,8 +19,8 @@ from claimctl.demo import objects
 from claimctl.demo.real import RealScene, real_plane, really_staged
 from claimctl.demo.stage import Stage, staged
 from claimctl.embedded.cluster import Cluster as EmbeddedCluster
-from claimctl.embedded.kubeconfig import Access, write_kubeconfig
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.documents import Version
 from tests.e2e.elsewhere import RealCluster
 from tests.e2e.harness import chosen

@@ -13,7 +13,7 @@ from typing import Any
 from claimctl.controlplane.kubelet import Kubelets, Pace
 from claimctl.controlplane.nodes import NODE, Fleet, leave
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock

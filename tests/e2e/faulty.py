@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.seams import Query, Response, Transport
 
 Hook = Callable[[str, str], Fault | None]

@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from claimctl.embedded.authn import Door
+from claimctl.embedded.auth.authn import Door
+from claimctl.embedded.auth.rbac import covers
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.hooks import Attributes, Authorizer
-from claimctl.embedded.rbac import covers
+from claimctl.embedded.kinds.hooks import Attributes, Authorizer
 from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource

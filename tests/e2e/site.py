@@ -11,8 +11,8 @@ from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import Dialect
-from claimctl.embedded.requests import Fault
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.requests import Fault
+from claimctl.embedded.storage.store import Revision
 from claimctl.wire.seams import Transport
 
 Object = dict[str, Any]

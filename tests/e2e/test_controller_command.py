@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.http import serve
-from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+from claimctl.embedded.http.listener import serve
+from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.resources import (

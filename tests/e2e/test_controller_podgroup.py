@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import NotFound
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import (

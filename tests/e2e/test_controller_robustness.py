@@ -12,7 +12,7 @@ from claimctl.controller.preflight import NotReady
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import KubeError
 from claimctl.kube.leases import LeadershipLost

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (

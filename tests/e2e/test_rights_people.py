@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.http import serve
-from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+from claimctl.embedded.http.listener import serve
+from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.client import Client
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import DocumentClient, NotServed, Object, Version
 from claimctl.wire.seams import Transport
 from tests.e2e.authors import Authors

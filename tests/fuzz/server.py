@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import category
 
-from claimctl.embedded.api import ApiFor
-from claimctl.embedded.handler import ADMINISTRATOR, Handler
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.http.handler import ADMINISTRATOR, Handler
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.server import api_server
+from claimctl.embedded.runtime.local import ApiFor
 from claimctl.wire.seams import Response
 from tests.conformance.stages import LoopTime
 from tests.fuzz.requests import NAMESPACE, Request, examples

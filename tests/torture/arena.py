@@ -22,7 +22,7 @@ from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.clock import LoopClock
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW

@@ -11,7 +11,7 @@ from typing import Any
 
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.torture.arena import Arena, Verdict

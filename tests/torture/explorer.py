@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 
-from claimctl.embedded.runtime import Pauses
+from claimctl.embedded.runtime.component import Pauses
 from tests.support.virtual import run
 from tests.torture.arena import BINDING, Arena, Verdict, closed, history, judge, opened
 from tests.torture.epilogue import conclude

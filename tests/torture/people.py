@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.requests import DeleteOptions
+from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.torture.arena import Arena

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from claimctl.controller.settings import Settings
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
-from claimctl.embedded.requests import DeleteOptions
+from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.support.virtual import run

@@ -11,7 +11,7 @@ import pytest
 
 from claimctl.cli.explain import lines
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.explain import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric

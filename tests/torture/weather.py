@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 from tests.e2e.harness import CONTROLLER_USER
 
 Make = Callable[[Random], Fault]

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from claimctl.controlplane.kubelet import Finding
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from tests.torture_real.judge import Verdict, judge
 
 

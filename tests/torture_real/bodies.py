@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claimctl.controlplane.nodes import Fleet
-from claimctl.embedded.components.kubelet import EXIT_CODE, RUN_SECONDS
+from claimctl.embedded.components.kubelet.kubelet import EXIT_CODE, RUN_SECONDS
 
 Body = dict[str, Any]
 API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}

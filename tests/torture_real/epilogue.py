@@ -14,7 +14,7 @@ from typing import Any
 
 from claimctl.controlplane.kubelet import POD
 from claimctl.controlplane.nodes import NODE
-from claimctl.embedded.store import Object, Revision
+from claimctl.embedded.storage.store import Object, Revision
 from claimctl.kube.documents import Version
 from tests.torture_real.bodies import PLURALS, RESERVATION
 from tests.torture_real.controllers import USER

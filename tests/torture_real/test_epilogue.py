@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from claimctl.embedded.store import Address, Author, Revision, Store
+from claimctl.embedded.storage.store import Address, Author, Revision, Store
 from claimctl.kube.documents import Version
 from tests.support.virtual import run
 from tests.torture_real.controllers import USER

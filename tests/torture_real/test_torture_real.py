@@ -11,7 +11,7 @@ import pytest
 from claimctl.controlplane.kubelet import Finding
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.programs import CannotStart
-from claimctl.embedded.store import Address, Author, Revision, Store
+from claimctl.embedded.storage.store import Address, Author, Revision, Store
 from tests.support.variables import BadOption
 from tests.torture.mutants import MUTANTS
 from tests.torture_real import again

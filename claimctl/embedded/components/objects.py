@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.views import Object
+from claimctl.embedded.runtime.views import Object
 
 HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """The characters of generated names (k8s.io/apimachinery/pkg/util/rand)."""

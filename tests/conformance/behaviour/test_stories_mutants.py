@@ -7,16 +7,21 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded import eviction
-from claimctl.embedded.components import binding, claims, deployments, job_status, jobs, rollout
-from claimctl.embedded.components.device_taints import DeviceTaintController
-from claimctl.embedded.components.garbage import GarbageCollector
-from claimctl.embedded.components.generated import Generator
-from claimctl.embedded.components.nodes import NodeController
-from claimctl.embedded.components.replicasets import ReplicaSetController
-from claimctl.embedded.components.statefulsets import StatefulSetController
-from claimctl.embedded.components.taints import TaintController
-from claimctl.embedded.validation import claims as validation
+from claimctl.embedded.components.controllers import claims
+from claimctl.embedded.components.controllers.deployments import controller as deployments
+from claimctl.embedded.components.controllers.deployments import rollout
+from claimctl.embedded.components.controllers.device_taints import DeviceTaintController
+from claimctl.embedded.components.controllers.garbage import GarbageCollector
+from claimctl.embedded.components.controllers.generated import Generator
+from claimctl.embedded.components.controllers.jobs import controller as jobs
+from claimctl.embedded.components.controllers.jobs import status as job_status
+from claimctl.embedded.components.controllers.replicasets import ReplicaSetController
+from claimctl.embedded.components.controllers.statefulsets.controller import StatefulSetController
+from claimctl.embedded.components.controllers.taints import TaintController
+from claimctl.embedded.components.kubelet.nodes import NodeController
+from claimctl.embedded.components.scheduler import binding
+from claimctl.embedded.kinds.validation import claims as validation
+from claimctl.embedded.verbs import eviction
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recordings
 from tests.differential.actions.runs import on_embedded

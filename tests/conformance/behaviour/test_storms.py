@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 from tests.support.virtual import run
 
 from .replay import LoopClock, options, publish

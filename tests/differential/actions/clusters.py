@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet, join, leave, report
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.components.nodes import UNREACHABLE
+from claimctl.embedded.components.kubelet.nodes import UNREACHABLE
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.seams import Transport

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
-from claimctl.embedded.components.job_indexes import parsed
+from claimctl.embedded.components.controllers.jobs.indexes import parsed
 from claimctl.embedded.components.pods import claims_used, ended
 from tests.differential.actions.clusters import Seen
 from tests.differential.actions.level import (

@@ -10,9 +10,9 @@ import pytest
 from claimctl.api import custom_resource_definitions
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.local import ApiFor
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Actor
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import Actor
 from claimctl.kube.clock import LoopClock
 from tests.support.virtual import run
 

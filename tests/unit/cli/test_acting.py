@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.cli.explain import document, lines
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.controller_health import (
     Election,
     Sign,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.cli import release
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.inspect.explain import Explanation, explain
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from claimctl.embedded.handler import Handler
-from claimctl.embedded.local import ApiFor
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.http.handler import Handler
 from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.requests import MASTERS, Actor
-from claimctl.embedded.server import api_server
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import MASTERS, Actor
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.seams import Query, Response, Transport

@@ -22,7 +22,7 @@ from claimctl.controller.reconcilers.claim import LIVE_ATTEMPTS, SOON, WATCHDOG,
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
 from claimctl.embedded.options import Dialect
-from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
+from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid

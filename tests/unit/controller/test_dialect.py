@@ -6,7 +6,7 @@ import pytest
 
 from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown, parse_version
 from claimctl.embedded.options import Dialect
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from tests.support.virtual import run
 from tests.unit.controller.servers import server

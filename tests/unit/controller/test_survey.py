@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.model import Answer, OwnerState
 from claimctl.orphans.scan import Scan, survey

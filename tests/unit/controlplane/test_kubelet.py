@@ -11,9 +11,9 @@ import pytest
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.components.kubelet import RUN_SECONDS
+from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import DeleteOptions, Fault, FaultPoint
+from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.clock import LoopClock
 from tests.support.builders import NOW
 from tests.support.virtual import run

@@ -13,7 +13,7 @@ from claimctl.audit.witness import (
     Witness,
 )
 from claimctl.audit.world import World
-from claimctl.embedded.store import Address, Author, Store
+from claimctl.embedded.storage.store import Address, Author, Store
 
 US = "claimctl"
 KCM = "system:kube-controller-manager"

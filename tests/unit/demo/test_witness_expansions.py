@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.audit.witness import REMOVED_FOREIGN, UNRECORDED
-from claimctl.embedded.store import Address, Author
+from claimctl.embedded.storage.store import Address, Author
 from tests.unit.demo.test_witness import ALLOCATED, US, Past
 
 PLAN = Address("claimctl.io", "downgradeplans", "", "claimctl")

@@ -14,7 +14,7 @@ from claimctl.audit.witness import (
     TOOK_FINALIZER,
     WROTE_NOTHING,
 )
-from claimctl.embedded.store import Address, Author
+from claimctl.embedded.storage.store import Address, Author
 from tests.unit.demo.test_witness import ALLOCATED, KCM, US, Past
 
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}

@@ -11,11 +11,11 @@ from typing import Any
 
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.downgrade.ledger import Ledger
-from claimctl.embedded.handler import Handler
-from claimctl.embedded.local import ApiFor
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.http.handler import Handler
 from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.requests import Actor, Fault, FaultPoint
-from claimctl.embedded.server import api_server
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import Actor, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.reservations import (

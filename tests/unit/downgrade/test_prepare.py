@@ -14,7 +14,7 @@ from claimctl.downgrade.expander import ATTEMPTS
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.embedded.options import Dialect
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
 from claimctl.reservation.reserved_for.ownership import uids_written_by

@@ -11,8 +11,8 @@ from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
 from claimctl.downgrade import plans
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.requests import MASTERS, Actor
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.requests import MASTERS, Actor
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 from claimctl.wire.base import decode, encode

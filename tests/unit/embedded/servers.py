@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from claimctl.embedded.api import Actor, Api, ApiFor
-from claimctl.embedded.handler import Handler
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.http.handler import Handler
 from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.server import api_server
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import Actor
+from claimctl.embedded.verbs.api import Api
 from claimctl.wire.seams import Response
 from tests.conformance.stages import LoopTime
 

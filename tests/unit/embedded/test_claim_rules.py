@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.hooks import Attributes
+from claimctl.embedded.kinds.hooks import Attributes
 from claimctl.embedded.options import Dialect, Features
-from claimctl.embedded.requests import Actor
+from claimctl.embedded.storage.requests import Actor
 from tests.support.virtual import run
 from tests.unit.embedded.servers import ALLOCATION, CLAIMS, claim, reference, server
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.requests import Fault
+from claimctl.embedded.storage.requests import Fault
 
 from .worlds import HOLD, NATIVE, PODGROUP, WORKLOAD, World, play, timed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.embedded.components.binding import FINALIZER
+from claimctl.embedded.components.scheduler.binding import FINALIZER
 from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 
 from .worlds import HOLD, NATIVE, PODGROUP, WORKLOAD, World, play, timed
 

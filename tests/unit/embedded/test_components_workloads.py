@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.requests import DeleteOptions
-from claimctl.embedded.store import Revision
+from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.embedded.storage.store import Revision
 
 from .worlds import HOLD, Object, World, play, timed
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.core import Api
-from claimctl.embedded.crds import Definitions
-from claimctl.embedded.decoding import Decoder
+from claimctl.embedded.crd.definitions import Definitions
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.jsonpath import find
+from claimctl.embedded.kinds.decoding import Decoder
 from claimctl.embedded.options import Features
-from claimctl.embedded.requests import Actor
-from claimctl.embedded.schemas import Schemas
-from claimctl.embedded.store import Store
+from claimctl.embedded.schema.registry import Schemas
+from claimctl.embedded.storage.requests import Actor
+from claimctl.embedded.storage.store import Store
+from claimctl.embedded.text.jsonpath import find
+from claimctl.embedded.verbs.api import Api
 
 ADMIN = Actor("admin", ("system:masters",))
 SCHEMA: dict[str, Any] = {

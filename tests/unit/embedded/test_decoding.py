@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.decoding import Decoder
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds import Kind, Kinds
+from claimctl.embedded.kinds.decoding import Decoder
+from claimctl.embedded.kinds.kind import Kind, Kinds
 from claimctl.embedded.options import Features
-from claimctl.embedded.schemas import Schemas
+from claimctl.embedded.schema.registry import Schemas
 
 FEATURES = Features()
 KINDS = Kinds.builtin(FEATURES)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.embedded.api import ApiFor, DeleteOptions
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import DeleteOptions
 from tests.support.virtual import run
 from tests.unit.embedded.servers import config_map, pod, server
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.discovery import AGGREGATED
-from claimctl.embedded.documents import Documents
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds import Kind, Kinds
+from claimctl.embedded.http.documents.discovery import AGGREGATED
+from claimctl.embedded.http.documents.lookup import Documents
+from claimctl.embedded.kinds.kind import Kind, Kinds
 from claimctl.embedded.options import Features
-from claimctl.embedded.schemas import Schemas
+from claimctl.embedded.schema.registry import Schemas
 
 WIDGET = Kind(
     "example.com",

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.core import Api
+from claimctl.embedded.api_server import api_server
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.reading import Target
-from claimctl.embedded.requests import Actor, WriteOptions
-from claimctl.embedded.server import api_server
+from claimctl.embedded.storage.requests import Actor, WriteOptions
+from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.reading import Target
 
 ADMIN = Actor("admin", ("system:masters",))
 INTERNAL = WriteOptions(internal=True)

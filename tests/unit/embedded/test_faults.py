@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from claimctl.embedded.api import Actor, ApiFor, ConnectionLost
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.requests import Fault, FaultPoint
+from claimctl.embedded.runtime.local import ApiFor, ConnectionLost
+from claimctl.embedded.storage.requests import Actor, Fault, FaultPoint
 from tests.support.virtual import run
 from tests.unit.embedded.servers import Server, config_map, server
 

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 import yaml
 
-from claimctl.embedded.http import ServerHandle, serve
-from claimctl.embedded.kubeconfig import Access, write_kubeconfig
+from claimctl.embedded.http.listener import ServerHandle, serve
+from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.wire.seams import Query, Response
 
 

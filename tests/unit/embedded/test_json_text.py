@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.json_text import check_depth, parse
+from claimctl.embedded.text.json_text import check_depth, parse
 from tests.support.virtual import run
 from tests.unit.embedded.servers import CLAIMS, Answered, config_map, server
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded import fieldset
-from claimctl.embedded.apply import Applier
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.hooks import ApplyRequest, FieldWrite
-from claimctl.embedded.kinds import Kinds
-from claimctl.embedded.managed_fields import ManagedFields
+from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
+from claimctl.embedded.kinds.kind import Kinds
+from claimctl.embedded.managed_fields import fieldset
+from claimctl.embedded.managed_fields.apply import Applier
+from claimctl.embedded.managed_fields.managers import ManagedFields
 from claimctl.embedded.options import Features
-from claimctl.embedded.schemas import Schemas
+from claimctl.embedded.schema.registry import Schemas
 
 FEATURES = Features()
 KINDS = Kinds.builtin(FEATURES)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from claimctl.embedded.api_server import api_server
 from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.server import api_server
 from tests.conformance.stages import LoopTime
 from tests.support.virtual import run
 

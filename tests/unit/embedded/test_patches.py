@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.patches import PatchError, json_patch, merge
-from claimctl.embedded.strategic import strategic_merge
+from claimctl.embedded.patch.json_patch import PatchError, json_patch, merge
+from claimctl.embedded.patch.strategic import strategic_merge
 
 Object = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.embedded.protobuf import ProtobufError, decode_body
+from claimctl.embedded.http.protobuf import ProtobufError, decode_body
 
 
 def varint(value: int) -> bytes:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.authn import ANONYMOUS
-from claimctl.embedded.handler import Handler, Request
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.auth.authn import ANONYMOUS
+from claimctl.embedded.http.handler import Handler, Request
 from claimctl.embedded.options import Authorization, ClusterOptions
-from claimctl.embedded.server import api_server
 
 Object = dict[str, Any]
 RBAC = "rbac.authorization.k8s.io"

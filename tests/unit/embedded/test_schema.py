@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from claimctl.embedded.options import Features
-from claimctl.embedded.schema import Schema, prune, unknown_fields
-from claimctl.embedded.schemas import Schemas
+from claimctl.embedded.schema.registry import Schemas
+from claimctl.embedded.schema.tree import Schema, prune, unknown_fields
 
 STOCK = Schemas(lambda: Features())
 

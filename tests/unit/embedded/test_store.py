@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.embedded.store import Address, Author, Compacted, Store
+from claimctl.embedded.storage.store import Address, Author, Compacted, Store
 
 ME = Author("me", "update")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.cel import Rules, compile_errors
-from claimctl.embedded.structural import fill_defaults, validate
+from claimctl.embedded.crd.rules import Rules, compile_errors
+from claimctl.embedded.crd.structural import fill_defaults, validate
 
 SPEC: dict[str, Any] = {
     "type": "object",

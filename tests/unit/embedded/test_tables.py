@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.columns import Row, human
-from claimctl.embedded.columns_pods import claim_state, status
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.gates import View
-from claimctl.embedded.kinds import Kind, Kinds
+from claimctl.embedded.http.gates import View
+from claimctl.embedded.http.tables.columns import Row, human
+from claimctl.embedded.http.tables.pods import claim_state, status
+from claimctl.embedded.http.tables.shapes import Tables
+from claimctl.embedded.kinds.kind import Kind, Kinds
 from claimctl.embedded.options import Features
-from claimctl.embedded.schemas import Schemas
-from claimctl.embedded.tables import Tables
+from claimctl.embedded.schema.registry import Schemas
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KINDS = Kinds.builtin(Features(api_pod_groups=True))

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import pytest
 
+from claimctl.embedded.api_server import handler_of
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.local import ApiFor
 from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.requests import Actor, Fault, FaultPoint
-from claimctl.embedded.server import handler_of
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import Actor, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Unreachable

@@ -1,0 +1,60 @@
+"""The API server put together: core, schemas, documents, custom kinds."""
+
+from __future__ import annotations
+
+from random import Random
+
+from claimctl.embedded.auth.authn import Door, Tokens
+from claimctl.embedded.auth.escalation import RoleStrategy
+from claimctl.embedded.auth.rbac import GROUP, AllowAll, Rbac
+from claimctl.embedded.auth.reviews import Reviews
+from claimctl.embedded.crd.definitions import Definitions
+from claimctl.embedded.http.documents.lookup import Documents
+from claimctl.embedded.http.handler import Handler
+from claimctl.embedded.http.tables.shapes import Tables
+from claimctl.embedded.kinds.decoding import Decoder
+from claimctl.embedded.managed_fields.apply import Applier
+from claimctl.embedded.managed_fields.managers import ManagedFields
+from claimctl.embedded.options import Authorization, ClusterOptions
+from claimctl.embedded.schema.registry import Schemas
+from claimctl.embedded.storage.store import Store
+from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.eviction import evict
+from claimctl.wire.seams import Clock
+
+
+def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None) -> Handler:
+    """An API server without any component, empty but for what it makes itself."""
+    store = Store(lambda: clock.monotonic(), options.history_limit)
+    api = Api(store, clock, options.features(), rng or Random(options.seed))
+    return handler_of(api, options.authorization)
+
+
+def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALLOW) -> Handler:
+    """Plug everything into a core that has served nothing yet."""
+    schemas = Schemas(lambda: api.features)
+    api.hooks.schemas = Decoder(schemas)
+    api.hooks.managed_fields = ManagedFields(schemas)
+    api.hooks.applier = Applier(schemas)
+    api.posts["", "pods", "eviction"] = evict
+    definitions = Definitions(api, schemas)
+    return Handler(
+        api,
+        guard=_door(api, authorization),
+        documents=Documents(api.kinds, schemas, lambda: api.features),
+        views=Tables(schemas, definitions.columns, api.clock.now, lambda: api.features),
+    )
+
+
+def _door(api: Api, authorization: Authorization) -> Door:
+    """Who is let in; without RBAC everybody is, as who the transport says they are."""
+    tokens = Tokens(api.store, api.clock.now, api.rng)
+    if authorization is Authorization.ALWAYS_ALLOW:
+        Reviews(api, AllowAll(), tokens)
+        return Door(tokens, AllowAll(), lenient=True)
+    rbac = Rbac(api.store)
+    api.hooks.authorizer = rbac
+    for plural in ("roles", "clusterroles"):
+        api.strategies.register(GROUP, plural, RoleStrategy(rbac))
+    Reviews(api, rbac, tokens)
+    return Door(tokens, rbac, lenient=False)

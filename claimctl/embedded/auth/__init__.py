@@ -1,0 +1,1 @@
+"""Who a request is from, what they may do, and the reviews that tell."""

@@ -1,0 +1,177 @@
+"""Who a request is from: bearer tokens, impersonation, anonymous; and the 401 and 403."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.kinds.hooks import Attributes, Authorizer
+from claimctl.embedded.kinds.metadata import new_uid
+from claimctl.embedded.storage.requests import Actor
+from claimctl.embedded.storage.store import Address, Store
+
+Object = dict[str, Any]
+
+AUTHENTICATED = "system:authenticated"
+ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))
+ACCOUNT = "system:serviceaccount:"
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+_EXTRA = "impersonate-extra-"
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    """A ServiceAccount's token; it is void once that account is gone."""
+
+    namespace: str
+    name: str
+    uid: str
+    credential: str
+    expires: datetime
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Bearer tokens that are good: static ones of users, issued ones of ServiceAccounts."""
+
+    store: Store
+    now: Callable[[], datetime]
+    rng: Random
+    static: dict[str, Actor] = field(default_factory=dict)
+    _issued: dict[str, _Issued] = field(default_factory=dict)
+
+    def add_static(self, actor: Actor) -> str:
+        """A new token that stands for ``actor`` as long as the server lives."""
+        token = secrets.token_urlsafe(32)
+        self.static[token] = actor
+        return token
+
+    def issue(self, account: Object, seconds: int) -> tuple[str, datetime]:
+        """A token for a ServiceAccount and the moment at which it expires."""
+        meta = account["metadata"]
+        expires = self.now() + timedelta(seconds=seconds)
+        credential = new_uid(self.rng)
+        token = f"embedded.{self.rng.getrandbits(256):064x}"
+        issued = _Issued(meta["namespace"], meta["name"], meta["uid"], credential, expires)
+        self._issued[token] = issued
+        return token, expires
+
+    def actor(self, token: str) -> Actor | None:
+        """Whose token it is; None when it is nobody's, or not any more."""
+        static = self.static.get(token)
+        if static is not None:
+            return static
+        issued = self._issued.get(token)
+        if issued is None or issued.expires <= self.now():
+            return None
+        address = Address("", "serviceaccounts", issued.namespace, issued.name)
+        account = self.store.get(address)
+        if account is None or account["metadata"]["uid"] != issued.uid:
+            return None
+        return _account_actor(issued)
+
+
+def _account_actor(issued: _Issued) -> Actor:
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{issued.namespace}", AUTHENTICATED)
+    user = f"{ACCOUNT}{issued.namespace}:{issued.name}"
+    extra = ((_CREDENTIAL, (f"JTI={issued.credential}",)),)
+    return Actor(user, groups, uid=issued.uid, extra=extra)
+
+
+@dataclass(slots=True)
+class Door:
+    """Authenticates and authorizes. A ``lenient`` door takes unknown tokens for the default."""
+
+    tokens: Tokens
+    authorizer: Authorizer
+    lenient: bool
+
+    def identify(self, headers: Mapping[str, str], default: Actor) -> Actor:
+        """Who sends a request; ``default`` where the headers do not say.
+
+        Raises:
+            StatusError: 401; 403 for an impersonation that is not allowed.
+        """
+        actor = self._bearer(headers, default)
+        return self._impersonated(headers, actor) if "impersonate-user" in headers else actor
+
+    def _bearer(self, headers: Mapping[str, str], default: Actor) -> Actor:
+        given = headers.get("authorization")
+        if given is None:
+            return default
+        if not given and not self.lenient:
+            return ANONYMOUS
+        scheme, _, token = given.partition(" ")
+        actor = self.tokens.actor(token.strip()) if scheme.lower() == "bearer" else None
+        if actor is not None:
+            return actor
+        if self.lenient:
+            return default
+        raise StatusError(401, "Unauthorized", "Unauthorized")
+
+    def _impersonated(self, headers: Mapping[str, str], actor: Actor) -> Actor:
+        user = headers["impersonate-user"]
+        groups = _list(headers.get("impersonate-group", ""))
+        self._may_impersonate(actor, *_impersonated_kind(user))
+        for group in groups:
+            self._may_impersonate(actor, "groups", "", group)
+        if user.startswith(ACCOUNT) and not groups:
+            namespace = user.removeprefix(ACCOUNT).partition(":")[0]
+            groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+        if AUTHENTICATED not in groups and user != ANONYMOUS.user:
+            groups.append(AUTHENTICATED)
+        extra = tuple(
+            (name.removeprefix(_EXTRA), tuple(_list(value)))
+            for name, value in headers.items()
+            if name.startswith(_EXTRA)
+        )
+        uid = headers.get("impersonate-uid", "")
+        return replace(actor, user=user, groups=tuple(groups), uid=uid, extra=extra)
+
+    def _may_impersonate(self, actor: Actor, plural: str, namespace: str, name: str) -> None:
+        self.check(Attributes(actor, "impersonate", "", "", plural, "", namespace, name))
+
+    def check(self, attributes: Attributes) -> None:
+        """Raises StatusError 403 when the request is not allowed."""
+        if not self.authorizer.allowed(attributes):
+            raise refusal(attributes)
+
+
+def _impersonated_kind(user: str) -> tuple[str, str, str]:
+    """The resource that a user name stands for: plural, namespace, name."""
+    if user.startswith(ACCOUNT):
+        namespace, _, name = user.removeprefix(ACCOUNT).partition(":")
+        return "serviceaccounts", namespace, name
+    return "users", "", user
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def refusal(attributes: Attributes) -> StatusError:
+    """The 403 in the words of the server."""
+    user = attributes.actor.user
+    if attributes.path:
+        text = f'forbidden: User "{user}" cannot {attributes.verb} path "{attributes.path}"'
+        return StatusError(403, "Forbidden", text, {})
+    group, plural, name = attributes.group, attributes.plural, attributes.name
+    what = f"{plural}.{group}" if group else plural
+    shown = f'{what} "{name}"' if name else what
+    sub = f"/{attributes.subresource}" if attributes.subresource else ""
+    scope = (
+        f'in the namespace "{attributes.namespace}"'
+        if attributes.namespace
+        else "at the cluster scope"
+    )
+    text = (
+        f'{shown} is forbidden: User "{user}" cannot {attributes.verb} resource "{plural}{sub}" '
+        f'in API group "{group}" {scope}'
+    )
+    details = {"name": name, "group": group, "kind": plural}
+    return StatusError(403, "Forbidden", text, {k: v for k, v in details.items() if v})

@@ -1,0 +1,178 @@
+"""Questions about access and identity: reviews, and tokens for ServiceAccounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from claimctl.embedded.auth.authn import Tokens
+from claimctl.embedded.auth.rbac import Grant
+from claimctl.embedded.errors import Subject, invalid, invalid_text, invalid_value
+from claimctl.embedded.kinds.hooks import Attributes, Authorizer
+from claimctl.embedded.kinds.metadata import timestamp
+from claimctl.embedded.storage.requests import Actor
+from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.reading import Target, stored
+from claimctl.embedded.verbs.writing import Write
+
+Object = dict[str, Any]
+
+_AUTHORIZATION = "authorization.k8s.io"
+_AUTHENTICATION = "authentication.k8s.io"
+_AUDIENCE = "https://kubernetes.default.svc"
+_SHORTEST_SECONDS = 600
+
+
+class Reasoning(Authorizer, Protocol):
+    """An authorizer that can say why, and what somebody may do at all."""
+
+    def reason(self, attributes: Attributes) -> str | None: ...
+
+    def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]: ...
+
+
+class Reviews:
+    """Registers itself with a core as the kinds that are asked and never stored."""
+
+    def __init__(self, api: Api, authorizer: Reasoning, tokens: Tokens) -> None:
+        self._authorizer = authorizer
+        self._tokens = tokens
+        api.virtual |= {
+            (_AUTHORIZATION, "selfsubjectaccessreviews"): self._own_access,
+            (_AUTHORIZATION, "subjectaccessreviews"): self._access,
+            (_AUTHORIZATION, "localsubjectaccessreviews"): self._local_access,
+            (_AUTHORIZATION, "selfsubjectrulesreviews"): self._rules,
+            (_AUTHENTICATION, "selfsubjectreviews"): self._identity,
+            (_AUTHENTICATION, "tokenreviews"): self._token_review,
+        }
+        api.posts["", "serviceaccounts", "token"] = self._token
+
+    def _own_access(self, write: Write, body: Object) -> Object:
+        return self._answered(write, body, write.actor)
+
+    def _access(self, write: Write, body: Object) -> Object:
+        spec = body.get("spec") or {}
+        actor = Actor(spec.get("user", ""), tuple(spec.get("groups") or ()))
+        return self._answered(write, body, actor)
+
+    def _local_access(self, write: Write, body: Object) -> Object:
+        attributes = (body.get("spec") or {}).get("resourceAttributes") or {}
+        attributes["namespace"] = write.target.namespace
+        return self._access(write, body)
+
+    def _answered(self, write: Write, body: Object, actor: Actor) -> Object:
+        spec = body.get("spec") or {}
+        reason = self._authorizer.reason(_asked(spec, actor))
+        status: Object = {"allowed": reason is not None}
+        if reason:
+            status["reason"] = reason
+        return _review(write, spec, status)
+
+    def _rules(self, write: Write, body: Object) -> Object:
+        namespace = (body.get("spec") or {}).get("namespace", "")
+        rules = [grant.rule for grant in self._authorizer.grants(write.actor, namespace)]
+        status = {
+            "resourceRules": [rule for rule in rules if "resources" in rule],
+            "nonResourceRules": [rule for rule in rules if "nonResourceURLs" in rule],
+            "incomplete": False,
+        }
+        return _review(write, {}, status)
+
+    def _identity(self, write: Write, body: Object) -> Object:
+        moment = timestamp(write.api.clock.now())
+        review = _review(write, None, {"userInfo": user_info(write.actor)})
+        review["metadata"] = {"creationTimestamp": moment}
+        return review
+
+    def _token_review(self, write: Write, body: Object) -> Object:
+        spec = body.get("spec") or {}
+        actor = self._tokens.actor(spec.get("token", ""))
+        if actor is None:
+            return _review(write, spec, {"user": {}, "error": "invalid bearer token"})
+        status = {"authenticated": True, "user": user_info(actor), "audiences": [_AUDIENCE]}
+        return _review(write, spec, status)
+
+    def _token(self, write: Write, body: Object) -> Object:
+        """POST serviceaccounts/NAME/token. Raises StatusError 404, 422."""
+        target = write.target
+        account = stored(write.api, Target(target.kind, target.namespace, target.name))
+        spec = body.get("spec") or {}
+        seconds = spec.get("expirationSeconds") or 3600
+        if seconds < _SHORTEST_SECONDS:
+            text = "may not specify a duration less than 10 minutes"
+            error = invalid_value("spec.expirationSeconds", seconds, text)
+            raise invalid(Subject(_AUTHENTICATION, "TokenRequest"), [error])
+        token, expires = self._tokens.issue(account, seconds)
+        meta = account["metadata"]
+        return {
+            "kind": "TokenRequest",
+            "apiVersion": f"{_AUTHENTICATION}/v1",
+            "metadata": {
+                "name": meta["name"],
+                "namespace": meta["namespace"],
+                "uid": meta["uid"],
+                "creationTimestamp": timestamp(write.api.clock.now()),
+                "managedFields": [_owner(write, spec)],
+            },
+            "spec": {
+                "audiences": spec.get("audiences") or [_AUDIENCE],
+                "expirationSeconds": seconds,
+                "boundObjectRef": spec.get("boundObjectRef"),
+            },
+            "status": {"token": token, "expirationTimestamp": timestamp(expires)},
+        }
+
+
+def _owner(write: Write, spec: Object) -> Object:
+    """The entry of who asked for a token."""
+    asked: Object = {f"f:{key}": {} for key in ("audiences", "expirationSeconds") if spec.get(key)}
+    asked.setdefault("f:expirationSeconds", {})
+    return {
+        "manager": write.manager,
+        "operation": "Update",
+        "apiVersion": f"{_AUTHENTICATION}/v1",
+        "time": timestamp(write.api.clock.now()),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": dict(sorted(asked.items()))},
+        "subresource": "token",
+    }
+
+
+def _asked(spec: Object, actor: Actor) -> Attributes:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (resource is None) == (path is None):
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        error = invalid_text("spec.resourceAttributes", "null", text)
+        raise invalid(Subject(_AUTHORIZATION, ""), [error])
+    if path is not None:
+        return Attributes(actor, path.get("verb", ""), path=path.get("path", ""))
+    asked = resource or {}
+    return Attributes(
+        actor=actor,
+        verb=asked.get("verb", ""),
+        group=asked.get("group", ""),
+        version=asked.get("version", ""),
+        plural=asked.get("resource", ""),
+        subresource=asked.get("subresource", ""),
+        namespace=asked.get("namespace", ""),
+        name=asked.get("name", ""),
+    )
+
+
+def _review(write: Write, spec: Object | None, status: Object) -> Object:
+    kind = write.target.kind
+    review: Object = {"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": {}}
+    if spec is not None:
+        review["spec"] = spec
+    return {**review, "status": status}
+
+
+def user_info(actor: Actor) -> Object:
+    """A UserInfo as reviews show it."""
+    info: Object = {"username": actor.user}
+    if actor.uid:
+        info["uid"] = actor.uid
+    info["groups"] = list(actor.groups)
+    if actor.extra:
+        info["extra"] = {name: list(values) for name, values in actor.extra}
+    return info

@@ -1,0 +1,1 @@
+"""The emulated controllers of kube-controller-manager."""

@@ -1,0 +1,372 @@
+"""The Deployment controller: one ReplicaSet per pod template, and the way from old to new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from claimctl.embedded.components.controllers.deployments.rollout import (
+    DESIRED,
+    HASH_LABEL,
+    HISTORY,
+    MAXIMUM,
+    REVISION,
+    by_age,
+    counted,
+    max_replicas,
+    new_size,
+    old_sizes,
+    replicas,
+    resized,
+    rolls,
+    same_template,
+    with_replicas,
+)
+from claimctl.embedded.components.controllers.deployments.status import (
+    FOUND,
+    NEW_CREATED,
+    PAUSED,
+    TIMED_OUT,
+    calculated,
+    complete,
+    has_deadline,
+    progressed,
+    with_pause,
+    with_progress,
+)
+from claimctl.embedded.components.objects import (
+    annotations_of,
+    condition,
+    controller_of,
+    controller_reference,
+    controller_uid,
+    deleting,
+    key_of,
+    labels,
+    matches,
+    name,
+    namespace,
+    owners,
+    short_hash,
+    uid,
+    with_metadata,
+)
+from claimctl.embedded.components.pods import ended
+from claimctl.embedded.runtime.component import Component
+from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.storage.requests import DeleteOptions
+
+GATHER_SECONDS = 0.005
+
+
+class DeploymentController(Component[Key]):
+    name = "deployment-controller"
+
+    def watch(self) -> None:
+        self.views["replicasets"].index("controller", controller_uid)
+        self.views["pods"].index("controller", controller_uid)
+        self.views["deployments"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["replicasets"].subscribe(self._replica_set_changed)
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _replica_set_changed(self, change: Change) -> None:
+        owner = controller_of(change.object)
+        if owner is not None and owner["kind"] == "Deployment":
+            self.queue.add_after((change.key[0], owner["name"]), GATHER_SECONDS)
+        else:
+            self._add_matching(change.object)
+        if change.old is not None and change.new is not None:
+            before = controller_of(change.old)
+            if before is not None and before != owner:
+                self.queue.add_after((change.key[0], before["name"]), GATHER_SECONDS)
+
+    def _add_matching(self, replica_set: Object) -> None:
+        for each in self.views["deployments"].items():
+            if namespace(each) == namespace(replica_set) and _selects(each, replica_set):
+                self.queue.add_after(key_of(each), GATHER_SECONDS)
+
+    def _pod_changed(self, change: Change) -> None:
+        """Recreate goes on when the last old pod is gone."""
+        if change.new is not None and not ended(change.new):
+            return
+        owner = controller_of(change.object)
+        if owner is None or owner["kind"] != "ReplicaSet":
+            return
+        replica_set = self.views["replicasets"].get(change.key[0], owner["name"])
+        above = None if replica_set is None else controller_of(replica_set)
+        deployment = above and self.views["deployments"].get(change.key[0], above["name"])
+        if deployment and deployment["spec"]["strategy"]["type"] == "Recreate":
+            self.queue.add((change.key[0], name(deployment)))
+
+    def sync(self, key: Key) -> None:
+        deployment = self.views["deployments"].get(*key)
+        if deployment is None:
+            return
+        found = self._replica_sets(deployment)
+        if deleting(deployment):
+            self._resize(deployment, found, scale=False)
+            return
+        deployment = self._note_pause(deployment)
+        if deployment["spec"].get("paused") or self._scaling(deployment, found):
+            self._resize(deployment, found)
+        elif rolls(deployment):
+            self._roll(deployment, found)
+        else:
+            self._recreate(deployment, found)
+
+    def _note_pause(self, deployment: Object) -> Object:
+        """A pause and its end stand in the condition Progressing."""
+        old = condition(deployment, "Progressing") or {}
+        if not has_deadline(deployment) or old.get("reason") == TIMED_OUT:
+            return deployment
+        paused = bool(deployment["spec"].get("paused"))
+        if paused == (old.get("reason") == PAUSED):
+            return deployment
+        status = with_pause(deployment, paused=paused, now=self.context.now())
+        return self.api.update("deployments", {**deployment, "status": status}, "status")
+
+    # ReplicaSets
+
+    def _replica_sets(self, deployment: Object) -> list[Object]:
+        """Oldest first; those that nobody owns and the selector matches are adopted."""
+        found = list(self.views["replicasets"].by("controller", uid(deployment)))
+        if not deleting(deployment):
+            found = [*self._kept(deployment, found), *self._adopted(deployment)]
+        return by_age(found)
+
+    def _kept(self, deployment: Object, found: list[Object]) -> Iterator[Object]:
+        """Release a ReplicaSet whose labels the selector no longer matches."""
+        for each in found:
+            if _selects(deployment, each):
+                yield each
+            elif not deleting(each):
+                kept = [owner for owner in owners(each) if owner["uid"] != uid(deployment)]
+                patch = {"metadata": {"uid": uid(each), "ownerReferences": kept or None}}
+                self.api.patch("replicasets", *key_of(each), patch)
+
+    def _adopted(self, deployment: Object) -> Iterator[Object]:
+        for each in tuple(self.views["replicasets"].items()):
+            orphan = namespace(each) == namespace(deployment) and controller_of(each) is None
+            if orphan and not deleting(each) and _selects(deployment, each):
+                references = [*owners(each), controller_reference(deployment)]
+                patch = {"metadata": {"uid": uid(each), "ownerReferences": references}}
+                yield self.api.patch("replicasets", *key_of(each), patch)
+
+    def _scaling(self, deployment: Object, found: list[Object]) -> bool:
+        new, old = self._split(deployment, found)
+        if new is not None:
+            new, deployment = self._known(deployment, new, old)
+        wanted = str(replicas(deployment))
+        active = with_replicas([*old, new] if new is not None else old)
+        return any(annotations_of(each).get(DESIRED, wanted) != wanted for each in active)
+
+    def _resize(self, deployment: Object, found: list[Object], *, scale: bool = True) -> None:
+        """No rollout now: spec.replicas changed, the Deployment is paused, or on its way out."""
+        new, old = self._split(deployment, found)
+        if new is not None:
+            new, deployment = self._known(deployment, new, old)
+        if scale:
+            for each, size in resized(deployment, new, old):
+                self._scale(deployment, each, size)
+            if deployment["spec"].get("paused"):
+                self._clean_up(deployment, old)
+        self._write_status(deployment, found, progress=False)
+
+    def _split(self, deployment: Object, found: list[Object]) -> tuple[Object | None, list[Object]]:
+        """The ReplicaSet of the template, and the others."""
+        current = [self.views["replicasets"].get(*key_of(each)) or each for each in found]
+        new = next((each for each in by_age(current) if same_template(deployment, each)), None)
+        return new, [each for each in current if new is None or uid(each) != uid(new)]
+
+    def _roll(self, deployment: Object, found: list[Object]) -> None:
+        new, deployment = self._ensure_new(deployment, found)
+        _, old = self._split(deployment, found)
+        grown = replicas(new) != replicas(deployment) and self._scale(
+            deployment, new, new_size(deployment, new, old)
+        )
+        if not grown:
+            shrunk = [
+                self._scale(deployment, self._fresh(each), size)
+                for each, size in old_sizes(deployment, new, old)
+            ]
+            if not any(shrunk) and complete(deployment):
+                self._clean_up(deployment, old)
+        self._write_status(deployment, self._replica_sets(deployment))
+
+    def _recreate(self, deployment: Object, found: list[Object]) -> None:
+        new, old = self._split(deployment, found)
+        if new is not None:
+            new, deployment = self._known(deployment, new, old)
+        scaled = [self._scale(deployment, each, 0) for each in with_replicas(old)]
+        if not any(scaled) and not self._old_pods(new, old, found):
+            new, deployment = self._ensure_new(deployment, found)
+            if replicas(new) != replicas(deployment):
+                self._scale(deployment, new, replicas(deployment))
+            if complete(deployment):
+                self._clean_up(deployment, old)
+        self._write_status(deployment, self._replica_sets(deployment))
+
+    def _old_pods(self, new: Object | None, old: list[Object], found: list[Object]) -> bool:
+        """Recreate: every old pod has to be gone or at its end before the first new one comes."""
+        if any(counted(each, "replicas") for each in old):
+            return True
+        pods = self.views["pods"]
+        others = [each for each in found if new is None or uid(each) != uid(new)]
+        left = (pod for each in others for pod in pods.by("controller", uid(each)))
+        return any(not ended(pod) for pod in left)
+
+    def _fresh(self, replica_set: Object) -> Object:
+        return self.views["replicasets"].get(*key_of(replica_set)) or replica_set
+
+    def _ensure_new(self, deployment: Object, found: list[Object]) -> tuple[Object, Object]:
+        new, old = self._split(deployment, found)
+        if new is not None:
+            return self._known(deployment, new, old)
+        revision = max((_revision(each) for each in old), default=0) + 1
+        new = self._create(deployment, old, revision)
+        status = deployment.get("status") or {}
+        if has_deadline(deployment):
+            status = with_progress(deployment, NEW_CREATED, name(new), self.context.now())
+        return new, self._mark(deployment, str(revision), status)
+
+    def _known(self, deployment: Object, new: Object, old: list[Object]) -> tuple[Object, Object]:
+        """A ReplicaSet that is there takes over what the Deployment says of it."""
+        revision = max((_revision(each) for each in old), default=0) + 1
+        marks = _marks(deployment, new, revision)
+        seconds = deployment["spec"].get("minReadySeconds")
+        if marks != annotations_of(new) or seconds != new["spec"].get("minReadySeconds"):
+            spec = {key: value for key, value in new["spec"].items() if key != "minReadySeconds"}
+            if seconds is not None:
+                spec["minReadySeconds"] = seconds
+            wanted = with_metadata({**new, "spec": spec}, annotations=marks)
+            return self.api.update("replicasets", wanted), deployment
+        status = deployment.get("status") or {}
+        if has_deadline(deployment) and condition(deployment, "Progressing") is None:
+            status = with_progress(deployment, FOUND, name(new), self.context.now())
+        return new, self._mark(deployment, annotations_of(new).get(REVISION, ""), status)
+
+    def _mark(self, deployment: Object, revision: str, status: Object) -> Object:
+        marks = {**annotations_of(deployment), REVISION: revision}
+        wanted = {**with_metadata(deployment, annotations=marks), "status": status}
+        if wanted == {**deployment, "status": deployment.get("status") or {}}:
+            return deployment
+        return self.api.update("deployments", wanted, "status")
+
+    def _create(self, deployment: Object, old: list[Object], revision: int) -> Object:
+        template = deployment["spec"]["template"]
+        collisions = (deployment.get("status") or {}).get("collisionCount", 0)
+        digest = short_hash([template, collisions] if collisions else template)
+        marked = {**labels({"metadata": template.get("metadata") or {}}), HASH_LABEL: digest}
+        selector = deployment["spec"]["selector"]
+        fixed = {**(selector.get("matchLabels") or {}), HASH_LABEL: digest}
+        size = new_size(deployment, {"spec": {"replicas": 0}}, old)
+        annotations = {
+            **_copied(deployment),
+            DESIRED: str(replicas(deployment)),
+            MAXIMUM: str(max_replicas(deployment)),
+            REVISION: str(revision),
+        }
+        metadata = {
+            "name": f"{name(deployment)}-{digest}",
+            "namespace": namespace(deployment),
+            "labels": marked,
+            "annotations": annotations,
+            "ownerReferences": [controller_reference(deployment)],
+        }
+        spec = {
+            "replicas": size,
+            "selector": {**selector, "matchLabels": fixed},
+            "template": {
+                **template,
+                "metadata": {**(template.get("metadata") or {}), "labels": marked},
+            },
+        }
+        if deployment["spec"].get("minReadySeconds"):
+            spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
+        body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+        created = self.api.create("replicasets", body)
+        if size:
+            self._say_scaled(deployment, created, 0, size)
+        return created
+
+    def _scale(self, deployment: Object, replica_set: Object, size: int) -> bool:
+        """Whether the size had to change."""
+        before = replicas(replica_set)
+        marks = {
+            **annotations_of(replica_set),
+            DESIRED: str(replicas(deployment)),
+            MAXIMUM: str(max_replicas(deployment)),
+        }
+        if before == size and marks == annotations_of(replica_set):
+            return False
+        sized = {**replica_set, "spec": {**replica_set["spec"], "replicas": size}}
+        self.api.update("replicasets", with_metadata(sized, annotations=marks))
+        if before != size:
+            self._say_scaled(deployment, replica_set, before, size)
+        return before != size
+
+    def _say_scaled(self, deployment: Object, replica_set: Object, before: int, size: int) -> None:
+        way = "up" if size > before else "down"
+        message = f"Scaled {way} replica set {name(replica_set)} from {before} to {size}"
+        self.event(deployment, "Normal", "ScalingReplicaSet", message)
+
+    def _clean_up(self, deployment: Object, old: list[Object]) -> None:
+        """Old ReplicaSets beyond the limit go, if they are seen to have no pods."""
+        alive = sorted((each for each in old if not deleting(each)), key=_revision)
+        limit = deployment["spec"].get("revisionHistoryLimit", 10)
+        for each in alive[: max(len(alive) - limit, 0)]:
+            behind = each["metadata"].get("generation", 0) > counted(each, "observedGeneration")
+            if not (counted(each, "replicas") or replicas(each) or behind):
+                self.api.delete("replicasets", *key_of(each), DeleteOptions(uid(each)))
+
+    # Status
+
+    def _write_status(
+        self, deployment: Object, found: list[Object], *, progress: bool = True
+    ) -> None:
+        current = self.views["deployments"].get(*key_of(deployment))
+        if current is None:
+            return
+        new, old = self._split(current, found)
+        now = self.context.now()
+        everything = old if new is None else [*old, new]
+        status = calculated(current, everything, new, self.context.features.version, now)
+        if progress:
+            status = progressed(current, status, new, now)
+        if status != (current.get("status") or {}):
+            self.api.update("deployments", {**current, "status": status}, "status")
+
+
+def _selects(deployment: Object, replica_set: Object) -> bool:
+    return matches(deployment["spec"]["selector"], labels(replica_set))
+
+
+def _revision(replica_set: Object) -> int:
+    return int(annotations_of(replica_set).get(REVISION, "0"))
+
+
+_OWN = (
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MAXIMUM,
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deprecated.deployment.rollback.to",
+)
+
+
+def _copied(deployment: Object) -> dict[str, str]:
+    """Annotations that a ReplicaSet inherits."""
+    return {key: value for key, value in annotations_of(deployment).items() if key not in _OWN}
+
+
+def _marks(deployment: Object, new: Object, revision: int) -> dict[str, str]:
+    """Annotations of a ReplicaSet that is there; a rollback to it is noted in its history."""
+    marks = {**annotations_of(new), **_copied(deployment)}
+    before = annotations_of(new).get(REVISION)
+    if _revision(new) >= revision:
+        return marks
+    marks[REVISION] = str(revision)
+    if before is not None:
+        known = [each for each in marks.get(HISTORY, "").split(",") if each]
+        marks[HISTORY] = ",".join([*known, before])
+    return marks

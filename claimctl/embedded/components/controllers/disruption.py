@@ -1,0 +1,127 @@
+"""The disruption controller: how many pods of a PodDisruptionBudget may be evicted now."""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.objects import (
+    controller_of,
+    key_of,
+    labels,
+    matches,
+    namespace,
+    scaled,
+)
+from claimctl.embedded.components.pods import active, ready
+from claimctl.embedded.runtime.component import Component
+from claimctl.embedded.runtime.views import Change, Key, Object
+
+GATHER_SECONDS = 0.01
+"""Changes of pods within this time are answered together."""
+
+SOURCES = {
+    "Deployment": "deployments",
+    "ReplicaSet": "replicasets",
+    "StatefulSet": "statefulsets",
+    "Job": "jobs",
+}
+
+
+class DisruptionController(Component[Key]):
+    name = "disruption-controller"
+
+    def watch(self) -> None:
+        self.views["poddisruptionbudgets"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        for budget in self.views["poddisruptionbudgets"].items():
+            if namespace(budget) == change.key[0] and _covers(budget, change.object):
+                self.queue.add_after(key_of(budget), GATHER_SECONDS)
+
+    def sync(self, key: Key) -> None:
+        budget = self.views["poddisruptionbudgets"].get(*key)
+        if budget is None:
+            return
+        if not self._pods(budget):
+            self.event(budget, "Normal", "NoPods", "No matching pods found")
+        status = self._status(budget)
+        if status != (budget.get("status") or {}):
+            self.api.update("poddisruptionbudgets", {**budget, "status": status}, "status")
+
+    def _status(self, budget: Object) -> Object:
+        every = self._pods(budget)
+        found = [pod for pod in every if active(pod)]
+        expected = self._expected(budget, every)
+        desired = _desired(budget, expected)
+        healthy = sum(1 for pod in found if ready(pod))
+        disrupted = self._disrupted(budget, found)
+        allowed = max(healthy - len(disrupted) - desired, 0) if expected else 0
+        status: Object = {
+            "observedGeneration": budget["metadata"].get("generation", 1),
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "conditions": self._conditions(budget, allowed),
+        }
+        return {**status, "disruptedPods": disrupted} if disrupted else status
+
+    def _pods(self, budget: Object) -> list[Object]:
+        return [
+            pod
+            for pod in self.views["pods"].items()
+            if namespace(pod) == namespace(budget) and _covers(budget, pod)
+        ]
+
+    def _expected(self, budget: Object, pods: list[Object]) -> int:
+        """The pods, for a plain minAvailable; else what the controllers of pods want."""
+        if isinstance(budget["spec"].get("minAvailable"), int):
+            return len(pods)
+        wanted: dict[str, int] = {}
+        for pod in pods:
+            above = self._scaled_by(pod)
+            if above is not None:
+                spec = above["spec"]
+                wanted[above["metadata"]["uid"]] = spec.get("replicas", spec.get("parallelism", 1))
+        return sum(wanted.values())
+
+    def _scaled_by(self, pod: Object) -> Object | None:
+        """The workload that says how many pods there are: the Deployment above a ReplicaSet."""
+        found: Object | None = pod
+        while found is not None:
+            owner = controller_of(found)
+            plural = SOURCES.get(owner["kind"]) if owner else None
+            if owner is None or plural is None:
+                return None if found is pod else found
+            found = self.views[plural].get(namespace(pod), owner["name"])
+        return None
+
+    def _disrupted(self, budget: Object, pods: list[Object]) -> Object:
+        """Evictions that were allowed and have not come to anything yet."""
+        there = {pod["metadata"]["name"] for pod in pods}
+        known = (budget.get("status") or {}).get("disruptedPods") or {}
+        return {name: since for name, since in known.items() if name in there}
+
+    def _conditions(self, budget: Object, allowed: int) -> list[Object]:
+        new = {
+            "type": "DisruptionAllowed",
+            "status": "True" if allowed else "False",
+            "reason": "SufficientPods" if allowed else "InsufficientPods",
+            "message": "",
+            "lastTransitionTime": self.context.now(),
+            "observedGeneration": budget["metadata"].get("generation", 1),
+        }
+        for old in (budget.get("status") or {}).get("conditions") or ():
+            if old["type"] == new["type"] and old["status"] == new["status"]:
+                new["lastTransitionTime"] = old["lastTransitionTime"]
+        return [new]
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    return matches(budget["spec"].get("selector"), labels(pod))
+
+
+def _desired(budget: Object, expected: int) -> int:
+    spec = budget["spec"]
+    if "minAvailable" in spec:
+        return scaled(spec["minAvailable"], expected, up=True)
+    return max(expected - scaled(spec.get("maxUnavailable", 0), expected, up=True), 0)

@@ -1,0 +1,143 @@
+"""Claims generated from ResourceClaimTemplates, one per pod or one per PodGroup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded.components.objects import (
+    annotations_of,
+    controller_of,
+    controller_reference,
+    key_of,
+    name,
+    namespace,
+    uid,
+)
+from claimctl.embedded.components.pods import (
+    POD_CLAIM_ANNOTATION,
+    PodClaim,
+    generated_names,
+    group_name,
+    pod_claims,
+)
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.options import Features
+from claimctl.embedded.runtime.component import Context
+from claimctl.embedded.runtime.views import Object, Views
+
+MANAGER = "ResourceClaimController"
+"""Field manager of what it writes into the status of pods."""
+
+
+def owning_pod(claim: Object) -> tuple[str, ...]:
+    """Index values: ``namespace/name`` of the pod for which the claim was generated."""
+    owner = controller_of(claim)
+    if owner is None or owner["kind"] != "Pod":
+        return ()
+    return (f"{namespace(claim)}/{owner['name']}",)
+
+
+class Generator:
+    """Makes each claim once and records its name in the status of the pod or the group."""
+
+    def __init__(self, context: Context, views: Views) -> None:
+        self._api = context.api_for("system:kube-controller-manager", MANAGER)
+        self._context = context
+        self._views = views
+        self._views["resourceclaims"].index("owner", _owners)
+
+    def for_pod(self, pod: Object, group: Object | None) -> Object:
+        """The pod, with the names of its generated claims in its status."""
+        statuses = generated_names(pod)
+        if group is None and group_name(pod) and self._context.features.kcm_pod_groups:
+            # whether the group shares the claims is not known before the group is there
+            return pod
+        for each in pod_claims(pod, group):
+            if each.template and each.claim is None:
+                found = self._of_group(each, group) if each.group else self._own(pod, each)
+                if found is not None:
+                    statuses[each.entry] = found
+        return self._record("pods", pod, statuses)
+
+    def for_group(self, space: str, plain: str) -> None:
+        group = self._views["podgroups"].get(space, plain)
+        if group is None or "deletionTimestamp" in group["metadata"]:
+            return
+        statuses = generated_names(group)
+        for entry in group["spec"].get("resourceClaims") or ():
+            template = entry.get("resourceClaimTemplateName")
+            if template and entry["name"] not in statuses:
+                found = self._claim(group, entry["name"], template)
+                if found is not None:
+                    statuses[entry["name"]] = found
+        self._record("podgroups", group, statuses)
+
+    def _of_group(self, wanted: PodClaim, group: Object | None) -> str | None:
+        return None if group is None else generated_names(group).get(wanted.entry)
+
+    def _own(self, pod: Object, wanted: PodClaim) -> str | None:
+        return self._claim(pod, wanted.entry, wanted.template)
+
+    def _claim(self, owner: Object, entry: str, template: str) -> str | None:
+        for claim in self._views["resourceclaims"].by("owner", uid(owner)):
+            if annotations_of(claim).get(POD_CLAIM_ANNOTATION) == entry:
+                return name(claim)
+        found = self._views["resourceclaimtemplates"].get(namespace(owner), template)
+        if found is None:
+            raise self._without_template(owner, entry, template)
+        created = self._api.create(
+            "resourceclaims",
+            _from_template(found, _reference(owner, self._context.features), owner, entry),
+        )
+        self._views["resourceclaims"].assume(created)
+        return name(created)
+
+    def _without_template(self, owner: Object, entry: str, template: str) -> StatusError:
+        """Told in an Event, and tried again later and later: nobody waits for the template."""
+        missing = f'resourceclaimtemplate.resource.k8s.io "{template}" not found'
+        why = f'resource claim template "{template}": {missing}'
+        message = f"{owner['kind']}ResourceClaim {entry}: {why}"
+        self._context.events.record(
+            "resource_claim", owner, "Warning", "FailedResourceClaimCreation", message
+        )
+        return StatusError(404, "NotFound", why)
+
+    def _record(self, plural: str, owner: Object, statuses: dict[str, str]) -> Object:
+        if statuses == generated_names(owner):
+            return owner
+        entries = [{"name": key, "resourceClaimName": value} for key, value in statuses.items()]
+        patch = {"status": {"resourceClaimStatuses": entries}}
+        space, plain = key_of(owner)
+        written = self._api.patch(plural, space, plain, patch, "status", kind="merge")
+        self._views[plural].assume(written)
+        return written
+
+
+def _owners(claim: Object) -> tuple[str, ...]:
+    owner = controller_of(claim)
+    return () if owner is None else (owner["uid"],)
+
+
+def _reference(owner: Object, features: Features) -> Object:
+    """The owner of a generated claim; from 1.36 the claim does not block its deletion."""
+    found = controller_reference(owner)
+    if features.version >= (1, 36):
+        del found["blockOwnerDeletion"]
+    return found
+
+
+def _from_template(template: Object, reference: Object, owner: Object, entry: str) -> Object:
+    given: dict[str, Any] = template["spec"].get("metadata") or {}
+    metadata = {
+        **given,
+        "generateName": f"{name(owner)}-{entry}-",
+        "namespace": namespace(owner),
+        "annotations": {**(given.get("annotations") or {}), POD_CLAIM_ANNOTATION: entry},
+        "ownerReferences": [reference],
+    }
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": template["spec"]["spec"],
+    }

@@ -1,0 +1,54 @@
+"""How long a Job waits before it makes the next pod after failures: 10 s, 20, 40..."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from claimctl.embedded.components.objects import condition
+from claimctl.embedded.runtime.views import Object
+
+LONGEST = 600.0
+
+
+def finished_at(pod: Object, now: str) -> str:
+    """When a pod ended: its last container, else since when it is not ready, else its deletion."""
+    times = [
+        each["state"]["terminated"]["finishedAt"]
+        for each in (pod.get("status") or {}).get("containerStatuses") or ()
+        if ((each.get("state") or {}).get("terminated") or {}).get("finishedAt")
+    ]
+    if times:
+        return str(max(times))
+    unready = condition(pod, "Ready")
+    if unready is not None and unready["status"] == "False" and unready.get("lastTransitionTime"):
+        return str(unready["lastTransitionTime"])
+    # deletionTimestamp is when the grace period ends, which no back-off should wait for
+    return now
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Failures since the last success, and when the last of them was."""
+
+    failures: int = 0
+    last: str = ""
+
+    def after(self, succeeded: list[str], failed: list[str]) -> Backoff:
+        """With pods that ended at these times and had not been counted before."""
+        if not succeeded:
+            return Backoff(self.failures + len(failed), max([self.last, *failed]))
+        later = [each for each in failed if each >= max(succeeded)]
+        return Backoff(len(later), max(later, default=""))
+
+    def remaining(self, first: float, now: str) -> float:
+        return remaining(self.failures, self.last, first, now)
+
+
+def remaining(failures: int, last: str, first: float, now: str) -> float:
+    """Seconds left of the pause after so many failures; ``first`` is the first pause."""
+    if not failures or not last:
+        return 0.0
+    pause = min(first * 2.0 ** (failures - 1), LONGEST)
+    since = (datetime.fromisoformat(now) - datetime.fromisoformat(last)).total_seconds()
+    return max(pause - since, 0.0)

@@ -1,0 +1,385 @@
+"""The Job controller: completions, retries with backoff, and counters that survive a crash.
+
+The rules are those of k8s.io/kubernetes/pkg/controller/job (job_controller.go). A finished pod is
+counted in two steps, with its finalizer taken off in between: first its UID stands in
+``uncountedTerminatedPods``, then the counter goes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from claimctl.embedded.components.controllers.jobs.backoff import Backoff, finished_at, remaining
+from claimctl.embedded.components.controllers.jobs.count import (
+    TRACKING,
+    Counted,
+    condition_of,
+    count,
+    delayed,
+    tracked,
+)
+from claimctl.embedded.components.controllers.jobs.finish import finish, verdict
+from claimctl.embedded.components.controllers.jobs.indexes import (
+    FAILURES,
+    IGNORED,
+    INDEX,
+    by_index,
+    failures_of,
+    ignored_of,
+    index_of,
+    is_indexed,
+    valid,
+)
+from claimctl.embedded.components.controllers.jobs.policies import judged, replaces_failed_only
+from claimctl.embedded.components.controllers.jobs.status import (
+    conditions_with,
+    outcome,
+    suspension,
+)
+from claimctl.embedded.components.controllers.replicasets import deletable, pod_from
+from claimctl.embedded.components.objects import (
+    controller_of,
+    controller_uid,
+    deleting,
+    finalizers,
+    is_true,
+    key_of,
+    name,
+    refused_at_the_end,
+    seconds_between,
+    uid,
+    without,
+)
+from claimctl.embedded.components.pods import ended
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Component, Context
+from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.storage.requests import DeleteOptions
+
+AT_A_TIME = 500
+"""Pods made or deleted in one look at a Job."""
+
+Task = tuple[str, str, str]
+"""('job' or 'orphan', namespace, name): a Job, or a pod without a Job that has the finalizer."""
+
+
+class JobController(Component[Task]):
+    name = "job-controller"
+
+    def __init__(self, context: Context) -> None:
+        self._backoffs: dict[str, Backoff] = {}
+        super().__init__(context)
+
+    def watch(self) -> None:
+        self.views["pods"].index("controller", controller_uid)
+        self.views["jobs"].subscribe(self._job_changed)
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _job_changed(self, change: Change) -> None:
+        """A change of the status is gathered with those of pods; one of the spec is looked at."""
+        key = ("job", *change.key)
+        old, new = change.old, change.new
+        if new is None:
+            self._backoffs.pop(uid(change.object), None)
+        same = old and new and old["metadata"]["generation"] == new["metadata"]["generation"]
+        if same and new is not None and not _over(new):
+            self.queue.add_after(key, self.context.timings.job_sync)
+        else:
+            self.queue.add(key)
+
+    def _pod_changed(self, change: Change) -> None:
+        """Changes of pods are gathered for a moment, as upstream; orphans lose the finalizer."""
+        pod = change.object
+        if change.new is not None and tracked(pod) and self._is_orphan(pod):
+            self.queue.add(("orphan", *change.key))
+        owner = controller_of(pod)
+        if owner is None or owner["kind"] != "Job":
+            return
+        if change.old is not None or deleting(pod):
+            key = ("job", change.key[0], owner["name"])
+            self.queue.add_after(key, self.context.timings.job_sync)
+
+    def _is_orphan(self, pod: Object) -> bool:
+        owner = controller_of(pod)
+        if owner is None or owner["kind"] != "Job":
+            return True
+        job = self.views["jobs"].get(key_of(pod)[0], owner["name"])
+        return job is None or uid(job) != owner["uid"] or _over(job)
+
+    def sync(self, key: Task) -> None:
+        kind, space, plain = key
+        if kind == "job":
+            self._sync_job((space, plain))
+            return
+        pod = self.views["pods"].get(space, plain)
+        if pod is not None and self._is_orphan(pod):
+            self._untrack(pod)
+
+    def _sync_job(self, key: Key) -> None:
+        job = self.views["jobs"].get(*key)
+        if job is None or _managed_elsewhere(job):
+            return
+        if _over(job):
+            for pod in self.views["pods"].by("controller", uid(job)):
+                self._untrack(pod)
+            self._expire(job)
+            return
+        self._work(job, list(self.views["pods"].by("controller", uid(job))))
+
+    # One look at a Job
+
+    def _work(self, job: Object, pods: list[Object]) -> None:
+        now = self.context.now()
+        status = {**(job.get("status") or {})}
+        if "startTime" not in status and not job["spec"].get("suspend"):
+            status["startTime"] = now
+        job = {**job, "status": status}
+        counted = count(job, pods)
+        backoff = self._noted(job, counted)
+        counted.verdict = verdict(counted, now)
+        self._look_at_deadline(job, counted)
+        if counted.verdict is not None:
+            self._stop(job, counted, counted.active, untrack=False)
+        else:
+            managed = not deleting(job)
+            if managed:
+                self._manage(job, counted, backoff)
+            counted.verdict = finish(counted, now)
+            if managed and counted.verdict is None:
+                self._suspend(job, counted)
+        self._track(job, counted, backoff)
+
+    def _noted(self, job: Object, counted: Counted) -> Backoff:
+        now = self.context.now()
+        times = (
+            [finished_at(pod, now) for pod in found]
+            for found in (counted.new_succeeded, counted.new_failed)
+        )
+        return self._backoffs.get(uid(job), Backoff()).after(*times)
+
+    def _look_at_deadline(self, job: Object, counted: Counted) -> None:
+        limit = job["spec"].get("activeDeadlineSeconds")
+        if limit is None or counted.verdict is not None or job["spec"].get("suspend"):
+            return
+        left = limit - seconds_between(job["status"]["startTime"], self.context.now())
+        self.queue.add_after(("job", *key_of(job)), max(left, 0.0))
+
+    def _suspend(self, job: Object, counted: Counted) -> None:
+        """Suspended or resumed: a condition, an Event, and a new start."""
+        told = suspension(job, self.context.now())
+        if told is None:
+            return
+        self.event(job, "Normal", told["reason"].removeprefix("Job"), told["message"])
+        job["status"]["conditions"] = conditions_with(job["status"], told)
+        if told["status"] == "False":
+            job["status"]["startTime"] = self.context.now()
+        elif self.context.features.version >= (1, 36):
+            job["status"].pop("startTime", None)
+
+    def _stop(
+        self, job: Object, counted: Counted, pods: Iterable[Object], *, untrack: bool
+    ) -> None:
+        """Delete active pods; those without the finalizer do not count as failed."""
+        for pod in pods:
+            if untrack:
+                self._untrack(pod)
+            self._delete(job, pod)
+            counted.running -= 1
+            counted.terminating += 1
+            counted.ready -= is_true(pod, "Ready")
+
+    def _manage(self, job: Object, counted: Counted, backoff: Backoff) -> None:
+        """Surplus pods go first; missing ones come when the back-off is over."""
+        if job["spec"].get("suspend"):
+            self._stop(job, counted, counted.active, untrack=True)
+            return
+        wanted = _wanted(job, counted)
+        surplus = _surplus(job, counted, wanted)[:AT_A_TIME]
+        if surplus:
+            self._stop(job, counted, surplus, untrack=True)
+            return
+        going = counted.terminating if replaces_failed_only(job) else 0
+        missing = min(wanted - going - counted.running, AT_A_TIME)
+        if missing <= 0:
+            return
+        pause = 0.0
+        if not by_index(job):
+            pause = backoff.remaining(self.context.timings.job_backoff, self.context.now())
+        if pause > 0:
+            self.queue.add_after(("job", *key_of(job)), pause)
+            # upstream counts no pod as active then; the server refuses that while one is ready,
+            # and so nothing is counted before the pause is over
+            counted.running = 0
+        elif is_indexed(job):
+            self._create_indexed(job, counted, missing)
+        else:
+            for _ in range(missing):
+                self._create(job, counted, pod_from(job, finalizers=_tracking(job)))
+
+    def _create_indexed(self, job: Object, counted: Counted, missing: int) -> None:
+        before = delayed(counted)
+        free = _free(job, counted)[:missing]
+        pauses = {index: self._pause_of(before.get(index)) for index in free}
+        due = [index for index in free if not pauses[index]]
+        if free and not due:
+            self.queue.add_after(("job", *key_of(job)), min(pauses.values()))
+        for index in due:
+            pod = pod_from(job, finalizers=_tracking(job))
+            _number(pod, job, index, before.get(index))
+            self._create(job, counted, pod)
+
+    def _pause_of(self, failed: Object | None) -> float:
+        if failed is None:
+            return 0.0
+        now = self.context.now()
+        failures = failures_of(failed) + ignored_of(failed) + 1
+        first = self.context.timings.job_backoff
+        return remaining(failures, finished_at(failed, now), first, now)
+
+    def _create(self, job: Object, counted: Counted, pod: Object) -> None:
+        try:
+            made = self.api.create("pods", pod)
+        except StatusError as error:
+            if refused_at_the_end(error):
+                return
+            self.event(job, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
+        counted.running += 1
+        self.event(job, "Normal", "SuccessfulCreate", f"Created pod: {name(made)}")
+
+    def _delete(self, job: Object, pod: Object) -> None:
+        try:
+            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+        self.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
+
+    # Status, in two steps
+
+    def _track(self, job: Object, counted: Counted, backoff: Backoff) -> None:
+        result = outcome(job, counted, self.context.now())
+        job = self._write(job, result.interim)
+        self._backoffs[uid(job)] = backoff
+        for pod in result.untrack:
+            self._untrack(pod)
+        left = [pod for pod in result.untrack if self._still_tracked(pod)]
+        final = result.final({uid(pod) for pod in left}, self.context.now())
+        self._write(job, final.status)
+        if final.last is not None:
+            self._say_finished(job, final.last)
+
+    def _still_tracked(self, pod: Object) -> bool:
+        current = self.views["pods"].get(*key_of(pod))
+        return current is not None and uid(current) == uid(pod) and tracked(current)
+
+    def _say_finished(self, job: Object, last: Object) -> None:
+        if last["type"] == "Complete":
+            self.event(job, "Normal", "Completed", "Job completed")
+        else:
+            self.event(job, "Warning", last["reason"], last["message"])
+
+    def _write(self, job: Object, status: Object) -> Object:
+        current = self.views["jobs"].get(*key_of(job))
+        if current is not None and status == (current.get("status") or {}):
+            return current
+        return self.api.update("jobs", {**job, "status": status}, "status")
+
+    def _untrack(self, pod: Object) -> None:
+        current = self.views["pods"].get(*key_of(pod))
+        if current is None or uid(current) != uid(pod) or not tracked(current):
+            return
+        kept = without(finalizers(current), TRACKING)
+        patch = {"metadata": {"uid": uid(current), "finalizers": kept or None}}
+        self.api.patch("pods", *key_of(current), patch)
+
+    def _expire(self, job: Object) -> None:
+        """ttlSecondsAfterFinished: the Job goes, and its pods with it."""
+        ttl = job["spec"].get("ttlSecondsAfterFinished")
+        if ttl is None or deleting(job):
+            return
+        last = condition_of(job, "Complete") or condition_of(job, "Failed")
+        assert last is not None
+        left = ttl - seconds_between(last["lastTransitionTime"], self.context.now())
+        if left > 0:
+            self.queue.add_after(("job", *key_of(job)), left)
+        else:
+            options = DeleteOptions(uid(job), propagation="Foreground")
+            self.api.delete("jobs", *key_of(job), options)
+
+
+def _over(job: Object) -> bool:
+    return is_true(job, "Complete") or is_true(job, "Failed")
+
+
+def _managed_elsewhere(job: Object) -> bool:
+    return job["spec"].get("managedBy") not in (None, "", "kubernetes.io/job-controller")
+
+
+def _wanted(job: Object, counted: Counted) -> int:
+    """How many pods should be active; without completions, as many as are after a success."""
+    parallelism: int = job["spec"].get("parallelism", 1)
+    completions = job["spec"].get("completions")
+    if completions is None:
+        return counted.running if counted.succeeded else parallelism
+    return max(min(int(completions) - counted.succeeded, parallelism), 0)
+
+
+def _surplus(job: Object, counted: Counted, wanted: int) -> list[Object]:
+    """Pods whose index is wrong or taken, then as many as a ReplicaSet would give up first."""
+    doomed, left = [], []
+    taken: set[int] = set()
+    for pod in counted.active:
+        if is_indexed(job) and (not valid(job, pod) or index_of(pod) in taken):
+            doomed.append(pod)
+        else:
+            taken.add(index_of(pod))
+            left.append(pod)
+    return [*doomed, *deletable(left)[: max(counted.running - wanted - len(doomed), 0)]]
+
+
+def _free(job: Object, counted: Counted) -> list[int]:
+    """Indexes that need a pod, lowest first."""
+    busy = {index_of(pod) for pod in counted.active} | counted.done | (counted.lost or set())
+    if replaces_failed_only(job):
+        busy |= {index_of(pod) for pod in counted.pods if deleting(pod) and not ended(pod)}
+    return [each for each in range(job["spec"]["completions"]) if each not in busy]
+
+
+def _tracking(job: Object) -> list[str]:
+    given = finalizers({"metadata": job["spec"]["template"].get("metadata") or {}})
+    return given if TRACKING in given else [*given, TRACKING]
+
+
+def _number(pod: Object, job: Object, index: int, failed: Object | None) -> None:
+    """The index goes into the name, an annotation, a label, the host name and the environment."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    metadata["generateName"] = f"{name(job)}-{index}-"
+    metadata["annotations"] = {**metadata["annotations"], INDEX: str(index)}
+    metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
+    if by_index(job):
+        metadata["annotations"] |= _failures(job, failed)
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
+    numbered = {
+        kind: [_with_variable(each, variable) for each in spec[kind]]
+        for kind in ("containers", "initContainers")
+        if spec.get(kind)
+    }
+    pod["spec"] = {**spec, **numbered, "hostname": f"{name(job)}-{index}"}
+
+
+def _with_variable(container: Object, variable: Object) -> Object:
+    known = list(container.get("env") or ())
+    if any(each["name"] == variable["name"] for each in known):
+        return container
+    return {**container, "env": [*known, variable]}
+
+
+def _failures(job: Object, failed: Object | None) -> dict[str, str]:
+    if failed is None:
+        return {FAILURES: "0"}
+    ignored = judged(job, failed).action == "Ignore"
+    found = {FAILURES: str(failures_of(failed) + (not ignored))}
+    total = ignored_of(failed) + ignored
+    return {**found, IGNORED: str(total)} if total else found

@@ -1,0 +1,132 @@
+"""What a Job's controller sees when it looks at the Job's pods once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from claimctl.embedded.components.controllers.jobs.indexes import (
+    by_index,
+    failures_of,
+    index_of,
+    is_indexed,
+    parsed,
+    valid,
+)
+from claimctl.embedded.components.controllers.jobs.policies import has_failed, judged
+from claimctl.embedded.components.objects import condition, deleting, finalizers, is_true, uid
+from claimctl.embedded.components.pods import ended, phase, ready
+from claimctl.embedded.runtime.views import Object
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+
+Pods = list[Object]
+
+
+def tracked(pod: Object) -> bool:
+    return TRACKING in finalizers(pod)
+
+
+@dataclass
+class Counted:
+    """The pods of a Job by what they are to it; the numbers change as pods are made or deleted.
+
+    ``new_succeeded`` and ``new_failed`` are in no counter of the status yet.
+    """
+
+    job: Object
+    pods: Pods
+    active: Pods
+    new_succeeded: Pods
+    new_failed: Pods
+    uncounted: dict[str, list[str]]
+    running: int = 0
+    ready: int = 0
+    terminating: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    before: set[int] = field(default_factory=set)
+    """Indexes that the status already calls completed."""
+    done: set[int] = field(default_factory=set)
+    lost: set[int] | None = None
+    """Indexes that failed for good; None where failures are not counted by index."""
+    verdict: Object | None = None
+    """The condition FailureTarget or SuccessCriteriaMet, once it is due."""
+
+
+def count(job: Object, pods: Pods) -> Counted:
+    status = job.get("status") or {}
+    known = status.get("uncountedTerminatedPods") or {}
+    uncounted = {kind: list(known.get(kind) or ()) for kind in ("succeeded", "failed")}
+    wanted = [pod for pod in pods if not is_indexed(job) or valid(job, pod)]
+    new = [pod for pod in wanted if tracked(pod)]
+    succeeded = [pod for pod in new if phase(pod) == "Succeeded"]
+    succeeded = [pod for pod in succeeded if uid(pod) not in uncounted["succeeded"]]
+    failed = [pod for pod in new if has_failed(job, pod)]
+    failed = [pod for pod in failed if uid(pod) not in uncounted["failed"]]
+    active = [pod for pod in pods if not ended(pod) and not deleting(pod)]
+    counting = sum(1 for pod in failed if judged(job, pod).counts)
+    found = Counted(
+        job=job,
+        pods=pods,
+        active=active,
+        new_succeeded=succeeded,
+        new_failed=failed,
+        uncounted=uncounted,
+        running=len(active),
+        ready=sum(1 for pod in active if ready(pod)),
+        terminating=sum(1 for pod in pods if deleting(pod) and not ended(pod)),
+        succeeded=status.get("succeeded", 0) + len(succeeded) + len(uncounted["succeeded"]),
+        failed=status.get("failed", 0) + counting + len(uncounted["failed"]),
+    )
+    if is_indexed(job):
+        _count_indexes(found)
+    return found
+
+
+def _count_indexes(found: Counted) -> None:
+    job = found.job
+    status = job.get("status") or {}
+    found.before = parsed(status.get("completedIndexes") or "")
+    new = {
+        index_of(pod)
+        for pod in found.pods
+        if tracked(pod) and phase(pod) == "Succeeded" and valid(job, pod)
+    }
+    found.done = found.before | new
+    found.succeeded = len(found.done)
+    if by_index(job):
+        limit = job["spec"]["backoffLimitPerIndex"]
+        found.lost = parsed(status.get("failedIndexes") or "") | {
+            index_of(pod)
+            for pod in found.pods
+            if tracked(pod)
+            and valid(job, pod)
+            and has_failed(job, pod)
+            and _for_good(pod, found, limit)
+        }
+
+
+def _for_good(pod: Object, found: Counted, limit: int) -> bool:
+    return judged(found.job, pod).action == "FailIndex" or failures_of(pod) >= limit
+
+
+def delayed(found: Counted) -> dict[int, Object]:
+    """The last failed pod of each index that is to be tried again: it keeps its finalizer."""
+    busy = {index_of(pod) for pod in found.active} | found.done | (found.lost or set())
+    kept: dict[int, Object] = {}
+    if not by_index(found.job):
+        return kept
+    for pod in found.pods:
+        index = index_of(pod)
+        if index in busy or not valid(found.job, pod):
+            continue
+        if tracked(pod) and has_failed(found.job, pod):
+            other = kept.get(index)
+            if other is None or failures_of(other) <= failures_of(pod):
+                kept[index] = pod
+    return kept
+
+
+def condition_of(job: Object, kind: str) -> Object | None:
+    """A condition that is True."""
+    return condition(job, kind) if is_true(job, kind) else None

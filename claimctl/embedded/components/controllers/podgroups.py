@@ -1,0 +1,38 @@
+"""The protection of PodGroups: one that is being deleted stays until its last pod has ended."""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.objects import deleting, finalizers, key_of, namespace, without
+from claimctl.embedded.components.pods import ended, group_name
+from claimctl.embedded.runtime.component import Component
+from claimctl.embedded.runtime.views import Change, Key, Object
+
+PROTECTION = "scheduling.k8s.io/podgroup-protection"
+
+
+class PodGroupController(Component[Key]):
+    name = "podgroup-protection-controller"
+
+    def watch(self) -> None:
+        self.views["pods"].index("group", group_key)
+        self.views["podgroups"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        if group_name(change.object) and (change.new is None or ended(change.new)):
+            self.queue.add((change.key[0], group_name(change.object)))
+
+    def sync(self, key: Key) -> None:
+        group = self.views["podgroups"].get(*key)
+        if group is None or not deleting(group) or PROTECTION not in finalizers(group):
+            return
+        members = self.views["pods"].by("group", "/".join(key))
+        if all(ended(pod) for pod in members):
+            kept = without(finalizers(group), PROTECTION)
+            patch = {"metadata": {"finalizers": kept or None}}
+            self.api.patch("podgroups", *key_of(group), patch)
+
+
+def group_key(pod: Object) -> tuple[str, ...]:
+    """Index values: ``namespace/name`` of the pod's group."""
+    return (f"{namespace(pod)}/{group_name(pod)}",) if group_name(pod) else ()

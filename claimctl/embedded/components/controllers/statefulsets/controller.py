@@ -1,0 +1,307 @@
+"""The StatefulSet controller: numbered pods, one after the other or all at once.
+
+The rules are those of k8s.io/kubernetes/pkg/controller/statefulset (stateful_set_control.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from claimctl.embedded.components.controllers.replicasets import available_in, orphaned, pod_from
+from claimctl.embedded.components.controllers.statefulsets.revisions import Revisions
+from claimctl.embedded.components.objects import (
+    controller_of,
+    controller_reference,
+    controller_uid,
+    deleting,
+    key_of,
+    labels,
+    matches,
+    name,
+    namespace,
+    owners,
+    uid,
+)
+from claimctl.embedded.components.pods import ended, phase, ready
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Component
+from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.storage.requests import DeleteOptions
+
+REVISION_LABEL = "controller-revision-hash"
+NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at a StatefulSet: its pods, and the revisions by name."""
+
+    workload: Object
+    pods: list[Object]
+    current: Object
+    update: Object
+
+    @property
+    def ordered(self) -> bool:
+        return bool(self.workload["spec"].get("podManagementPolicy") != "Parallel")
+
+    @property
+    def replicas(self) -> dict[int, Object | None]:
+        """The pods that are wanted, by ordinal; None for one that is missing."""
+        there = {ordinal(pod): pod for pod in self.pods}
+        return {number: there.get(number) for number in _ordinals(self.workload)}
+
+    @property
+    def condemned(self) -> list[Object]:
+        """Pods beyond the wanted ones, the highest first."""
+        wanted = _ordinals(self.workload)
+        found = [pod for pod in self.pods if ordinal(pod) >= 0 and ordinal(pod) not in wanted]
+        return sorted(found, key=ordinal, reverse=True)
+
+
+class StatefulSetController(Component[Key]):
+    name = "statefulset-controller"
+
+    def watch(self) -> None:
+        self.views["pods"].index("controller", controller_uid)
+        self.views["pods"].index("orphan", orphaned)
+        self._revisions = Revisions(self.api, self.views["controllerrevisions"])
+        self.views["statefulsets"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        pod = change.object
+        owner = controller_of(pod)
+        if owner is not None and owner["kind"] == "StatefulSet":
+            self.queue.add((change.key[0], owner["name"]))
+        elif owner is None and change.new is not None:
+            for each in self.views["statefulsets"].items():
+                if namespace(each) == namespace(pod) and _is_member(each, pod):
+                    self.queue.add(key_of(each))
+
+    def sync(self, key: Key) -> None:
+        workload = self.views["statefulsets"].get(*key)
+        if workload is None:
+            return
+        known = self._revisions.of(workload)
+        pods = self._pods(workload)
+        update = self._revisions.update(workload, known)
+        wanted = (workload.get("status") or {}).get("currentRevision")
+        current = next((each for each in known if name(each) == wanted), update)
+        look = _Look(workload, pods, current, update)
+        status = self._status(look)
+        if not deleting(workload):
+            try:
+                rolled = self._act(look)
+            except StatusError:
+                self._write_status(look, status)
+                raise
+            if rolled and status.get("currentReplicas"):
+                status["currentReplicas"] -= 1
+        self._write_status(look, status)
+        live = {name(current), name(update), *(revision_of(pod) for pod in pods)}
+        self._revisions.truncate(workload, known, live)
+
+    # Pods
+
+    def _pods(self, workload: Object) -> list[Object]:
+        found = list(self.views["pods"].by("controller", uid(workload)))
+        if not deleting(workload):
+            found = [each for each in found if self._keeps(workload, each)]
+            for pod in self.views["pods"].by("orphan", namespace(workload)):
+                if _is_member(workload, pod) and not deleting(pod):
+                    references = [*owners(pod), controller_reference(workload)]
+                    patch = {"metadata": {"uid": uid(pod), "ownerReferences": references}}
+                    found.append(self.api.patch("pods", *key_of(pod), patch))
+        return sorted(found, key=ordinal)
+
+    def _keeps(self, workload: Object, pod: Object) -> bool:
+        """Release a pod whose labels the selector no longer matches."""
+        if deleting(pod) or _is_member(workload, pod):
+            return True
+        kept = [each for each in owners(pod) if each["uid"] != uid(workload)]
+        patch = {"metadata": {"uid": uid(pod), "ownerReferences": kept or None}}
+        self.api.patch("pods", *key_of(pod), patch)
+        return False
+
+    def _act(self, look: _Look) -> bool:
+        """Missing pods first, then surplus ones, then those of an old template.
+
+        Whether a pod of an old template was deleted.
+        """
+        for number, pod in look.replicas.items():
+            if self._process(look, number, pod):
+                return False
+        first = _first_unhealthy(look)
+        for pod in look.condemned:
+            if self._condemn(look, pod, first):
+                return False
+        return self._roll(look)
+
+    def _process(self, look: _Look, number: int, pod: Object | None) -> bool:
+        """Whether the others have to wait for this one."""
+        if pod is None:
+            self._create(look, number)
+            return look.ordered
+        if ended(pod):
+            if not deleting(pod):
+                self._delete(look.workload, pod)
+            return True
+        return look.ordered and (deleting(pod) or not self._is_available(look.workload, pod))
+
+    def _condemn(self, look: _Look, pod: Object, first: Object | None) -> bool:
+        if deleting(pod):
+            return look.ordered
+        stuck = not self._is_available(look.workload, pod)
+        if look.ordered and stuck and (first is None or uid(pod) != uid(first)):
+            return True
+        self._delete(look.workload, pod)
+        return look.ordered
+
+    def _roll(self, look: _Look) -> bool:
+        """From the highest ordinal down, one at a time, each after the one before is ready."""
+        strategy = look.workload["spec"].get("updateStrategy") or {}
+        if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+            return False
+        partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        first = _ordinals(look.workload).start
+        for number, pod in sorted(look.replicas.items(), reverse=True):
+            if number < first + partition or pod is None:
+                return False
+            if revision_of(pod) != name(look.update) and not deleting(pod):
+                self._delete(look.workload, pod)
+                return True
+            if deleting(pod) or not self._is_available(look.workload, pod):
+                return False
+        return False
+
+    def _is_available(self, workload: Object, pod: Object) -> bool:
+        """Running and ready for ``minReadySeconds``; else it is looked at again."""
+        if phase(pod) != "Running" or not ready(pod):
+            return False
+        wanted = workload["spec"].get("minReadySeconds", 0)
+        left = available_in(pod, wanted, self.context.now())
+        if left > 0:
+            self.queue.add_after(key_of(workload), left)
+        return left <= 0
+
+    def _create(self, look: _Look, number: int) -> None:
+        workload = look.workload
+        revision = look.current if _stays_old(look, number) else look.update
+        template = revision["data"]["spec"]["template"]
+        plain = f"{name(workload)}-{number}"
+        pod = pod_from({**workload, "spec": {**workload["spec"], "template": template}})
+        pod["metadata"]["name"] = plain
+        pod["metadata"]["labels"] = {
+            **pod["metadata"]["labels"],
+            INDEX_LABEL: str(number),
+            REVISION_LABEL: name(revision),
+            NAME_LABEL: plain,
+        }
+        pod["spec"] = {**pod["spec"], "hostname": plain}
+        if workload["spec"].get("serviceName"):
+            pod["spec"]["subdomain"] = workload["spec"]["serviceName"]
+        self.api.create("pods", pod)
+        self._say(workload, "Create", plain)
+
+    def _delete(self, workload: Object, pod: Object) -> None:
+        try:
+            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+        self._say(workload, "Delete", name(pod))
+
+    def _say(self, workload: Object, verb: str, pod: str) -> None:
+        shown = verb if self.context.features.version >= (1, 36) else verb.lower()
+        message = f"{shown} Pod {pod} in StatefulSet {name(workload)} successful"
+        self.event(workload, "Normal", f"Successful{verb}", message)
+
+    # Status
+
+    def _write_status(self, look: _Look, status: Object) -> None:
+        workload = self.views["statefulsets"].get(*key_of(look.workload))
+        if workload is None or uid(workload) != uid(look.workload):
+            return
+        old = workload.get("status") or {}
+        if status != {key: value for key, value in old.items() if key != "conditions"}:
+            self.api.update("statefulsets", {**workload, "status": status}, "status")
+
+    def _status(self, look: _Look) -> Object:
+        """Counts the pods as they were before this sync; the next one counts its changes."""
+        workload, current, update = look.workload, name(look.current), name(look.update)
+        are_ready = [pod for pod in look.pods if phase(pod) == "Running" and ready(pod)]
+        staying = [pod for pod in look.pods if not deleting(pod)]
+        updated = sum(1 for pod in staying if revision_of(pod) == update)
+        of_current = sum(1 for pod in staying if revision_of(pod) == current)
+        wanted = workload["spec"].get("replicas", 1)
+        if _rolls(workload) and updated == wanted == len(are_ready) == len(look.pods):
+            current, of_current = update, updated
+        counts = {
+            "readyReplicas": len(are_ready),
+            "currentReplicas": of_current,
+            "updatedReplicas": updated,
+        }
+        available = sum(1 for pod in are_ready if self._is_available(workload, pod))
+        return {
+            "observedGeneration": workload["metadata"].get("generation", 1),
+            "replicas": len(look.pods),
+            **{key: value for key, value in counts.items() if value},
+            "currentRevision": current,
+            "updateRevision": update,
+            "collisionCount": 0,
+            "availableReplicas": available,
+        }
+
+
+def _rolls(workload: Object) -> bool:
+    strategy = workload["spec"].get("updateStrategy") or {}
+    return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
+
+
+def _stays_old(look: _Look, number: int) -> bool:
+    """Pods below the partition are made as they were."""
+    if not _rolls(look.workload):
+        return False
+    rolling = look.workload["spec"]["updateStrategy"].get("rollingUpdate")
+    first = _ordinals(look.workload).start
+    if rolling is None:
+        kept: int = (look.workload.get("status") or {}).get("currentReplicas", 0)
+    else:
+        kept = rolling.get("partition", 0)
+    return number < first + kept
+
+
+def _first_unhealthy(look: _Look) -> Object | None:
+    """Of the wanted pods the lowest, else the lowest of the others."""
+    for pod in _upward(look):
+        if phase(pod) != "Running" or not ready(pod) or deleting(pod):
+            return pod
+    return None
+
+
+def _upward(look: _Look) -> Iterator[Object]:
+    yield from (pod for pod in look.replicas.values() if pod is not None)
+    yield from reversed(look.condemned)
+
+
+def _is_member(workload: Object, pod: Object) -> bool:
+    named = name(pod).rpartition("-")[0] == name(workload) and ordinal(pod) >= 0
+    return named and matches(workload["spec"]["selector"], labels(pod))
+
+
+def _ordinals(workload: Object) -> range:
+    first = (workload["spec"].get("ordinals") or {}).get("start", 0)
+    return range(first, first + workload["spec"].get("replicas", 1))
+
+
+def ordinal(pod: Object) -> int:
+    """-1 for a pod whose name has none."""
+    number = name(pod).rpartition("-")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def revision_of(pod: Object) -> str:
+    return labels(pod).get(REVISION_LABEL, "")

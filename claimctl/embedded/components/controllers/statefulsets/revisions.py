@@ -1,0 +1,99 @@
+"""ControllerRevisions of a StatefulSet: one for each pod template that it has had.
+
+The rules are those of k8s.io/kubernetes/pkg/controller/statefulset and pkg/controller/history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from claimctl.embedded.components.objects import (
+    controller_of,
+    controller_reference,
+    key_of,
+    labels,
+    matches,
+    name,
+    namespace,
+    owners,
+    short_hash,
+    uid,
+    with_metadata,
+)
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.runtime.views import Object, View
+from claimctl.embedded.storage.requests import DeleteOptions
+
+HASH = "controller.kubernetes.io/hash"
+
+
+class Revisions:
+    """Keeps the templates of StatefulSets."""
+
+    def __init__(self, api: ApiFor, view: View) -> None:
+        self._api = api
+        self._view = view
+
+    def of(self, workload: Object) -> list[Object]:
+        """Oldest first; those that nobody owns and the selector matches are adopted."""
+        found = []
+        for each in tuple(self._view.items()):
+            if namespace(each) != namespace(workload):
+                continue
+            owner = controller_of(each)
+            if owner is not None and owner["uid"] == uid(workload):
+                found.append(each)
+            elif owner is None and matches(workload["spec"]["selector"], labels(each)):
+                references = [*owners(each), controller_reference(workload)]
+                patch = {"metadata": {"uid": uid(each), "ownerReferences": references}}
+                found.append(self._api.patch("controllerrevisions", *key_of(each), patch))
+        return sorted(found, key=lambda each: (each["revision"], name(each)))
+
+    def update(self, workload: Object, known: list[Object]) -> Object:
+        """The revision of the template as it is; an old one becomes the newest again."""
+        template = workload["spec"]["template"]
+        equal = [each for each in known if each["data"]["spec"]["template"] == template]
+        number = known[-1]["revision"] + 1 if known else 1
+        if not equal:
+            return self._create(workload, number)
+        if equal[-1] is known[-1]:
+            return equal[-1]
+        again = {**equal[-1], "revision": number}
+        return self._api.update("controllerrevisions", again)
+
+    def _create(self, workload: Object, number: int) -> Object:
+        template = workload["spec"]["template"]
+        digest = short_hash(template)
+        given = labels({"metadata": template.get("metadata") or {}})
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"{name(workload)}-{digest}",
+                "namespace": namespace(workload),
+                "labels": {**given, HASH: digest},
+                "ownerReferences": [controller_reference(workload)],
+            },
+            "data": {"spec": {"template": template}},
+            "revision": number,
+        }
+        try:
+            return self._api.create("controllerrevisions", body)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        old = self._api.get("controllerrevisions", namespace(workload), name(body))
+        return self._api.update("controllerrevisions", with_metadata({**old, **_content(body)}))
+
+    def truncate(self, workload: Object, known: list[Object], live: Iterable[str]) -> None:
+        """Of what no pod has any more, only so many are kept."""
+        used = set(live)
+        dead = [each for each in known if name(each) not in used]
+        limit = workload["spec"].get("revisionHistoryLimit", 10)
+        for each in dead[: max(len(dead) - limit, 0)]:
+            self._api.delete("controllerrevisions", *key_of(each), DeleteOptions(uid(each)))
+
+
+def _content(body: Object) -> Object:
+    return {"data": body["data"], "revision": body["revision"]}

@@ -1,0 +1,129 @@
+"""Taints of nodes: what closes a node is one, and NoExecute deletes the pods that do not bear it.
+
+The rules are those of k8s.io/kubernetes/pkg/controller/tainteviction and nodelifecycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded.components.fit import UNSCHEDULABLE_TAINT, tolerates
+from claimctl.embedded.components.objects import deleting, key_of, name, uid
+from claimctl.embedded.components.pods import node_name, observed
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Component, Context
+from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.storage.requests import DeleteOptions
+
+Task = tuple[str, str, str]
+"""('node', '', name) to taint it as it is closed or open, or ('pod', namespace, name)."""
+
+NO_EXECUTE = "NoExecute"
+
+
+class TaintController(Component[Task]):
+    name = "taint-eviction-controller"
+
+    def __init__(self, context: Context) -> None:
+        self._since: dict[str, float] = {}
+        """When the taints of its node began to count for a pod, by UID."""
+        super().__init__(context)
+
+    def watch(self) -> None:
+        self.views["pods"].index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        self.views["nodes"].subscribe(self._node_changed)
+        self.views["pods"].subscribe(self._pod_changed)
+
+    def _node_changed(self, change: Change) -> None:
+        if change.new is None:
+            return
+        self.queue.add(("node", "", name(change.new)))
+        if change.old is None or _evicting(change.old) != _evicting(change.new):
+            for pod in self.views["pods"].by("node", name(change.new)):
+                self.queue.add(("pod", *key_of(pod)))
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is None:
+            self._since.pop(uid(change.object), None)
+        elif node_name(change.new) and (change.old is None or not node_name(change.old)):
+            self.queue.add(("pod", *change.key))
+
+    def sync(self, key: Task) -> None:
+        kind, space, plain = key
+        if kind == "node":
+            self._close(plain)
+            return
+        pod = self.views["pods"].get(space, plain)
+        if pod is not None and node_name(pod):
+            self._judge(pod)
+
+    def _close(self, plain: str) -> None:
+        """``spec.unschedulable`` comes as a taint, too."""
+        node = self.views["nodes"].get("", plain)
+        if node is None:
+            return
+        spec = node.get("spec") or {}
+        taints = list(spec.get("taints") or ())
+        others = [each for each in taints if each["key"] != UNSCHEDULABLE_TAINT["key"]]
+        closed = bool(spec.get("unschedulable"))
+        if closed == (len(others) < len(taints)):
+            return
+        added = {**UNSCHEDULABLE_TAINT, "timeAdded": self.context.now()}
+        wanted = [*others, added] if closed else others
+        kept = {key: value for key, value in spec.items() if key != "taints"}
+        if wanted:
+            kept["taints"] = wanted
+        self.api.update("nodes", {**node, "spec": kept})
+
+    def _judge(self, pod: Object) -> None:
+        node = self.views["nodes"].get("", node_name(pod))
+        taints = _evicting(node) if node is not None else []
+        wait = borne_for(taints, pod["spec"].get("tolerations") or ())
+        if not taints or wait is None:
+            if self._since.pop(uid(pod), None) is not None and not deleting(pod):
+                shown = "/".join(key_of(pod))
+                message = f"Cancelling deletion of Pod {shown}"
+                self.event(pod, "Normal", "TaintManagerEviction", message)
+            return
+        now = self.context.clock.monotonic()
+        left = self._since.setdefault(uid(pod), now) + wait - now
+        if left > 0:
+            self.queue.add_after(("pod", *key_of(pod)), left)
+        elif not deleting(pod):
+            self._evict(pod)
+
+    def _evict(self, pod: Object) -> None:
+        shown = "/".join(key_of(pod))
+        self.event(pod, "Normal", "TaintManagerEviction", f"Marking for deletion Pod {shown}")
+        told = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": self.context.now(),
+            **observed(pod),
+        }
+        patch = {"status": {"conditions": [told]}}
+        try:
+            self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
+            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+
+
+def _evicting(node: Object) -> list[Object]:
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return [each for each in taints if each["effect"] == NO_EXECUTE]
+
+
+def borne_for(taints: list[Object], tolerations: Any) -> float | None:
+    """Seconds for which a pod bears the taints; None for ever."""
+    used: list[Object] = []
+    for taint in taints:
+        bearing = [each for each in tolerations if tolerates(each, taint)]
+        if not bearing:
+            return 0.0
+        used += bearing
+    limits = [each["tolerationSeconds"] for each in used if "tolerationSeconds" in each]
+    return float(max(min(limits), 0)) if limits else None

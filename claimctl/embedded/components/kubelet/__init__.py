@@ -1,0 +1,1 @@
+"""The emulated kubelets and the nodes that they run on."""

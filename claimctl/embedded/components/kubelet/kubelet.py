@@ -1,0 +1,238 @@
+"""The kubelets of all nodes: they start bound pods whose claims are theirs, and stop them.
+
+A pod that is being deleted has its containers stopped and gets a terminal phase first; only then
+is the object let go, with grace period 0.
+"""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.kubelet.statuses import (
+    failed,
+    finished,
+    running,
+    stopped,
+    waiting,
+    waits_for_sandbox,
+)
+from claimctl.embedded.components.objects import (
+    annotations_of,
+    controller_of,
+    deleting,
+    key_of,
+    name,
+    namespace,
+    uid,
+)
+from claimctl.embedded.components.pods import (
+    allocation_of,
+    claims_used,
+    ended,
+    group_name,
+    is_group,
+    node_name,
+    phase,
+    pod_claims,
+    reserved_for,
+)
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Component, Context
+from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.storage.requests import DeleteOptions
+
+RUN_SECONDS = "embedded.claimctl.io/run-seconds"
+EXIT_CODE = "embedded.claimctl.io/exit-code"
+PREPARE_FAILED = "FailedPrepareDynamicResources"
+
+Task = tuple[str, str, str]
+"""('start', 'finish', 'restart', 'sandbox' or 'stop', namespace, name)."""
+
+
+class Kubelet(Component[Task]):
+    name = "kubelet"
+    user = "system:node"
+    manager = "kubelet"
+
+    def __init__(self, context: Context) -> None:
+        self.lost: dict[str, None] = {}
+        """Nodes whose kubelet does not answer: nothing starts or stops there."""
+        self._restarts: dict[str, int] = {}
+        super().__init__(context)
+
+    def watch(self) -> None:
+        self.views["pods"].index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        self.views["pods"].index("waiting", self._waits_for)
+        self.views["pods"].subscribe(self._pod_changed)
+        self.views["resourceclaims"].subscribe(self._claim_changed)
+
+    def lose(self, node: str) -> None:
+        """The node is cut off: its containers run on, and nobody reports."""
+        self.lost[node] = None
+
+    def recover(self, node: str, *, rebooted: bool) -> None:
+        """The node is back; after a reboot its containers are gone."""
+        self.lost.pop(node, None)
+        for pod in self.views["pods"].by("node", node):
+            if rebooted and phase(pod) == "Running" and not deleting(pod):
+                self.queue.add(("sandbox", *key_of(pod)))
+            else:
+                self._look(pod)
+
+    def look_again(self) -> None:
+        """Try to start whatever waits, as something else than a claim has changed."""
+        for pod in self.views["pods"].items():
+            if node_name(pod) and phase(pod) == "Pending":
+                self._look(pod)
+
+    def sync(self, key: Task) -> None:
+        task, space, plain = key
+        pod = self.views["pods"].get(space, plain)
+        if pod is None or node_name(pod) in self.lost:
+            return
+        if task == "start":
+            self._start(pod)
+        elif task == "finish":
+            self._finish(pod)
+        elif task == "restart":
+            self._restart(pod)
+        elif task == "sandbox":
+            self._new_sandbox(pod)
+        else:
+            self._stop(pod)
+
+    # What is news
+
+    def _waits_for(self, pod: Object) -> tuple[str, ...]:
+        waits = phase(pod) == "Pending" or (phase(pod) == "Running" and waits_for_sandbox(pod))
+        if not node_name(pod) or not waits:
+            return ()
+        return claims_used(pod)
+
+    def _claim_changed(self, change: Change) -> None:
+        for pod in self.views["pods"].by("waiting", "/".join(change.key)):
+            task = "start" if phase(pod) == "Pending" else "sandbox"
+            self.queue.add_after((task, *key_of(pod)), self.context.timings.pod_start)
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.new is None:
+            self._restarts.pop(uid(change.object), None)
+        elif node_name(change.new) and (change.old is None or _news(change.old, change.new)):
+            self._look(change.new)
+
+    def _look(self, pod: Object) -> None:
+        timings = self.context.timings
+        key = key_of(pod)
+        if deleting(pod):
+            self.queue.add_after(("stop", *key), 0.0 if ended(pod) else timings.pod_stop)
+        elif phase(pod) == "Pending":
+            self.queue.add_after(("start", *key), timings.pod_start)
+        elif phase(pod) == "Running":
+            seconds = self._run_seconds(pod)
+            if seconds is not None:
+                self.queue.add_after(("finish", *key), seconds)
+
+    def _run_seconds(self, pod: Object) -> float | None:
+        """None for a pod that runs until it is deleted."""
+        given = annotations_of(pod).get(RUN_SECONDS)
+        if given is not None:
+            return float(given)
+        owner = controller_of(pod)
+        of_job = owner is not None and owner["kind"] == "Job"
+        return self.context.timings.job_pod_run if of_job else None
+
+    # Life of a pod
+
+    def _start(self, pod: Object) -> None:
+        if phase(pod) != "Pending" or deleting(pod):
+            return
+        missing = self._missing(pod)
+        if missing:
+            self.event(pod, "Warning", PREPARE_FAILED, missing)
+            return
+        self._status(pod, running(pod, self.context.now(), self._restarts.get(uid(pod), 0)))
+
+    def _missing(self, pod: Object) -> str:
+        """Why the devices of a pod cannot be prepared, or ''."""
+        for each in pod_claims(pod):
+            if each.claim == "":
+                continue
+            shown = f"{namespace(pod)}/{each.claim or each.template}"
+            claim = self.views["resourceclaims"].get(namespace(pod), each.claim or "")
+            if claim is None:
+                return f"failed to fetch ResourceClaim {shown}: not found"
+            if allocation_of(claim) is None:
+                return f"resource claim {shown} is not allocated"
+            if not self._may_use(pod, claim):
+                return f"pod {name(pod)} ({uid(pod)}) is not allowed to use ResourceClaim {shown}"
+        return ""
+
+    def _may_use(self, pod: Object, claim: Object) -> bool:
+        """Groups count by name, since a pod does not know the UID of its group."""
+        features = self.context.features
+        allocation = allocation_of(claim) or {}
+        if features.kubelet_reserved_for and allocation.get("reservedForAnyPod"):
+            return True
+        listed = reserved_for(claim)
+        if any(each["uid"] == uid(pod) for each in listed):
+            return True
+        if not features.kubelet_pod_groups or not group_name(pod):
+            return False
+        return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
+
+    def _finish(self, pod: Object) -> None:
+        if phase(pod) != "Running" or deleting(pod):
+            return
+        code = int(annotations_of(pod).get(EXIT_CODE, "0"))
+        policy = pod["spec"].get("restartPolicy", "Always")
+        if policy == "Always" or (policy == "OnFailure" and code):
+            self._restart(pod)
+            return
+        self._status(pod, finished(pod, self.context.now(), code, self._restarts.get(uid(pod), 0)))
+
+    def _new_sandbox(self, pod: Object) -> None:
+        """After a boot: the list of the claim is looked at again, as at the first start."""
+        missing = self._missing(pod)
+        if missing and phase(pod) == "Running" and not deleting(pod):
+            self.event(pod, "Warning", PREPARE_FAILED, missing)
+            self._status(pod, waiting(pod, self.context.now()))
+        else:
+            self._restart(pod)
+
+    def _restart(self, pod: Object) -> None:
+        if phase(pod) != "Running" or deleting(pod):
+            return
+        if pod["spec"].get("restartPolicy", "Always") == "Never":
+            self._status(pod, failed(pod, self.context.now()))
+            return
+        self._restarts[uid(pod)] = self._restarts.get(uid(pod), 0) + 1
+        self._status(pod, running(pod, self.context.now(), self._restarts[uid(pod)]))
+        seconds = self._run_seconds(pod)
+        if seconds is not None:
+            self.queue.add_after(("finish", *key_of(pod)), seconds)
+
+    def _stop(self, pod: Object) -> None:
+        if not deleting(pod):
+            return
+        if not ended(pod) and phase(pod) != "Pending":
+            self._status(pod, stopped(pod, self.context.now()))
+        try:
+            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod), grace_period_seconds=0))
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+
+    def _status(self, pod: Object, status: Object) -> None:
+        try:
+            self.api.patch("pods", *key_of(pod), {"status": status}, "status", kind="strategic")
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+
+
+def _news(old: Object, new: Object) -> bool:
+    """Bound, started, ended or marked for deletion."""
+    return (
+        node_name(old) != node_name(new)
+        or phase(old) != phase(new)
+        or deleting(old) != deleting(new)
+        or uid(old) != uid(new)
+    )

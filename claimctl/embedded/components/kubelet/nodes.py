@@ -1,0 +1,294 @@
+"""Nodes: they register with their devices, get lost, come back, and boot anew.
+
+A lost node is tainted after ``Timings.node_monitor_grace``; its pods are evicted a while later,
+and PodGC lets their objects go although their containers may still run.
+"""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.fit import tolerated
+from claimctl.embedded.components.kubelet.kubelet import Kubelet
+from claimctl.embedded.components.objects import deleting, is_true, key_of, uid
+from claimctl.embedded.components.pods import ended, node_name
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Component, Context
+from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.storage.requests import DeleteOptions
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+EFFECTS = ("NoSchedule", "NoExecute")
+POD_GC = 45.0
+"""Seconds for which PodGC leaves the pods of a Node that is gone alone, and then looks."""
+
+Task = tuple[str, str]
+"""('silent', 'taint', 'evict', 'collect' or 'back', node)."""
+
+
+class NodeController(Component[Task]):
+    """Registration, node lifecycle, taint eviction and PodGC in one."""
+
+    name = "node-controller"
+
+    def __init__(self, context: Context, kubelet: Kubelet) -> None:
+        self._kubelet = kubelet
+        self._boots: dict[str, int] = {}
+        self._collected: set[str] = set()
+        super().__init__(context)
+
+    def watch(self) -> None:
+        self.views["pods"].index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        self.views["nodes"].subscribe(self._node_changed)
+
+    def start(self) -> None:
+        for index in range(self.context.options.nodes):
+            self.register(f"node-{index}")
+
+    def register(self, node: str) -> None:
+        """A node joins, with its devices published."""
+        if self.api.find("nodes", "", node) is None:
+            wanted = self._node(node)
+            created = self.api.create("nodes", wanted)
+            self.api.update("nodes", {**created, "status": wanted["status"]}, "status")
+        self._publish(node)
+
+    def lose(self, node: str) -> None:
+        """Nothing is heard of a node any more; what runs on it may go on running."""
+        self._kubelet.lose(node)
+        self.queue.add_after(("silent", node), self.context.timings.node_monitor_grace)
+
+    def restore(self, node: str, *, rebooted: bool) -> None:
+        """The node is heard of again; after a boot under a new boot ID, with nothing running."""
+        if rebooted:
+            self._boots[node] = self._boots.get(node, 0) + 1
+        self._kubelet.recover(node, rebooted=rebooted)
+        self.queue.add(("back", node))
+
+    def sync(self, key: Task) -> None:
+        task, node = key
+        if task == "silent" and node in self._kubelet.lost:
+            self._silent(node)
+        elif task == "taint" and node in self._kubelet.lost:
+            self._taint_lost(node)
+        elif task == "evict" and node in self._kubelet.lost:
+            self._evict(node)
+        elif task == "collect":
+            self._collect(node)
+        elif task == "back" and node not in self._kubelet.lost:
+            self._back(node)
+
+    def _node_changed(self, change: Change) -> None:
+        """Pods of a Node object that is gone are collected by PodGC."""
+        if change.new is None:
+            self.queue.add_after(("collect", change.key[1]), self._sweep())
+        elif _is_silent(change.new) and len(_marks(change.new)) < len(EFFECTS):
+            # somebody else has overwritten the taints: the node lifecycle controller looks again
+            self.queue.add(("taint", change.key[1]))
+
+    # Lost and found
+
+    def _silent(self, node: str) -> None:
+        self._set_ready(node, "Unknown", "NodeStatusUnknown")
+        for pod in self.views["pods"].by("node", node):
+            self._not_ready(pod)
+        self._taint_lost(node)
+        if self.context.timings.pod_eviction is not None:
+            self.queue.add_after(("evict", node), self.context.timings.pod_eviction)
+
+    def _taint_lost(self, node: str) -> None:
+        """One taint after the other, as the node lifecycle controller does."""
+        for number in range(len(EFFECTS)):
+            current = self.api.find("nodes", "", node)
+            if current is None or not _is_silent(current):
+                return
+            if len(_marks(current)) <= number:
+                added = [{"key": UNREACHABLE, "effect": each} for each in EFFECTS[: number + 1]]
+                self._taint(node, added)
+
+    def _not_ready(self, pod: Object) -> None:
+        unready = {
+            "type": "Ready",
+            "status": "False",
+            "lastTransitionTime": self.context.now(),
+        }
+        patch = {"status": {"conditions": [unready]}}
+        if is_true(pod, "Ready"):
+            self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
+            self.event(pod, "Warning", "NodeNotReady", "Node is not ready")
+
+    def _evict(self, node: str) -> None:
+        """In a hurry: pods go that bear a lost node for some minutes only, and PodGC follows."""
+        for pod in self.views["pods"].by("node", node):
+            if not deleting(pod) and not _stays(pod):
+                self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
+        self.queue.add_after(("collect", node), self._sweep())
+
+    def _sweep(self) -> float:
+        """Seconds until PodGC looks at the pods of a node that is lost or gone."""
+        hurried = self.context.timings.pod_eviction
+        return POD_GC if hurried is None else hurried
+
+    def _collect(self, node: str) -> None:
+        """PodGC: phase Failed, and away with it, whatever the containers do; pod after pod."""
+        gone = self.views["nodes"].get("", node) is None
+        if not gone and node not in self._kubelet.lost:
+            return
+        for pod in self.views["pods"].by("node", node):
+            # a finalizer may keep the object of one that was deleted: each has one turn
+            if (deleting(pod) or gone) and uid(pod) not in self._collected:
+                self._force(pod, orphaned=gone)
+                self._collected.add(uid(pod))
+                self.queue.add(("collect", node))
+                return
+        self._collected.clear()
+
+    def _force(self, pod: Object, *, orphaned: bool) -> None:
+        """Only the pods of a Node object that is gone are told why."""
+        failed: Object = {"phase": "Failed"}
+        if not orphaned:
+            failed |= {"reason": "NodeLost", "message": "Node is lost"}
+        else:
+            why = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+            since = {"lastTransitionTime": self.context.now()}
+            failed["conditions"] = [{**why, **since, "message": "PodGC: node no longer exists"}]
+        if not ended(pod):
+            self.api.patch("pods", *key_of(pod), {"status": failed}, "status", kind="strategic")
+        options = DeleteOptions(uid(pod), grace_period_seconds=0)
+        try:
+            self.api.delete("pods", *key_of(pod), options)
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+
+    def _back(self, node: str) -> None:
+        self._set_ready(node, "True", "KubeletReady")
+        self._taint(node, [])
+
+    def _set_ready(self, node: str, status: str, reason: str) -> None:
+        current = self.api.get("nodes", "", node)
+        now = self.context.now()
+        known = {**current["status"], "nodeInfo": self._info(node)}
+        known["conditions"] = [_ready(status, reason, now)]
+        self.api.update("nodes", {**current, "status": known}, "status")
+
+    def _taint(self, node: str, taints: list[dict[str, str]]) -> None:
+        current = self.api.get("nodes", "", node)
+        old = [each for each in current["spec"].get("taints") or () if each["key"] != UNREACHABLE]
+        added = [{**each, "timeAdded": self.context.now()} for each in taints]
+        spec = {**current["spec"], "taints": [*old, *added]}
+        if not spec["taints"]:
+            del spec["taints"]
+        self.api.update("nodes", {**current, "spec": spec})
+
+    # Registration
+
+    def _info(self, node: str) -> Object:
+        boot = self._boots.get(node, 0) + 1
+        major, minor = self.context.features.version
+        return {
+            "machineID": f"machine-{node}",
+            "systemUUID": f"system-{node}",
+            "bootID": f"boot-{node}-{boot}",
+            "kernelVersion": "6.12.0",
+            "osImage": "embedded",
+            "containerRuntimeVersion": "embedded://1",
+            "kubeletVersion": f"v{major}.{minor}.0",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        }
+
+    def _node(self, node: str) -> Object:
+        capacity = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": node,
+                "labels": {
+                    "kubernetes.io/hostname": node,
+                    "kubernetes.io/os": "linux",
+                    "kubernetes.io/arch": "amd64",
+                },
+            },
+            "spec": {},
+            "status": {
+                "capacity": capacity,
+                "allocatable": capacity,
+                "conditions": [_ready("True", "KubeletReady", self.context.now())],
+                "addresses": [{"type": "Hostname", "address": node}],
+                "nodeInfo": self._info(node),
+            },
+        }
+
+    def _publish(self, node: str) -> None:
+        options = self.context.options
+        self._publish_class(options.device_class, options.driver)
+        if not options.devices_per_node:
+            return
+        self._slice(node, options.driver, [f"dev-{i}" for i in range(options.devices_per_node)])
+
+    def _publish_class(self, plain: str, driver: str) -> None:
+        if self.api.find("deviceclasses", "", plain) is not None:
+            return
+        expression = f'device.driver == "{driver}"'
+        self.api.create(
+            "deviceclasses",
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "DeviceClass",
+                "metadata": {"name": plain},
+                "spec": {"selectors": [{"cel": {"expression": expression}}]},
+            },
+        )
+
+    def _slice(self, node: str, driver: str, devices: list[str]) -> None:
+        plain = f"{node}-{driver}"
+        if self.api.find("resourceslices", "", plain) is not None:
+            return
+        self.api.create(
+            "resourceslices",
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": plain},
+                "spec": {
+                    "driver": driver,
+                    "nodeName": node,
+                    "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": each} for each in devices],
+                },
+            },
+        )
+
+
+def _ready(status: str, reason: str, now: str) -> Object:
+    return {
+        "type": "Ready",
+        "status": status,
+        "reason": reason,
+        "message": "kubelet is posting ready status" if status == "True" else "kubelet is silent",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+
+
+def _is_silent(node: Object) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in conditions)
+
+
+def _marks(node: Object) -> list[Object]:
+    """The taints of a node that is lost."""
+    return [each for each in _taints(node) if each["key"] == UNREACHABLE]
+
+
+def _taints(node: Object) -> list[Object]:
+    return (node.get("spec") or {}).get("taints") or []
+
+
+def _stays(pod: Object) -> bool:
+    """Tolerations with a time limit only delay an eviction."""
+    lasting = [
+        each for each in pod["spec"].get("tolerations") or () if "tolerationSeconds" not in each
+    ]
+    return tolerated({"key": UNREACHABLE, "effect": "NoExecute"}, lasting)

@@ -1,0 +1,114 @@
+"""Statuses of pods as a kubelet reports them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded.components.objects import condition
+from claimctl.embedded.runtime.views import Object
+
+NO_SANDBOX = "PodReadyToStartContainers"
+"""The condition that is False while a pod has no sandbox."""
+
+
+def running(pod: Object, now: str, restarts: int = 0) -> Object:
+    """Every container runs and is ready."""
+    started = (pod.get("status") or {}).get("startTime") or now
+    return {
+        "phase": "Running",
+        "startTime": started,
+        "hostIP": "10.0.0.1",
+        "podIP": "10.1.0.1",
+        "conditions": [
+            _condition(pod, NO_SANDBOX, "True", now),
+            _condition(pod, "Initialized", "True", now),
+            _condition(pod, "Ready", "True", now),
+            _condition(pod, "ContainersReady", "True", now),
+        ],
+        "containerStatuses": [
+            _container(each, {"running": {"startedAt": now}}, restarts, ready=True)
+            for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def finished(pod: Object, now: str, code: int, restarts: int = 0) -> Object:
+    """The containers ended by themselves with that exit code."""
+    reason = "Completed" if code == 0 else "Error"
+    phase = "Succeeded" if code == 0 else "Failed"
+    return _terminal(pod, now, phase, _terminated(pod, now, code, reason), restarts)
+
+
+def stopped(pod: Object, now: str) -> Object:
+    """The containers were stopped because the pod is being deleted.
+
+    Servers end well when they are asked to; work that was meant to end by itself has failed.
+    """
+    if pod["spec"].get("restartPolicy", "Always") == "Always":
+        return _terminal(pod, now, "Succeeded", _terminated(pod, now, 0, "Completed"), 0)
+    return _terminal(pod, now, "Failed", _terminated(pod, now, 143, "Error"), 0)
+
+
+def failed(pod: Object, now: str) -> Object:
+    """The containers were lost with the boot of their node."""
+    return _terminal(pod, now, "Failed", _terminated(pod, now, 137, "Error"), 0)
+
+
+def waiting(pod: Object, now: str) -> Object:
+    """The containers of a running pod were lost and cannot be started again yet."""
+    state = {"waiting": {"reason": "ContainerCreating"}}
+    return {
+        "conditions": [
+            _condition(pod, NO_SANDBOX, "False", now),
+            _condition(pod, "Ready", "False", now, "ContainersNotReady"),
+            _condition(pod, "ContainersReady", "False", now, "ContainersNotReady"),
+        ],
+        "containerStatuses": [
+            _container(each, state, 0, ready=False) for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def waits_for_sandbox(pod: Object) -> bool:
+    found = condition(pod, NO_SANDBOX)
+    return found is not None and found["status"] == "False"
+
+
+def _terminal(pod: Object, now: str, phase: str, state: Object, restarts: int) -> Object:
+    reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+    return {
+        "phase": phase,
+        "conditions": [
+            _condition(pod, NO_SANDBOX, "False", now),
+            _condition(pod, "Ready", "False", now, reason),
+            _condition(pod, "ContainersReady", "False", now, reason),
+        ],
+        "containerStatuses": [
+            _container(each, state, restarts, ready=False) for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def _terminated(pod: Object, now: str, code: int, reason: str) -> Object:
+    started = (pod.get("status") or {}).get("startTime") or now
+    times = {"startedAt": started, "finishedAt": now}
+    return {"terminated": {"exitCode": code, "reason": reason, **times}}
+
+
+def _condition(pod: Object, kind: str, status: str, now: str, reason: str = "") -> Object:
+    old = condition(pod, kind)
+    since = old["lastTransitionTime"] if old and old["status"] == status else now
+    found: dict[str, Any] = {"type": kind, "status": status, "lastTransitionTime": since}
+    return {**found, "reason": reason} if reason else found
+
+
+def _container(spec: Object, state: Object, restarts: int, *, ready: bool) -> Object:
+    return {
+        "name": spec["name"],
+        "image": spec.get("image", ""),
+        "imageID": spec.get("image", ""),
+        "ready": ready,
+        "started": ready,
+        "restartCount": restarts,
+        "state": state,
+    }

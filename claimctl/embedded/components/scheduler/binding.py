@@ -1,0 +1,186 @@
+"""The binding cycle of the scheduler: what is written, and in which order, before a pod is bound.
+
+Every step is one write; between two of them others may write too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from claimctl.embedded.components.objects import (
+    deleting,
+    finalizers,
+    key_of,
+    name,
+    namespace,
+    uid,
+    with_metadata,
+)
+from claimctl.embedded.components.pods import allocation_of, reserved_for
+from claimctl.embedded.components.scheduler.reserving import Holder, holder, reserved
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Context
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.runtime.views import Object, Views
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+RETRIES = 5
+"""client-go's DefaultRetry: so often a conflicting write is tried with a fresh object."""
+PAUSE = 0.01
+LATENCY = (0.01, 0.04)
+"""How long a read and a write take in a conflict storm, in seconds: from, to."""
+
+
+class Refused(Exception):
+    """A pod could not be bound; the text is what its condition and its Event say."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClaim:
+    """A claim as the scheduler saw it, with the allocation it is to get, if it has none."""
+
+    seen: Object
+    group: Object | None
+    allocation: Object | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    pod: Object
+    node: str
+    claims: tuple[PlannedClaim, ...]
+
+
+class Binder:
+    """Carries out plans, step by step; a step gives the seconds until the next one."""
+
+    def __init__(self, context: Context, api: ApiFor, views: Views) -> None:
+        self._context = context
+        self._api = api
+        self._claims = views["resourceclaims"]
+
+    def steps(self, plan: Plan) -> Iterator[float]:
+        """Raises Refused or StatusError in place of a step that failed."""
+        before, after = self._context.pauses(plan.pod) if self._context.pauses else (0.0, 0.0)
+        if before:
+            yield before
+        if plan.claims and self._context.features.version >= (1, 36):
+            self._nominate(plan)
+            yield 0.0
+        for each in plan.claims:
+            if each.allocation is not None:
+                yield from self._allocate(plan, each, each.allocation)
+            else:
+                yield from self._reserve(plan, each)
+        if after:
+            yield after
+        self._api.bind(namespace(plan.pod), name(plan.pod), plan.node)
+
+    def undo(self, plan: Plan) -> None:
+        """Take the pod's own references out again; an allocation stays."""
+        for each in plan.claims:
+            claim = self._claims.get(*key_of(each.seen))
+            if claim is None or not _listed(claim, plan.pod):
+                continue
+            patch = {
+                "metadata": {"uid": uid(claim)},
+                "status": {"reservedFor": [{"$patch": "delete", "uid": uid(plan.pod)}]},
+            }
+            space, plain = key_of(claim)
+            written = self._api.patch(
+                "resourceclaims", space, plain, patch, "status", kind="strategic"
+            )
+            self._claims.assume(written)
+
+    def _nominate(self, plan: Plan) -> None:
+        status = {"status": {"nominatedNodeName": plan.node}}
+        space, plain = key_of(plan.pod)
+        self._api.patch("pods", space, plain, status, "status", kind="strategic")
+
+    def _allocate(self, plan: Plan, planned: PlannedClaim, allocation: Object) -> Iterator[float]:
+        """Each try looks anew whether the finalizer is there: who deallocated may just take it."""
+
+        def allocated(claim: Object) -> Object:
+            if allocation_of(claim) is not None:
+                shown = "/".join(key_of(claim))
+                raise Refused(_prebind(f"claim {shown} got allocated elsewhere in the meantime"))
+            return reserved(claim, self._holder(claim, plan, planned), self._stamped(allocation))
+
+        claim = self._current(planned)
+        yield from self._write(claim, allocated, "add allocation to claim", protected=True)
+        yield 0.0
+
+    def _stamped(self, allocation: Object) -> Object:
+        if self._context.features.version < (1, 36):
+            return allocation
+        return {**allocation, "allocationTimestamp": self._context.now()}
+
+    def _reserve(self, plan: Plan, planned: PlannedClaim) -> Iterator[float]:
+        """Decides on the claim as it was seen when the pod was planned, as the scheduler does."""
+        features = self._context.features
+        if holder(planned.seen, plan.pod, planned.group, features) is None:
+            return
+
+        def listed(claim: Object) -> Object | None:
+            if allocation_of(claim) is None:
+                shown = "/".join(key_of(claim))
+                raise Refused(_prebind(f"claim {shown} is not allocated anymore"))
+            found = holder(claim, plan.pod, planned.group, features)
+            return None if found is None else reserved(claim, found)
+
+        claim = self._current(planned)
+        yield from self._write(claim, listed, "add reservation to claim")
+        yield 0.0
+
+    def _holder(self, claim: Object, plan: Plan, planned: PlannedClaim) -> Holder:
+        found = holder(claim, plan.pod, planned.group, self._context.features)
+        assert found is not None, "a claim without allocation has no references"
+        return found
+
+    def _current(self, planned: PlannedClaim) -> Object:
+        claim = self._claims.get(*key_of(planned.seen))
+        shown = "/".join(key_of(planned.seen))
+        if claim is None or uid(claim) != uid(planned.seen) or deleting(claim):
+            raise Refused(_prebind(f"claim {shown} got deleted in the meantime"))
+        return claim
+
+    def _write(
+        self,
+        claim: Object,
+        change: Callable[[Object], Object | None],
+        what: str,
+        *,
+        protected: bool = False,
+    ) -> Iterator[float]:
+        """Change the status; with ``protected``, the finalizer is there first."""
+        space, plain = key_of(claim)
+        for attempt in range(RETRIES):
+            if self._context.options.conflict_storm:
+                yield self._context.rng.uniform(*LATENCY)
+            try:
+                if protected and FINALIZER not in finalizers(claim):
+                    claim = self._api.update("resourceclaims", _protected(claim))
+                    self._claims.assume(claim)
+                    yield 0.0
+                changed = change(claim)
+                if changed is not None:
+                    self._claims.assume(self._api.update("resourceclaims", changed, "status"))
+                return
+            except StatusError as error:
+                if error.reason != "Conflict" or attempt == RETRIES - 1:
+                    raise Refused(_prebind(f"{what} {space}/{plain}: {error.message}")) from error
+            yield PAUSE
+            claim = self._api.get("resourceclaims", space, plain)
+
+
+def _prebind(text: str) -> str:
+    return f'running PreBind plugin "DynamicResources": {text}'
+
+
+def _protected(claim: Object) -> Object:
+    return with_metadata(claim, finalizers=[*finalizers(claim), FINALIZER])
+
+
+def _listed(claim: Object, pod: Object) -> bool:
+    return any(each["uid"] == uid(pod) for each in reserved_for(claim))

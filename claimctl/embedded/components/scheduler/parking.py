@@ -1,0 +1,49 @@
+"""Pods that cannot be scheduled, and what would be news to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from claimctl.embedded.runtime.views import Key
+
+DEVICES = "devices"
+NODES = "nodes"
+
+
+def claim_topic(namespace: str, name: str) -> str:
+    return f"claim {namespace}/{name}"
+
+
+def group_topic(namespace: str, name: str) -> str:
+    return f"group {namespace}/{name}"
+
+
+class Parking:
+    """Keys that wait for any of their topics, first come, first served."""
+
+    def __init__(self) -> None:
+        self._topics: dict[Key, tuple[str, ...]] = {}
+        self._waiting: dict[str, dict[Key, None]] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._topics
+
+    def park(self, key: Key, topics: Iterable[str]) -> None:
+        self.leave(key)
+        self._topics[key] = tuple(topics)
+        for topic in self._topics[key]:
+            self._waiting.setdefault(topic, {})[key] = None
+
+    def leave(self, key: Key) -> None:
+        for topic in self._topics.pop(key, ()):
+            waiting = self._waiting[topic]
+            waiting.pop(key, None)
+            if not waiting:
+                del self._waiting[topic]
+
+    def news(self, topic: str) -> list[Key]:
+        """Whoever waited for this topic waits no longer."""
+        woken = list(self._waiting.get(topic, ()))
+        for key in woken:
+            self.leave(key)
+        return woken

@@ -1,0 +1,52 @@
+"""PostFilter of DynamicResources: what the scheduler gives up when no node will do for a pod."""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.objects import key_of, uid
+from claimctl.embedded.components.pods import is_group, node_name, reserved_for
+from claimctl.embedded.components.scheduler.planning import Unschedulable
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.runtime.views import Object, Views
+
+
+class PostFilter:
+    """Deallocates a claim that nobody but the pod at hand could hold.
+
+    The reference of a PodGroup without a scheduled pod goes too, but then the allocation stays.
+    """
+
+    def __init__(self, api: ApiFor, views: Views) -> None:
+        self._api = api
+        self._views = views
+
+    def run(self, pod: Object, refusal: Unschedulable) -> str:
+        """The words for the condition."""
+        if not refusal.claims:
+            return "no new claims to deallocate"
+        for claim in refusal.unusable:
+            if all(each["uid"] == uid(pod) for each in reserved_for(claim)):
+                self._write(claim, allocation=None)
+                return "deallocation of ResourceClaim completed"
+        for each in refusal.claims:
+            if each.group is not None and self._idle(each.group) and _only_group(each.seen):
+                self._write(each.seen)
+        return "still not schedulable"
+
+    def _idle(self, group: Object) -> bool:
+        members = self._views["pods"].by("group", "/".join(key_of(group)))
+        return not any(node_name(each) for each in members)
+
+    def _write(self, claim: Object, **parts: None) -> None:
+        status = {**(claim.get("status") or {}), "reservedFor": None, **parts}
+        kept = {key: value for key, value in status.items() if value is not None}
+        try:
+            written = self._api.update("resourceclaims", {**claim, "status": kept}, "status")
+        except StatusError:
+            return
+        self._views["resourceclaims"].assume(written)
+
+
+def _only_group(claim: Object) -> bool:
+    listed = reserved_for(claim)
+    return len(listed) == 1 and is_group(listed[0])

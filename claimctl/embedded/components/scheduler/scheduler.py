@@ -1,0 +1,278 @@
+"""The scheduler: finds a node and devices for each pod, and binds it when its claims are written.
+
+It decides on a view that may lag (``Timings.scheduler_cache_lag``). A pod is bound before the
+next one is planned, unless the cluster plays the conflict storm of shared claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from claimctl.embedded.components.controllers.podgroups import group_key
+from claimctl.embedded.components.objects import condition, deleting, key_of, namespace, uid
+from claimctl.embedded.components.pods import allocation_of, ended, group_name, node_name, observed
+from claimctl.embedded.components.scheduler.binding import Binder, Plan, Refused
+from claimctl.embedded.components.scheduler.parking import (
+    DEVICES,
+    NODES,
+    Parking,
+    claim_topic,
+    group_topic,
+)
+from claimctl.embedded.components.scheduler.planning import (
+    Commitments,
+    Planner,
+    Unschedulable,
+    Wait,
+)
+from claimctl.embedded.components.scheduler.post_filter import PostFilter
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.runtime.component import Component, Context
+from claimctl.embedded.runtime.local import ConnectionLost
+from claimctl.embedded.runtime.views import Change, Object
+
+Task = tuple[str, str, str]
+"""('pod', namespace, name) to plan, or ('bind', '', UID) to go on with a binding."""
+
+
+@dataclass
+class _Binding:
+    plan: Plan
+    steps: Iterator[float] = field(repr=False)
+
+
+class Scheduler(Component[Task]):
+    name = "scheduler"
+    manager = "kube-scheduler"
+    reporter = "default-scheduler"
+
+    def __init__(self, context: Context) -> None:
+        self._parking = Parking()
+        self._bindings: dict[str, _Binding] = {}
+        self._commitments = Commitments()
+        self._errors: dict[str, int] = {}
+        super().__init__(context)
+
+    def watch(self) -> None:
+        timings = self.context.timings
+        self.views = self.context.feed.views(timings.scheduler_cache_lag)
+        pods = self.views["pods"]
+        pods.index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        pods.index("group", group_key)
+        self._planner = Planner(self.context, self.views, self._commitments)
+        self._post_filter = PostFilter(self.api, self.views)
+        self._binder = Binder(self.context, self.api, self.views)
+        pods.subscribe(self._pod_changed)
+        self.views["resourceclaims"].subscribe(self._claim_changed)
+        self.views["nodes"].subscribe(self._node_changed)
+        self.views["podgroups"].subscribe(lambda change: self._wake(group_topic(*change.key)))
+        self.views["resourceslices"].subscribe(lambda _: self._wake(DEVICES))
+        self.views["deviceclasses"].subscribe(lambda _: self._wake(DEVICES))
+        for pod in pods.items():
+            self._pod_changed(Change(key_of(pod), None, pod))
+
+    def sync(self, key: Task) -> None:
+        task, space, plain = key
+        if task == "bind":
+            self._advance(plain)
+            return
+        pod = self.views["pods"].get(space, plain)
+        if pod is not None and self._to_schedule(pod):
+            self._schedule(pod)
+
+    def resumed(self) -> None:
+        self._bindings.clear()
+        for commitments in (
+            self._commitments.allocating,
+            self._commitments.promised,
+            self._commitments.assumed,
+        ):
+            commitments.clear()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Plan whatever waits once more, as something else than the cluster has changed."""
+        for pod in self.views["pods"].items():
+            if self._to_schedule(pod):
+                self.queue.add(("pod", *key_of(pod)))
+
+    # What is news
+
+    def _wake(self, topic: str) -> None:
+        for key in self._parking.news(topic):
+            self.queue.add(("pod", *key))
+
+    def _pod_changed(self, change: Change) -> None:
+        pod = change.object
+        if group_name(pod):
+            self._wake(group_topic(namespace(pod), group_name(pod)))
+        if change.new is None or node_name(pod) or ended(pod):
+            self._forget(change)
+        elif change.old is None or _news(change.old, pod):
+            self._parking.leave(change.key)
+            self.queue.add(("pod", *change.key))
+
+    def _forget(self, change: Change) -> None:
+        self._parking.leave(change.key)
+        self._errors.pop(uid(change.object), None)
+        self._commitments.assumed.pop(uid(change.object), None)
+
+    def _claim_changed(self, change: Change) -> None:
+        self._wake(claim_topic(*change.key))
+        freed = change.old is not None and allocation_of(change.old) is not None
+        if freed and (change.new is None or allocation_of(change.new) is None):
+            self._wake(DEVICES)
+
+    def _node_changed(self, change: Change) -> None:
+        if change.old is None or change.new is None or _fitness(change.old) != _fitness(change.new):
+            self._wake(NODES)
+
+    # One pod
+
+    def _to_schedule(self, pod: Object) -> bool:
+        wanted = not node_name(pod) and not deleting(pod) and not ended(pod)
+        ours = pod["spec"].get("schedulerName", "default-scheduler") == "default-scheduler"
+        return wanted and ours and uid(pod) not in self._commitments.assumed
+
+    def _schedule(self, pod: Object) -> None:
+        try:
+            plan = self._planner.plan(pod)
+        except Wait as wait:
+            self._parking.park(key_of(pod), wait.topics)
+        except Unschedulable as refusal:
+            # Parked before PostFilter, so that what it gives up is news to the pod itself.
+            self._parking.park(key_of(pod), refusal.topics)
+            after = self._post_filter.run(pod, refusal)
+            self._refuse_group(pod)
+            self._fail(pod, "Unschedulable", self._no_node(str(refusal), after))
+        else:
+            self._begin(plan)
+
+    def _no_node(self, why: str, after: str) -> str:
+        nodes = len(self.views["nodes"])
+        tail = f"0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
+        return f"0/{nodes} nodes are available: {why}. {after}, preemption: {tail}"
+
+    # Binding
+
+    def _begin(self, plan: Plan) -> None:
+        self._mark_group(plan)
+        self._commitments.make(plan)
+        self._bindings[uid(plan.pod)] = _Binding(plan, self._binder.steps(plan))
+        self.queue.add_first(("bind", "", uid(plan.pod)))
+
+    def _mark_group(self, plan: Plan) -> None:
+        group = self._planner.gate(plan.pod)
+        if group is None or (condition(group, "PodGroupScheduled") or {}).get("status") == "True":
+            return
+        self._tell_group(group, "True", "Scheduled", "")
+
+    def _refuse_group(self, pod: Object) -> None:
+        """A group none of whose pods was ever scheduled is told so."""
+        group = self._planner.gate(pod)
+        if group is not None and condition(group, "PodGroupScheduled") is None:
+            self._tell_group(group, "False", "Unschedulable", "pod group is unschedulable")
+
+    def _tell_group(self, group: Object, status: str, reason: str, message: str) -> None:
+        told = {
+            "type": "PodGroupScheduled",
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": self.context.now(),
+        }
+        space, plain = key_of(group)
+        patch = {"status": {"conditions": [told]}}
+        self.views["podgroups"].assume(
+            self.api.patch("podgroups", space, plain, patch, "status", kind="merge")
+        )
+
+    def _advance(self, pod_uid: str) -> None:
+        binding = self._bindings.get(pod_uid)
+        if binding is None:
+            return
+        try:
+            pause = next(binding.steps)
+        except StopIteration:
+            self._finish(binding.plan)
+        except (Refused, StatusError, ConnectionLost) as error:
+            self._give_up(binding.plan, error)
+        else:
+            if pause:
+                self.queue.add_after(("bind", "", pod_uid), pause)
+            else:
+                self.queue.add_first(("bind", "", pod_uid))
+
+    def _finish(self, plan: Plan) -> None:
+        self._end(plan)
+        shown = "/".join(key_of(plan.pod))
+        self.event(plan.pod, "Normal", "Scheduled", f"Successfully assigned {shown} to {plan.node}")
+
+    def _end(self, plan: Plan) -> None:
+        del self._bindings[uid(plan.pod)]
+        self._commitments.keep(uid(plan.pod))
+        for each in plan.claims:
+            self._wake(claim_topic(*key_of(each.seen)))
+
+    def _give_up(self, plan: Plan, error: Exception) -> None:
+        self._end(plan)
+        self._commitments.assumed.pop(uid(plan.pod), None)
+        try:
+            self._binder.undo(plan)
+        except (StatusError, ConnectionLost) as other:
+            error = other
+        failures = self._errors.get(uid(plan.pod), 0)
+        self._errors[uid(plan.pod)] = failures + 1
+        backoff = self.context.timings.scheduler_backoff
+        pause = backoff[min(failures, len(backoff) - 1)]
+        self.queue.add_after(("pod", *key_of(plan.pod)), pause)
+        self._fail(plan.pod, "SchedulerError", str(error))
+
+    # Conditions
+
+    def _fail(self, pod: Object, reason: str, message: str) -> None:
+        self.event(pod, "Warning", "FailedScheduling", message)
+        current = self.views["pods"].get(*key_of(pod)) or pod
+        old = condition(current, "PodScheduled") or {}
+        nominated = (current.get("status") or {}).get("nominatedNodeName")
+        if not nominated and (old.get("reason"), old.get("message")) == (reason, message):
+            return
+        new = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": reason,
+            "message": message,
+            "lastProbeTime": None,
+            "lastTransitionTime": old.get("lastTransitionTime") or self.context.now(),
+            **observed(current),
+        }
+        status = {"conditions": [new], "nominatedNodeName": None}
+        space, plain = key_of(pod)
+        try:
+            written = self.api.patch(
+                "pods", space, plain, {"status": status}, "status", kind="strategic"
+            )
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+        else:
+            self.views["pods"].assume(written)
+
+
+def _news(old: Object, new: Object) -> bool:
+    """Whether a pod that could not be scheduled before changed in what matters."""
+    if old["spec"] is new["spec"]:
+        return False
+    before, after = old.get("status") or {}, new.get("status") or {}
+    return bool(
+        before.get("resourceClaimStatuses") != after.get("resourceClaimStatuses")
+        or old["spec"].get("schedulingGates") != new["spec"].get("schedulingGates")
+        or uid(old) != uid(new)
+    )
+
+
+def _fitness(node: Object) -> tuple[object, ...]:
+    spec = node.get("spec") or {}
+    found = node["metadata"].get("labels") or {}
+    return spec.get("unschedulable"), spec.get("taints"), found

@@ -1,0 +1,182 @@
+"""Objects of custom kinds: what the API server does with them around a write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.embedded.crd.rules import Rules
+from claimctl.embedded.crd.structural import fill_defaults, type_name, validate
+from claimctl.embedded.errors import FieldError, StatusError, invalid_text, invalid_value
+from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.options import Features
+from claimctl.embedded.text import jsonpath
+
+Object = dict[str, Any]
+
+_BLOCKING = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+"""Errors that keep rules from being looked at."""
+_NOT_CHECKED = invalid_text(
+    "<nil>",
+    "null",
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """JSON paths of the scale subresource."""
+
+    spec: str
+    status: str
+    selector: str = ""
+
+
+class CustomStrategy(Strategy):
+    """Defaults, validation and rules by the schema of the definition's stored version."""
+
+    def __init__(self, definition: Object, version: Object) -> None:
+        self.raw: Object = version["schema"]["openAPIV3Schema"]
+        self.rules = Rules(self.raw)
+        self.terminating = bool(definition["metadata"].get("deletionTimestamp"))
+        self._fields = tuple(
+            entry["jsonPath"].removeprefix(".") for entry in version.get("selectableFields") or ()
+        )
+        self.scale = scale_paths(version)
+
+    def default(self, obj: Object, features: Features) -> None:
+        fill_defaults(self.raw, obj)
+
+    standard_finalizers = False
+    revalidates = False
+    warns_of_finalizers = True
+
+    def misnamed(self, obj: Object) -> list[FieldError]:
+        """Rules meet the object without its defaults."""
+        return self.rules.check(obj, None)
+
+    def admit(self, obj: Object, context: Context) -> None:
+        if self.terminating:
+            text = "create not allowed while custom resource definition is terminating"
+            raise StatusError(405, "MethodNotAllowed", text, {})
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """Of custom kinds everything but the metadata (and the status) counts."""
+        return _content(new) != _content(old)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found = self._all(obj, None, validate(self.raw, obj))
+        return _with_types(found, obj, context.features)
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        """What was wrong before and did not change is let pass (ratcheting)."""
+        if context.subresource == "status":
+            found, before = self._status(new), self._status(old)
+        else:
+            found, before = validate(self.raw, new), validate(self.raw, old)
+        found = self._all(new, old, [error for error in found if error not in before])
+        return _with_types(found, new, context.features)
+
+    def _status(self, obj: Object) -> list[FieldError]:
+        """Through /status the status alone is looked at; messages name it from there."""
+        raw = self.raw.get("properties", {}).get("status", {})
+        return [
+            FieldError(error.reason, f"status.{error.path}", error.message)
+            for error in validate(raw, obj.get("status"))
+        ]
+
+    def _all(self, obj: Object, old: Object | None, found: list[FieldError]) -> list[FieldError]:
+        found = [*found, *self._scale_errors(obj)]
+        unnamed = not obj["metadata"].get("name")
+        if unnamed or any(error.reason in _BLOCKING for error in found):
+            return [*found, _NOT_CHECKED] if self.rules.any else found
+        return [*found, *self.rules.check(obj, old)]
+
+    def _scale_errors(self, obj: Object) -> list[FieldError]:
+        if self.scale is None:
+            return []
+        found = (_replicas_error(path, obj) for path in (self.scale.spec, self.scale.status))
+        return [error for error in found if error is not None]
+
+    def selectable_names(self) -> tuple[str, ...]:
+        return self._fields
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        return {name: _first_text(name, obj) for name in self._fields}
+
+
+_PLAIN = re.compile(r'Invalid value: (?=[^"\[{\d-])(?!null|true|false)')
+
+
+def _with_types(found: list[FieldError], obj: Object, features: Features) -> list[FieldError]:
+    """Before 1.35 the error of a broken rule names the type of the value."""
+    if features.version >= (1, 35):
+        return found
+    return [
+        FieldError(
+            error.reason,
+            error.path,
+            _PLAIN.sub(f'Invalid value: "{type_name(_at(obj, error.path))}": ', error.message),
+        )
+        for error in found
+    ]
+
+
+def _at(obj: Object, path: str) -> Any:
+    """The value at a field path; the object itself where the path leads nowhere."""
+    value: Any = obj
+    for part in re.findall(r"[^.\[\]]+", path) if path != "<nil>" else ():
+        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, dict) and part in value:
+            value = value[part]
+        else:
+            return obj
+    return value
+
+
+def scale_paths(version: Object) -> Scale | None:
+    """The scale subresource of a definition's version, if it has one."""
+    scale = (version.get("subresources") or {}).get("scale")
+    if not scale:
+        return None
+    return Scale(
+        scale["specReplicasPath"],
+        scale["statusReplicasPath"],
+        scale.get("labelSelectorPath", ""),
+    )
+
+
+def _replicas_error(path: str, obj: Object) -> FieldError | None:
+    values = jsonpath.find(path, obj)
+    if not values or values[0] is None:
+        return None
+    value = values[0]
+    if not isinstance(value, int) or isinstance(value, bool):
+        text = f"{path} accessor error: {value} is of the type {type_name(value)}, expected int64"
+        return invalid_value(path, 0, text)
+    return invalid_value(path, value, "should be a non-negative integer") if value < 0 else None
+
+
+def _first_text(name: str, obj: Object) -> str:
+    values = jsonpath.find(f".{name}", obj)
+    if not values:
+        return ""
+    value = values[0]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _content(obj: Object) -> Object:
+    skipped = ("metadata", "status", "kind", "apiVersion")
+    return {key: value for key, value in obj.items() if key not in skipped}

@@ -1,0 +1,255 @@
+"""CEL rules of custom kinds (``x-kubernetes-validations``), by cel-python.
+
+A rule that speaks of ``oldSelf`` is a transition rule: it is looked at only when the value it
+stands on was there before at the same place (in a map list: the item with the same keys).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from claimctl.embedded.errors import FieldError, invalid_text
+
+Json = Any
+Raw = Mapping[str, Json]
+
+_OLD_SELF = re.compile(r"\boldSelf\b")
+_REASONS = {
+    "FieldValueForbidden": ("FieldValueForbidden", "Forbidden: "),
+    "FieldValueRequired": ("FieldValueRequired", "Required value: "),
+    "FieldValueDuplicate": ("FieldValueDuplicate", "Duplicate value: "),
+}
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_ESCAPED = re.compile(r"__|[.\-/]")
+_IDENTIFIER = re.compile(r"^[A-Za-z_.\-/][A-Za-z0-9_.\-/]*$")
+_KEYWORDS = frozenset(
+    {
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for"),
+        *("function", "if", "import", "let", "loop", "package", "namespace", "return", "var"),
+        *("void", "while"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value to check, and what was there before (``known`` tells None from nothing)."""
+
+    raw: Raw
+    new: Json
+    old: Json = None
+    known: bool = False
+    path: str = ""
+
+
+@dataclass(slots=True)
+class Rules:
+    """The rules of one version of a custom kind."""
+
+    raw: Raw
+    any: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.any = next(_rules(self.raw), None) is not None
+
+    def check(self, new: Json, old: Json | None) -> list[FieldError]:
+        """Every rule that ``new`` breaks; ``old`` is None at create."""
+        if not self.any:
+            return []
+        return list(_check(_Value(self.raw, new, old, old is not None)))
+
+
+def compile_errors(raw: Raw, path: str) -> list[FieldError]:
+    """Rules of a schema that do not compile, as a definition with them is refused."""
+    found: list[FieldError] = []
+    for place, index, rule in _rules(raw, path):
+        try:
+            _program(rule.get("rule", ""))
+        except ValueError as error:
+            where = f"{place}.x-kubernetes-validations[{index}].rule"
+            found.append(invalid_text(where, _rule_shown(rule), f"compilation failed: {error}"))
+    return found
+
+
+def _rule_shown(rule: Raw) -> str:
+    return f'"{rule.get("rule", "")}"'
+
+
+def _rules(raw: Raw, path: str = "") -> Iterator[tuple[str, int, Raw]]:
+    for index, rule in enumerate(raw.get("x-kubernetes-validations", ())):
+        yield path, index, rule
+    for name, below in raw.get("properties", {}).items():
+        yield from _rules(below, f"{path}.properties[{name}]")
+    for key in ("items", "additionalProperties"):
+        if isinstance(raw.get(key), dict):
+            yield from _rules(raw[key], f"{path}.{key}")
+
+
+def _check(value: _Value) -> Iterator[FieldError]:
+    if value.new is None:
+        return
+    for rule in value.raw.get("x-kubernetes-validations", ()):
+        error = _apply(rule, value)
+        if error is not None:
+            yield error
+    for below in _children(value):
+        yield from _check(below)
+
+
+def _children(value: _Value) -> Iterator[_Value]:
+    if isinstance(value.new, dict):
+        yield from _fields(value)
+    elif isinstance(value.new, list) and isinstance(value.raw.get("items"), dict):
+        yield from _items(value)
+
+
+def _fields(value: _Value) -> Iterator[_Value]:
+    properties = value.raw.get("properties", {})
+    additional = value.raw.get("additionalProperties")
+    old = value.old if isinstance(value.old, dict) else {}
+    for name, item in value.new.items():
+        raw = properties.get(name, additional)
+        if isinstance(raw, dict):
+            path = f"{value.path}.{name}" if value.path else name
+            yield _Value(raw, item, old.get(name), name in old, path)
+
+
+def _items(value: _Value) -> Iterator[_Value]:
+    keys = value.raw.get("x-kubernetes-list-map-keys", ())
+    before = {}
+    if keys and isinstance(value.old, list):
+        before = {_key(item, keys): item for item in value.old}
+    for index, item in enumerate(value.new):
+        key = _key(item, keys)
+        path = f"{value.path}[{index}]"
+        yield _Value(value.raw["items"], item, before.get(key), key in before, path)
+
+
+def _key(item: Json, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(repr(item.get(key)) for key in keys) if isinstance(item, dict) else ()
+
+
+def _apply(rule: Raw, value: _Value) -> FieldError | None:
+    source = rule.get("rule", "")
+    names: dict[str, Json] = {"self": to_cel(value.raw, value.new)}
+    if _OLD_SELF.search(source):
+        if not value.known or value.old is None:
+            return None
+        names["oldSelf"] = to_cel(value.raw, value.old)
+    message = rule.get("message") or f"failed rule: {source}"
+    try:
+        if _program(source)(names):
+            return None
+    except EvaluationError as error:
+        shown = f"{error} evaluating rule: {message}"
+        return invalid_text(value.path or "<nil>", f'"{_kind(value.new)}"', shown)
+    return _broken(rule, value, _message(rule, names, message))
+
+
+def _message(rule: Raw, names: Mapping[str, Json], message: str) -> str:
+    """The message expression's text; where that fails, the plain message."""
+    expression = rule.get("messageExpression")
+    if not expression:
+        return message
+    try:
+        return str(_program(expression)(names))
+    except EvaluationError:
+        return message
+
+
+def _broken(rule: Raw, value: _Value, message: str) -> FieldError:
+    path = f"{value.path}{rule.get('fieldPath', '')}".lstrip(".") or "<nil>"
+    reason, words = _REASONS.get(rule.get("reason", ""), ("FieldValueInvalid", "Invalid value: "))
+    return FieldError(reason, path, f"{words}{message}")
+
+
+def _kind(value: Json) -> str:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
+    return names.get(type(value), "object")
+
+
+class EvaluationError(Exception):
+    """A rule that could not be evaluated, in the server's words: ``no such key: x``."""
+
+
+class _Program:
+    def __init__(self, source: str) -> None:
+        import celpy
+        from celpy.celparser import CELParseError
+        from celpy.evaluation import CELEvalError
+
+        from claimctl.embedded.crd.cel_functions import FUNCTIONS
+
+        self._errors: tuple[type[Exception], ...] = (CELEvalError, TypeError, ValueError)
+        environment = celpy.Environment()
+        try:
+            tree = environment.compile(source)
+        except CELParseError as error:
+            raise ValueError(str(error).splitlines()[0]) from error
+        self._program = environment.program(tree, functions=FUNCTIONS)
+
+    def __call__(self, names: Mapping[str, Json]) -> Json:
+        try:
+            return self._program.evaluate(dict(names))
+        except self._errors as error:
+            raise EvaluationError(_words(error)) from error
+
+
+def _words(error: Exception) -> str:
+    text = str(error.args[0]) if error.args else str(error)
+    missing = re.search(r"no such member in mapping: '([^']*)'", text)
+    return f"no such key: {missing[1]}" if missing else text
+
+
+@lru_cache(maxsize=1024)
+def _program(source: str) -> _Program:
+    """A compiled expression. Raises ValueError when it is not CEL."""
+    return _Program(source)
+
+
+def to_cel(raw: Raw, value: Json) -> Json:
+    """A value as a rule sees it: names of properties escaped, times and durations as such."""
+    from celpy import celtypes
+    from celpy.adapter import json_to_cel
+
+    if isinstance(value, dict):
+        return _object_to_cel(raw, value)
+    if isinstance(value, list):
+        items = raw.get("items") or {}
+        return celtypes.ListType([to_cel(items, item) for item in value])
+    if isinstance(value, str) and raw.get("format") == "date-time":
+        return celtypes.TimestampType(value)
+    if isinstance(value, str) and raw.get("format") == "duration":
+        return celtypes.DurationType(value)
+    if isinstance(value, int) and not isinstance(value, bool) and raw.get("type") == "number":
+        return celtypes.DoubleType(value)
+    return json_to_cel(value)
+
+
+def _object_to_cel(raw: Raw, value: dict[str, Json]) -> Json:
+    from celpy import celtypes
+
+    properties = raw.get("properties", {})
+    additional = raw.get("additionalProperties")
+    below = additional if isinstance(additional, dict) else {}
+    return celtypes.MapType(
+        {
+            celtypes.StringType(escaped(name) if name in properties else name): to_cel(
+                properties.get(name, below), item
+            )
+            for name, item in value.items()
+        }
+    )
+
+
+def escaped(name: str) -> str:
+    """How a rule spells a property whose name is no CEL identifier."""
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    if not _IDENTIFIER.match(name):
+        return name
+    return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name)

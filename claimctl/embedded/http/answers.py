@@ -1,0 +1,119 @@
+"""From what the core says to the bytes of an HTTP answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from unicodedata import category
+
+import yaml
+
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.storage.store import encode
+from claimctl.wire.seams import Response
+
+Object = dict[str, Any]
+JSON = "application/json"
+YAML = "application/yaml"
+TEXT = "text/plain; charset=utf-8"
+_SUPPORTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer; ``warnings`` become Warning headers."""
+
+    status: int
+    body: Object
+    warnings: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+def whole(status: int, content_type: str, data: bytes, headers: Mapping[str, str]) -> Response:
+    """An answer of known length."""
+    sent = {"content-length": str(len(data)), **headers}
+    if content_type:
+        sent["content-type"] = content_type
+    return Response(status, sent, _once(data))
+
+
+def respond(answer: Answer, media: str = JSON) -> Response:
+    """Several warnings share one header line, as HTTP lets them."""
+    headers = dict(answer.headers)
+    warnings = [_warning(text) for text in answer.warnings if _can_be_sent(text)]
+    if warnings:
+        headers["warning"] = ", ".join(warnings)
+    if media == YAML:
+        text = yaml.dump(answer.body, Dumper=_Dumper, sort_keys=True, default_flow_style=False)
+        return whole(answer.status, YAML, text.encode(), headers)
+    return whole(answer.status, JSON, encode(answer.body), headers)
+
+
+_MISREAD = re.compile(
+    r"|~|null|true|false|yes|no|on|off|y|n|[-+]?(\d[\d_]*)?\.?\d*(e[-+]?\d+)?|\d+-\d+-\d+.*",
+    re.IGNORECASE,
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Strings that would read as something else are in double quotes, as Go writes them."""
+
+
+def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = '"' if _MISREAD.fullmatch(value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _string)
+
+
+def _can_be_sent(text: str) -> bool:
+    """A warning with control characters is left out, as real servers do."""
+    return not any(category(letter) == "Cc" for letter in text)
+
+
+def _warning(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
+
+def refuse(error: StatusError, warnings: Sequence[str] = ()) -> Response:
+    """A refusal; what the body was warned of before is told all the same."""
+    return respond(Answer(error.code, error.body(), tuple(warnings), error.headers))
+
+
+def page_not_found() -> Response:
+    return whole(404, TEXT, b"404 page not found\n", {})
+
+
+def stream(body: AsyncIterator[bytes], content_type: str = JSON) -> Response:
+    return Response(200, {"content-type": content_type}, body)
+
+
+def choose_media(accept: str, *, watch: bool = False, custom: bool = False) -> str:
+    """JSON or YAML, as the Accept header ranks them; ``custom`` kinds refuse in their own words.
+
+    Raises:
+        StatusError: 406.
+    """
+    if not accept:
+        return JSON
+    for entry in accept.split(","):
+        media = entry.partition(";")[0].strip().lower()
+        if media in (JSON, "*/*", "application/*"):
+            return JSON
+        if media == YAML:
+            return YAML
+    if custom and not watch:
+        message = f"only the following media types are accepted: {_SUPPORTED}"
+        raise StatusError(406, "NotAcceptable", message)
+    supported = f"{_SUPPORTED}, {_STREAMED}" if watch else _SUPPORTED
+    message = f"406: Not Acceptable\n\nAvailable representations: {supported}"
+    raise StatusError(406, "NotAcceptable", message, {})

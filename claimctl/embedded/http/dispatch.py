@@ -1,0 +1,339 @@
+"""Serving resource requests: method and path to a verb of the core, and its answer back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded.errors import StatusError, bad_request, unknown_resource
+from claimctl.embedded.http import answers
+from claimctl.embedded.http import exchange as options
+from claimctl.embedded.http.answers import Answer
+from claimctl.embedded.http.bodies import media_type, parse_object, parse_patch
+from claimctl.embedded.http.exchange import Exchange
+from claimctl.embedded.http.gates import View
+from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.kinds.not_emulated import check_kind
+from claimctl.embedded.storage.requests import WriteOptions
+from claimctl.embedded.storage.store import encode
+from claimctl.embedded.verbs.watches import Event, Watch
+from claimctl.wire.seams import Response
+
+if TYPE_CHECKING:
+    from claimctl.embedded.http.handler import Handler
+
+Object = dict[str, Any]
+_NOT_ALLOWED = "the server does not allow this method on the requested resource"
+_PATCHES = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+    "application/apply-patch+cbor": "apply",
+}
+_CUSTOM_PATCHES = (
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+)
+
+
+def serve(handler: Handler, exchange: Exchange) -> Response:
+    """The answer to a resource request.
+
+    Raises:
+        StatusError: every refusal.
+    """
+    verb = _verb(exchange)
+    if verb == "watch":
+        return _watch(handler, exchange)
+    if exchange.route.subresource in _STREAMED:
+        return _unserved(handler, exchange)
+    media = answers.choose_media(exchange.accept, custom=exchange.kind.custom)
+    if verb in ("create", "update", "patch"):
+        check_kind(exchange.kind, exchange.route.subresource)
+    view = _view(handler, exchange, many=verb in ("list", "deletecollection"))
+    answer = _SERVED[verb](handler, exchange)
+    body = answer.body
+    if view is not None and body.get("kind") != "Status":
+        body = view.many(body) if verb in ("list", "deletecollection") else view.one(body)
+    warnings = (*answer.warnings, *exchange.warnings)
+    return answers.respond(Answer(answer.status, body, warnings, answer.headers), media)
+
+
+_STREAMED = ("attach", "exec", "log", "portforward", "proxy")
+
+
+def _unserved(handler: Handler, exchange: Exchange) -> Response:
+    """No container runs here: logs are empty, and nothing can be connected to."""
+    target = exchange.target
+    handler.api.get_at(target, "")
+    if target.subresource == "log":
+        return answers.whole(200, "text/plain", b"", {})
+    message = f"{target.subresource} is not served: no containers run in this cluster"
+    raise StatusError(501, "NotImplemented", message)
+
+
+_ONLY = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "token": ("create",),
+    "finalize": ("update",),
+    "status": ("get", "update", "patch"),
+    "scale": ("get", "update", "patch"),
+}
+
+
+def _verb(exchange: Exchange) -> str:
+    route, kind = exchange.route, exchange.kind
+    verb = route.verb(exchange.method)
+    if route.deeper or (route.subresource and route.subresource not in kind.subresources):
+        raise unknown_resource()
+    if kind.namespaced != bool(route.namespace) and (route.name or not kind.namespaced):
+        raise unknown_resource()
+    allowed = verb in _SERVED or verb == "watch"
+    if route.subresource:
+        allowed = allowed and verb in _ONLY.get(route.subresource, (verb,))
+    if not route.subresource:
+        allowed = allowed and verb in kind.verbs
+        if kind.custom and verb in ("update", "patch") and not route.name:
+            raise bad_request("name must be provided")
+        if verb in ("update", "patch") and not route.name:
+            allowed = False
+        named = bool(route.name) and not kind.custom
+        if verb == "create" and (named or kind.namespaced != bool(route.namespace)):
+            allowed = False
+    if not allowed:
+        raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
+    return verb
+
+
+def _view(handler: Handler, exchange: Exchange, *, many: bool) -> View | None:
+    return handler.views.view(
+        exchange.accept, exchange.kind, exchange.route.version, exchange.query, many=many
+    )
+
+
+def _get(handler: Handler, exchange: Exchange) -> Answer:
+    target = exchange.target
+    if target.subresource:
+        found = handler.api.get(
+            exchange.actor,
+            target.kind,
+            target.namespace,
+            target.name,
+            target.subresource,
+            target.version,
+        )
+        return Answer(200, found)
+    return Answer(200, handler.api.get_at(target, exchange.query.get("resourceVersion", "")))
+
+
+def _list(handler: Handler, exchange: Exchange) -> Answer:
+    _refuse_initial_events(exchange)
+    body = handler.api.list(
+        exchange.actor,
+        exchange.kind,
+        exchange.route.namespace,
+        options.list_options(exchange),
+        exchange.route.version,
+    )
+    return Answer(200, body)
+
+
+def _refuse_initial_events(exchange: Exchange) -> None:
+    if "sendInitialEvents" in exchange.query:
+        options.refuse_initial_events(exchange)
+
+
+def _watch(handler: Handler, exchange: Exchange) -> Response:
+    answers.choose_media(exchange.accept, watch=True)
+    view = _view(handler, exchange, many=True)
+    watch = handler.api.watch(
+        exchange.actor,
+        exchange.kind,
+        exchange.route.namespace,
+        options.watch_options(exchange),
+        exchange.route.version,
+    )
+    response = answers.stream(_lines(watch, view))
+
+    async def close() -> None:
+        watch.close()
+
+    response.close = close
+    return response
+
+
+async def _lines(watch: Watch, view: View | None) -> AsyncIterator[bytes]:
+    async for batch in watch.events():
+        for event in batch:
+            yield b'{"type":"%s","object":%s}\n' % (event.type.encode(), _shown(event, view))
+
+
+def _shown(event: Event, view: View | None) -> bytes:
+    if view is None or event.type == "ERROR":
+        return event.encoded()
+    obj = event.object
+    return encode(view.bookmark(obj) if event.type == "BOOKMARK" else view.event(obj))
+
+
+def _create(handler: Handler, exchange: Exchange) -> Answer:
+    target = exchange.target
+    write = options.write_options(exchange, "CreateOptions")
+    if target.subresource:
+        body = _body(exchange, _posted_kind(target.subresource), write)
+        _check(handler, target.subresource, body, write)
+        answer = handler.api.post(exchange.actor, target, body, write)
+        return Answer(answer.get("code", 201) if answer.get("kind") == "Status" else 201, answer)
+    body = _body(exchange, target.kind.kind, write)
+    created = handler.api.create(exchange.actor, target.kind, target.namespace, body, write)
+    return Answer(201, created)
+
+
+_SHAPES = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+    "scale": ("autoscaling", "v1", "Scale"),
+    "delete": ("", "v1", "DeleteOptions"),
+}
+
+
+def _check(handler: Handler, what: str, body: Object, write: WriteOptions | None = None) -> None:
+    """Refuse a body of a subresource (or of a deletion) with values of the wrong type (400), and
+    tell of fields that are not known."""
+    if what not in _SHAPES:
+        return
+    other = body.get("kind") not in (None, "", _SHAPES[what][2])
+    unknown = handler.api.hooks.schemas.check(*_SHAPES[what], body)
+    if write is None or other or not unknown or write.field_validation == "Ignore":
+        return
+    if write.field_validation == "Strict":
+        _, version, name = _SHAPES[what]
+        text = f'{name} in version "{version}" cannot be handled as a {name}'
+        raise bad_request(f"{text}: strict decoding error: {', '.join(unknown)}")
+    write.warnings.extend(unknown)
+
+
+_POSTED = {"binding": "Binding", "eviction": "Eviction", "token": "TokenRequest"}
+
+
+def _posted_kind(subresource: str) -> str:
+    return _POSTED.get(subresource, "")
+
+
+def _body(exchange: Exchange, expected: str, write: WriteOptions) -> Object:
+    repeated: list[str] = []
+    body = parse_object(exchange.body, exchange.headers, expected, repeated)
+    write.repeated.extend(repeated)
+    return body
+
+
+def _update(handler: Handler, exchange: Exchange) -> Answer:
+    target = exchange.target
+    write = options.write_options(exchange, "UpdateOptions")
+    expected = "Scale" if target.subresource == "scale" else target.kind.kind
+    body = _body(exchange, expected, write)
+    if target.subresource == "scale":
+        _check(handler, "scale", body, write)
+    updated = handler.api.update(
+        exchange.actor,
+        target.kind,
+        target.namespace,
+        target.name,
+        body,
+        target.subresource,
+        write,
+    )
+    return Answer(201 if write.created else 200, updated)
+
+
+def _patch(handler: Handler, exchange: Exchange) -> Answer:
+    target = exchange.target
+    patch_type = _patch_type(exchange, target.kind)
+    write = options.write_options(exchange, "PatchOptions")
+    if patch_type == "apply":
+        body: Any = parse_object(
+            exchange.body, {"content-type": "application/yaml"}, target.kind.kind, []
+        )
+    else:
+        handler.api.get_at(replace(target, subresource=""), "")
+        body = parse_patch(exchange.body, patch_type)
+    patched = handler.api.patch(
+        exchange.actor,
+        target.kind,
+        target.namespace,
+        target.name,
+        patch_type,
+        body,
+        target.subresource,
+        write,
+    )
+    return Answer(201 if write.created else 200, patched)
+
+
+def _patch_type(exchange: Exchange, kind: Kind) -> str:
+    media = media_type(exchange.headers)
+    found = _PATCHES.get(media)
+    if found is None and not kind.custom:
+        message = "415: Unsupported Media Type"
+        raise StatusError(415, "UnsupportedMediaType", message, {})
+    if found is None or (found == "strategic" and kind.custom):
+        message = (
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{_CUSTOM_PATCHES}"
+        )
+        raise StatusError(415, "UnsupportedMediaType", message)
+    return found
+
+
+def _delete(handler: Handler, exchange: Exchange) -> Answer:
+    target = exchange.target
+    chosen = options.delete_options(exchange, _delete_body(handler, exchange))
+    deleted = handler.api.delete(exchange.actor, target.kind, target.namespace, target.name, chosen)
+    return Answer(200, deleted)
+
+
+def _delete_body(handler: Handler, exchange: Exchange) -> Object:
+    if not exchange.body:
+        return {}
+    body = parse_object(exchange.body, exchange.headers, "DeleteOptions", [])
+    _check_options_kind(handler, body)
+    _check(handler, "delete", body)
+    return body
+
+
+def _check_options_kind(handler: Handler, body: Object) -> None:
+    """Before 1.35 a body of an unknown kind was the server's fault (500)."""
+    kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
+    if kind == "DeleteOptions":
+        return
+    text = f'no kind "{kind}" is registered for version "{version}" in scheme'
+    code, reason = (400, "BadRequest") if handler.api.features.version >= (1, 35) else (500, "")
+    raise StatusError(code, reason, f'{text} "pkg/runtime/scheme.go:111"')
+
+
+def _delete_collection(handler: Handler, exchange: Exchange) -> Answer:
+    target = exchange.target
+    if target.kind.namespaced and not target.namespace:
+        raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
+    chosen = options.delete_options(exchange, _delete_body(handler, exchange))
+    body = handler.api.delete_collection(
+        exchange.actor,
+        target.kind,
+        target.namespace,
+        chosen,
+        options.list_options(exchange),
+    )
+    return Answer(200, body)
+
+
+_SERVED = {
+    "get": _get,
+    "list": _list,
+    "create": _create,
+    "update": _update,
+    "patch": _patch,
+    "delete": _delete,
+    "deletecollection": _delete_collection,
+}

@@ -1,0 +1,1 @@
+"""What a server publishes about itself: discovery, OpenAPI, its version."""

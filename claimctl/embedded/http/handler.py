@@ -1,0 +1,209 @@
+"""The whole HTTP semantics of the server, without sockets: a transport that ends in the core."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from claimctl.embedded.errors import StatusError, unknown_resource
+from claimctl.embedded.http import answers
+from claimctl.embedded.http import dispatch as resources
+from claimctl.embedded.http.exchange import Exchange
+from claimctl.embedded.http.gates import (
+    DocumentSource,
+    Guard,
+    NoDocuments,
+    OpenDoor,
+    PlainViews,
+    Views,
+)
+from claimctl.embedded.http.routing import Route, route
+from claimctl.embedded.kinds.hooks import Attributes
+from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.storage.requests import MASTERS, Actor, Fault, FaultPoint
+from claimctl.embedded.verbs.api import Api
+from claimctl.wire.seams import Query, Response
+
+ADMINISTRATOR = Actor("kubernetes-admin", (MASTERS, "system:authenticated"))
+FaultHook = Callable[[FaultPoint], Fault | None]
+
+
+@dataclass(slots=True)
+class Handler:
+    """Serves requests. ``actor`` is who sends those that bring no credentials of their own.
+
+    ``documents`` publishes discovery and OpenAPI, ``guard`` authenticates and authorizes,
+    ``views`` makes tables, ``fault`` is asked once per resource request. A fault that breaks the
+    connection is a ConnectionResetError out of ``send`` or out of the body.
+    """
+
+    api: Api
+    guard: Guard = field(default_factory=OpenDoor)
+    documents: DocumentSource = field(default_factory=NoDocuments)
+    views: Views = field(default_factory=PlainViews)
+    fault: FaultHook | None = None
+    actor: Actor = ADMINISTRATOR
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """Serve one request (the seam of ``claimctl.wire``)."""
+        return await self.send_as(self.actor, Request(method, path, query, headers, body))
+
+    async def send_as(self, actor: Actor, request: Request) -> Response:
+        """``send``, with ``actor`` as who it is from where the headers do not say."""
+        try:
+            return await self._serve(actor, request)
+        except StatusError as error:
+            return answers.refuse(error.in_words_of(self.api.features.version))
+
+    def transport(self, actor: Actor) -> TransportAs:
+        return TransportAs(self, actor)
+
+    async def _serve(self, default: Actor, request: Request) -> Response:
+        actor = _managed(self.guard.identify(request.headers, default), request.headers)
+        found = route(request.path, dict(reversed(list(request.query))))
+        if found is None or found.version == "":
+            return self._document(actor, request)
+        self.guard.check(_attributes(actor, found, request))
+        kind = self.api.kinds.lookup(found.group, found.version, found.plural)
+        if kind is None:
+            return self._unknown(found)
+        exchange = _exchange(request, found, kind, actor)
+        try:
+            return await self._with_faults(exchange)
+        except StatusError as error:
+            worded = error.in_words_of(self.api.features.version)
+            return answers.refuse(worded, exchange.warnings)
+
+    def _document(self, actor: Actor, request: Request) -> Response:
+        self.guard.check(Attributes(actor, request.method.lower(), path=request.path))
+        document = self.documents.get(request.path, request.headers.get("accept", ""))
+        if document is None:
+            return answers.page_not_found()
+        return answers.whole(document.status, document.content_type, document.body, {})
+
+    def _unknown(self, found: Route) -> Response:
+        """A group that is not served is an unknown page; a resource of one that is, a Status."""
+        if found.group and found.group not in self.api.kinds.groups():
+            return answers.page_not_found()
+        raise unknown_resource()
+
+    async def _with_faults(self, exchange: Exchange) -> Response:
+        fault = self.fault(_point(exchange)) if self.fault is not None else None
+        if fault is None:
+            return resources.serve(self, exchange)
+        if fault.delay:
+            await asyncio.sleep(fault.delay)
+        if fault.status:
+            raise _injected(fault)
+        if fault.drop and not fault.after_write:
+            raise ConnectionResetError("injected fault")
+        response = resources.serve(self, exchange)
+        if fault.drop:
+            raise ConnectionResetError("injected fault")
+        if fault.hang:
+            await asyncio.get_running_loop().create_future()
+        if fault.cut_after is not None:
+            response.body = _cut(response.body, fault.cut_after)
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    query: Query
+    headers: Mapping[str, str]
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransportAs:
+    """A transport whose requests come from one user."""
+
+    handler: Handler
+    actor: Actor
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """Serve one request as that user, unless its headers carry credentials."""
+        return await self.handler.send_as(self.actor, Request(method, path, query, headers, body))
+
+
+def _managed(actor: Actor, headers: Mapping[str, str]) -> Actor:
+    """Fields are managed under the first word of the User-Agent unless the query says more."""
+    agent = headers.get("user-agent", "").partition("/")[0].strip()
+    return Actor(actor.user, actor.groups, agent or actor.manager, actor.uid, actor.extra)
+
+
+def _exchange(request: Request, found: Route, kind: Kind, actor: Actor) -> Exchange:
+    return Exchange(
+        method=request.method,
+        route=found,
+        kind=kind,
+        actor=actor,
+        query=dict(reversed(list(request.query))),
+        headers=request.headers,
+        body=request.body,
+        warnings=[],
+    )
+
+
+def _attributes(actor: Actor, found: Route, request: Request) -> Attributes:
+    return Attributes(
+        actor=actor,
+        verb=found.verb(request.method),
+        group=found.group,
+        version=found.version,
+        plural=found.plural,
+        subresource=found.subresource,
+        namespace=found.name if found.plural == "namespaces" else found.namespace,
+        name=found.name or _selected_name(request.query),
+    )
+
+
+def _selected_name(query: Query) -> str:
+    """A collection request for one name counts as one about that object."""
+    for term in dict(query).get("fieldSelector", "").split(","):
+        key, _, value = term.partition("=")
+        if key == "metadata.name":
+            return value.removeprefix("=")
+    return ""
+
+
+def _point(exchange: Exchange) -> FaultPoint:
+    found = exchange.route
+    return FaultPoint(
+        verb=found.verb(exchange.method),
+        group=found.group,
+        plural=found.plural,
+        namespace=found.namespace,
+        name=found.name,
+        subresource=found.subresource,
+        user=exchange.actor.user,
+    )
+
+
+_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+
+
+def _injected(fault: Fault) -> StatusError:
+    reason = fault.reason or _REASONS.get(fault.status, "")
+    if fault.retry_after is None:
+        return StatusError(fault.status, reason, fault.message)
+    details: dict[str, Any] = {"retryAfterSeconds": fault.retry_after}
+    headers = {"retry-after": str(fault.retry_after)}
+    return StatusError(fault.status, reason, fault.message, details, headers)
+
+
+async def _cut(body: AsyncIterator[bytes], events: int) -> AsyncIterator[bytes]:
+    left = events
+    async for part in body:
+        if left <= 0:
+            raise ConnectionResetError("injected fault")
+        yield part
+        left -= 1

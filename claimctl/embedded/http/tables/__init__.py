@@ -1,0 +1,1 @@
+"""Other shapes of an answer: Table and PartialObjectMetadata."""

@@ -1,0 +1,123 @@
+"""Which kinds the server serves, under which names and with which habits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from claimctl.embedded.options import Features
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource of the API.
+
+    ``versions`` are the served ones, preferred first. ``generation`` says that the server keeps
+    metadata.generation. ``deletes_to`` says what DELETE answers when the object goes at once.
+    ``unconditional_update`` allows a PUT without resourceVersion, ``create_on_update`` a PUT of
+    an object that is not there. ``stored_in`` names another kind's storage (group, plural).
+    ``stored_as`` is the version of the stored form where that is not the preferred one.
+    ``custom`` is set for kinds that come from a CustomResourceDefinition.
+    """
+
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    generation: bool = False
+    deletes_to: str = "status"
+    unconditional_update: bool = True
+    create_on_update: bool = False
+    stored_in: tuple[str, str] | None = None
+    custom: bool = False
+    list_kind: str = ""
+    stored_as: str = ""
+
+    @property
+    def version(self) -> str:
+        """The version under which objects are stored: the preferred one unless said otherwise."""
+        return self.stored_as or self.versions[0]
+
+    @property
+    def storage(self) -> tuple[str, str]:
+        return self.stored_in or (self.group, self.plural)
+
+    @property
+    def listed_as(self) -> str:
+        return self.list_kind or f"{self.kind}List"
+
+    @property
+    def resource(self) -> str:
+        """``deployments.apps``; of the core group the bare plural."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def api_version(self, version: str = "") -> str:
+        chosen = version or self.version
+        return f"{self.group}/{chosen}" if self.group else chosen
+
+
+class Kinds:
+    """The kinds that are served now; CustomResourceDefinitions add to them and take away."""
+
+    def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
+        self._by_plural: dict[tuple[str, str], Kind] = {}
+        self._by_kind: dict[tuple[str, str], Kind] = {}
+        for kind in kinds:
+            self.add(kind)
+
+    @classmethod
+    def builtin(cls, features: Features) -> Kinds:
+        """What a server of that version with those gates serves without any CRD."""
+        from claimctl.embedded.kinds.builtin import builtin_kinds
+
+        return cls(builtin_kinds(features))
+
+    def lookup(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind of a path, or None when the path is not served."""
+        kind = self._by_plural.get((group, plural))
+        return kind if kind is not None and version in kind.versions else None
+
+    def by_kind(self, group: str, kind: str) -> Kind | None:
+        return self._by_kind.get((group, kind))
+
+    def by_plural(self, group: str, plural: str) -> Kind | None:
+        return self._by_plural.get((group, plural))
+
+    def named(self, plural: str) -> Kind:
+        """The kind of a plural name: ``pods``, or ``events.events.k8s.io`` where it is ambiguous.
+
+        Raises:
+            KeyError: no such kind is served.
+        """
+        found = self._by_plural.get(("", plural))
+        if found is None:
+            found = next((k for k in self if plural in (k.plural, k.resource)), None)
+        if found is None:
+            raise KeyError(plural)
+        return found
+
+    def groups(self) -> tuple[str, ...]:
+        """Group names in the order in which they were added; the core group is ''."""
+        return tuple(dict.fromkeys(kind.group for kind in self))
+
+    def versions(self, group: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(v for k in self if k.group == group for v in k.versions))
+
+    def add(self, kind: Kind) -> None:
+        self._by_plural[kind.group, kind.plural] = kind
+        self._by_kind[kind.group, kind.kind] = kind
+
+    def remove(self, kind: Kind) -> None:
+        self._by_plural.pop((kind.group, kind.plural), None)
+        self._by_kind.pop((kind.group, kind.kind), None)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(tuple(self._by_plural.values()))

@@ -1,0 +1,252 @@
+"""The rules for metadata that all kinds share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from claimctl.embedded.errors import (
+    FieldError,
+    forbidden_field,
+    invalid_text,
+    invalid_value,
+    required,
+)
+from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+_ANNOTATIONS_LIMIT = 256 * 1024
+_SERVER_OWNED = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "namespace",
+    "name",
+)
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 to the second, as metav1.Time."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_uid(rng: Random) -> str:
+    return str(UUID(int=rng.getrandbits(128), version=4))
+
+
+def generated_name(base: str, rng: Random) -> str:
+    """Five characters after the base, which is cut so that the name has at most 63."""
+    return base[:58] + "".join(rng.choice(_SUFFIX) for _ in range(5))
+
+
+def keep_server_owned(new: Object, old: Object) -> None:
+    """What an update may not change is taken from the stored object without a word.
+
+    Only what ``validate_meta_update`` refuses is not.
+    """
+    for key in _SERVER_OWNED:
+        if key in _IMMUTABLE and new.get(key) not in (None, ""):
+            continue
+        if key in old:
+            new[key] = old[key]
+        else:
+            new.pop(key, None)
+    if "generation" in old:
+        new["generation"] = old["generation"]
+    else:
+        new.pop("generation", None)
+
+
+def tidy(metadata: Object) -> None:
+    """Drop what Go's omitempty drops: empty labels, annotations, finalizers, owners, strings."""
+    for key in [key for key, value in metadata.items() if value in (None, "", {}, [])]:
+        del metadata[key]
+
+
+def validate_meta(metadata: Object, strategy: Strategy) -> list[FieldError]:
+    """What is wrong with the metadata of a new object."""
+    errors: list[FieldError] = []
+    base = metadata.get("generateName", "")
+    if base:
+        checked = base[:-1] + "a" if base.endswith("-") else base
+        errors += [
+            invalid_value("metadata.generateName", base, text)
+            for text in strategy.name_check(checked)
+        ]
+    name = metadata.get("name", "")
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    else:
+        errors += [invalid_value("metadata.name", name, t) for t in strategy.name_check(name)]
+    return [*errors, *_validate_rest(metadata), *_standard(metadata, strategy)]
+
+
+def _validate_rest(metadata: Object) -> list[FieldError]:
+    return [
+        *_labels(metadata.get("labels") or {}, "metadata.labels"),
+        *_annotations(metadata.get("annotations") or {}),
+        *_owners(metadata.get("ownerReferences") or []),
+        *_finalizers(metadata.get("finalizers") or []),
+    ]
+
+
+def validate_template_metadata(metadata: Object, path: str) -> list[FieldError]:
+    """What is wrong with the labels and annotations of a template."""
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return [*_labels(labels, f"{path}.labels"), *_annotations(annotations, f"{path}.annotations")]
+
+
+def validate_labels(labels: Object, path: str) -> list[FieldError]:
+    """What is wrong with a map of labels at a path."""
+    return _labels(labels, path)
+
+
+def _labels(labels: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key, value in sorted(labels.items()):
+        errors += [invalid_value(path, key, text) for text in names.qualified_name(key)]
+        errors += [invalid_value(path, value, text) for text in names.label_value(value)]
+    return errors
+
+
+def _annotations(annotations: Object, path: str = "metadata.annotations") -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key in sorted(annotations):
+        errors += [invalid_value(path, key, t) for t in names.qualified_name(key.lower())]
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
+    if size > _ANNOTATIONS_LIMIT:
+        text = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"
+        errors.append(FieldError("FieldValueTooLong", path, text))
+    return errors
+
+
+def _owner_version(version: str, path: str) -> list[FieldError]:
+    """A version that cannot be split has no version, and its group is checked for nothing else."""
+    if version.count("/") > 1 or not version.rpartition("/")[2]:
+        return [invalid_value(path, version, "version must not be empty")]
+    return []
+
+
+def _owners(owners: list[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controllers = []
+    for owner in owners:
+        path, text = "metadata.ownerReferences", "must not be empty"
+        errors += _owner_version(owner.get("apiVersion") or "", f"{path}.apiVersion")
+        for key in ("kind", "name", "uid"):
+            if not owner.get(key):
+                errors.append(invalid_value(f"{path}.{key}", owner.get(key) or "", text))
+        if owner.get("controller"):
+            controllers.append(owner)
+    if len(controllers) > 1:
+        first, second = (f"{o.get('kind')}/{o.get('name')}" for o in controllers[:2])
+        detail = (
+            "Only one reference can have Controller set to true. Found "
+            f'"true" in references for {first} and {second}'
+        )
+        errors.append(invalid_value("metadata.ownerReferences", owners, detail))
+    return errors
+
+
+_STANDARD = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def _standard(metadata: Object, strategy: Strategy) -> list[FieldError]:
+    """A finalizer without a domain has to be one that Kubernetes knows."""
+    if not strategy.standard_finalizers:
+        return []
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"metadata.finalizers[{index}]", name, text)
+        for index, name in enumerate(metadata.get("finalizers") or [])
+        if "/" not in name and name not in _STANDARD and not names.qualified_name(name)
+    ]
+
+
+def finalizer_warnings(new: Object, old: Object) -> list[str]:
+    """What is said of new finalizers without a domain, where they are not refused."""
+    text = (
+        "prefer a domain-qualified finalizer name to avoid accidental conflicts with other "
+        "finalizer writers"
+    )
+    before = old.get("finalizers") or []
+    return [
+        f'metadata.finalizers: "{name}": {text}'
+        for name in new.get("finalizers") or []
+        if "/" not in name and name not in (*_STANDARD, *before)
+    ]
+
+
+def _finalizers(finalizers: list[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    path = "metadata.finalizers"
+    for index, name in enumerate(finalizers):
+        wrong = names.qualified_name(name)
+        errors += [invalid_value(f"{path}[{index}]", name, text) for text in wrong]
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid_value(path, finalizers, text))
+    return errors
+
+
+def validate_meta_update(new: Object, old: Object, strategy: Strategy) -> list[FieldError]:
+    """What is wrong with a change of metadata.
+
+    The server checks the whole and the change for all kinds alike, and the change again in the
+    strategy of the kind, and there the whole once more where it ``revalidates``. So causes repeat.
+    """
+    whole, change = _validate_rest(new), _validate_change(new, old)
+    found = [*whole, *change]
+    if strategy.validates_metadata:
+        found += [*change, *_standard(new, strategy)]
+    if strategy.revalidates:
+        found += validate_again(new, strategy)
+    return found
+
+
+def validate_again(metadata: Object, strategy: Strategy) -> list[FieldError]:
+    """The metadata once more, with the rules of the kind."""
+    return [*_validate_rest(metadata), *_standard(metadata, strategy)]
+
+
+_IMMUTABLE = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def _validate_change(new: Object, old: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        errors += _new_finalizers(new, old)
+    for key in _IMMUTABLE:
+        if new.get(key) != old.get(key):
+            errors.append(invalid_value(f"metadata.{key}", new.get(key), "field is immutable"))
+    return [
+        *errors,
+        *_labels(new.get("labels") or {}, "metadata.labels"),
+        *_annotations(new.get("annotations") or {}),
+        *_owners(new.get("ownerReferences") or []),
+    ]
+
+
+def _new_finalizers(new: Object, old: Object) -> list[FieldError]:
+    kept = old.get("finalizers") or []
+    added = [name for name in new.get("finalizers") or [] if name not in kept]
+    if not added:
+        return []
+    shown = ", ".join(f'"{name}"' for name in added)
+    detail = (
+        "no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{shown}}}"
+    )
+    return [forbidden_field("metadata.finalizers", detail)]
+
+
+def version_required() -> FieldError:
+    """PUT without a resourceVersion on a kind that does not allow it."""
+    path = "metadata.resourceVersion"
+    return invalid_text(path, "0", "must be specified for an update")

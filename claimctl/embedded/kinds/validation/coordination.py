@@ -1,0 +1,28 @@
+"""Leases: times with six digits, counters that are not negative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.strategy import Context, Strategy
+
+Object = dict[str, Any]
+
+
+class LeaseStrategy(Strategy):
+    standard_finalizers = False
+    revalidates = False
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        spec = obj.setdefault("spec", {})
+        found: list[FieldError] = []
+        duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        if duration is not None and duration <= 0:
+            path = "spec.leaseDurationSeconds"
+            found.append(errors.invalid_value(path, duration, "must be greater than 0"))
+        if transitions is not None and transitions < 0:
+            text = "must be greater than or equal to 0"
+            found.append(errors.invalid_value("spec.leaseTransitions", transitions, text))
+        return found

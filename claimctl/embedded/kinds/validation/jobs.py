@@ -1,0 +1,204 @@
+"""Jobs and CronJobs: labels from the uid, and a template that never changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.defaults.workloads import (
+    default_conditions,
+    default_job,
+    default_template,
+)
+from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.kinds.validation.job_specs import job_errors
+from claimctl.embedded.kinds.validation.label_selectors import label_selector
+from claimctl.embedded.kinds.validation.templates import mismatch, not_negative, shown_selector
+from claimctl.embedded.options import Features
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_UID = "batch.kubernetes.io/controller-uid"
+_NAME = "batch.kubernetes.io/job-name"
+_CONCURRENCY = ("Allow", "Forbid", "Replace")
+_CODES: Struct = {"ContainerName": None, "Operator": "", "Values": None}
+_FAILURE: Struct = {"Rules": {"Action": "", "OnExitCodes": _CODES, "OnPodConditions": None}}
+_ORPHANED = (
+    "child pods are preserved by default when jobs are deleted; set "
+    "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+    "this warning"
+)
+_LABEL_LIMIT = 63
+_SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
+
+
+class JobStrategy(Strategy):
+    """A Job finds its pods by its uid; deleted without options it orphans them."""
+
+    status_keeps = ()
+
+    def default(self, obj: Object, features: Features) -> None:
+        default_job(obj.setdefault("spec", {}))
+        status = obj.setdefault("status", {})
+        for key in ("active", "succeeded", "failed"):
+            if status.get(key) == 0:
+                del status[key]
+        default_conditions(status, ("lastProbeTime", "lastTransitionTime"))
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        super().prepare_create(obj, context)
+        obj["status"] = {}
+        if not obj["spec"]["manualSelector"]:
+            _generate_selector(obj)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        spec = obj["spec"]
+        found = job_errors(spec, "spec")
+        selector = spec.get("selector")
+        if selector is None:
+            found.append(errors.required("spec.selector"))
+        else:
+            found += label_selector(selector, "spec.selector")
+        found += mismatch(selector, spec["template"])
+        return [*_hostname(obj), *found]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        if context.subresource == "status":
+            return _status(new["status"], old.get("status") or {})
+        if new["spec"] == old["spec"]:
+            return []
+        found = self.validate(new, context)
+        return [*found, *_immutable(new, old, context.features)]
+
+    def default_propagation(self) -> str:
+        return "Orphan"
+
+    def delete_warning(self) -> str:
+        return _ORPHANED
+
+    def selectable_names(self) -> tuple[str, ...]:
+        return ("status.successful",)
+
+    def selectable(self, obj: Object) -> dict[str, str]:
+        return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
+
+
+def _hostname(job: Object) -> list[FieldError]:
+    """The pods of an Indexed Job bear their index in the hostname."""
+    spec, name = job["spec"], job["metadata"].get("name", "")
+    last = f"{name}-{(spec.get('completions') or 0) - 1}"
+    if spec.get("completionMode") != "Indexed" or not spec.get("completions"):
+        return []
+    text = f"will not able to create pod with invalid DNS label: {last}"
+    return [errors.invalid_value("metadata.name", name, text)] if names.label(last) else []
+
+
+def _status(new: Object, old: Object) -> list[FieldError]:
+    """More pods cannot be ready than are active; looked at when one of both changes."""
+    found = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
+    ready, active = new.get("ready") or 0, new.get("active") or 0
+    same = (ready, active) == (old.get("ready") or 0, old.get("active") or 0)
+    if ready > active and not same:
+        text = "cannot set more ready pods than active"
+        found.append(errors.invalid_value("status.ready", ready, text))
+    return found
+
+
+def _generate_selector(job: Object) -> None:
+    """Both the new and the old label names, on the template; the new ones select."""
+    meta, spec = job["metadata"], job["spec"]
+    uid, name = meta["uid"], meta.get("name", "")
+    generated = {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
+    if len(name) > _LABEL_LIMIT:
+        generated = {_UID: uid, "controller-uid": uid}
+    template = spec["template"]["metadata"]
+    template["labels"] = {**(template.get("labels") or {}), **generated}
+    if not meta.get("labels"):
+        meta["labels"] = dict(template["labels"])
+    selector = spec.setdefault("selector", {})
+    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _UID: uid}
+
+
+def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]:
+    found: list[FieldError] = []
+    after, before = new["spec"], old["spec"]
+    found += _completions(after, before)
+    if after.get("selector") != before.get("selector"):
+        shown = shown_selector(after.get("selector"))
+        found.append(errors.invalid_text("spec.selector", shown, "field is immutable"))
+    started = (old.get("status") or {}).get("startTime")
+    mutable = _SUSPENDED_MUTABLE if before.get("suspend") and not started else ()
+    if _fixed(after["template"], mutable) != _fixed(before["template"], mutable):
+        path = "spec.template.spec" if mutable and features.version >= (1, 36) else "spec.template"
+        found.append(errors.invalid_value(path, after["template"], "field is immutable"))
+    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
+        if after.get(key) != before.get(key):
+            shown = go_text(after.get(key), _FAILURE if key == "podFailurePolicy" else None)
+            found.append(errors.invalid_text(f"spec.{key}", shown, "field is immutable"))
+    return found
+
+
+def _completions(after: Object, before: Object) -> list[FieldError]:
+    """Of an Indexed Job they change together with the parallelism; of others they do not."""
+    wanted = after.get("completions")
+    if wanted == before.get("completions"):
+        return []
+    path = "spec.completions"
+    if after.get("completionMode") != "Indexed" or wanted is None:
+        return [errors.invalid_value(path, wanted, "field is immutable")]
+    if wanted != after.get("parallelism"):
+        text = "can only be modified in tandem with spec.parallelism"
+        return [errors.invalid_value(path, wanted, text)]
+    return []
+
+
+def _fixed(template: Object, mutable: tuple[str, ...]) -> Object:
+    spec = {key: value for key, value in template["spec"].items() if key not in mutable}
+    return {"spec": spec} if mutable else {**template, "spec": spec}
+
+
+class CronJobStrategy(Strategy):
+    revalidates = False
+    status_keeps = ()
+
+    def default(self, obj: Object, features: Features) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("concurrencyPolicy", "Allow")
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", 3)
+        spec.setdefault("failedJobsHistoryLimit", 1)
+        template = spec.setdefault("jobTemplate", {})
+        template.setdefault("metadata", {})
+        default_template(template.setdefault("spec", {}))
+        obj.setdefault("status", {})
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        super().prepare_create(obj, context)
+        obj["status"] = {}
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        spec = obj["spec"]
+        found = job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+        found += _schedule(spec.get("schedule") or "")
+        policy = spec.get("concurrencyPolicy") or ""
+        if policy not in _CONCURRENCY:
+            where = "spec.concurrencyPolicy"
+            found.append(errors.not_supported(where, policy, _CONCURRENCY))
+        numbers = (
+            "startingDeadlineSeconds",
+            "successfulJobsHistoryLimit",
+            "failedJobsHistoryLimit",
+        )
+        return [*found, *not_negative(spec, numbers, "spec")]
+
+
+def _schedule(schedule: str) -> list[FieldError]:
+    if not schedule:
+        return [errors.required("spec.schedule")]
+    fields = schedule.split()
+    if len(fields) == 5 or schedule.startswith("@"):
+        return []
+    text = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+    return [errors.invalid_value("spec.schedule", schedule, text)]

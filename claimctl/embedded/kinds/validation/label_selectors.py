@@ -1,0 +1,52 @@
+"""What is wrong with a metav1.LabelSelector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.metadata import validate_labels
+from claimctl.embedded.storage.selectors import selects
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_SEVERAL = "must be specified when `operator` is 'In' or 'NotIn'"
+_NONE = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+
+
+def label_selector(selector: Object, path: str) -> list[FieldError]:
+    found = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, each in enumerate(selector.get("matchExpressions") or []):
+        found += _expression(each, f"{path}.matchExpressions[{index}]")
+    return found
+
+
+def _expression(each: Object, path: str) -> list[FieldError]:
+    operator, values = each.get("operator", ""), each.get("values") or []
+    key, found = each.get("key", ""), list[FieldError]()
+    if operator in ("In", "NotIn"):
+        found += [] if values else [errors.required(f"{path}.values", _SEVERAL)]
+    elif operator in ("Exists", "DoesNotExist"):
+        found += [errors.forbidden_field(f"{path}.values", _NONE)] if values else []
+    else:
+        text = "not a valid selector operator"
+        found.append(errors.invalid_value(f"{path}.operator", operator, text))
+    found += [errors.invalid_value(f"{path}.key", key, text) for text in names.label_key(key)]
+    return [
+        *found,
+        *(
+            errors.invalid_value(f"{path}.values[{index}]", value, text)
+            for index, value in enumerate(values)
+            for text in names.label_value(value)
+        ),
+    ]
+
+
+def is_empty(selector: Object) -> bool:
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def matches(selector: Object | None, labels: Object | None) -> bool:
+    """Whether a selector that can be used selects these labels; none selects nothing."""
+    return selector is not None and selects(selector, labels or {})

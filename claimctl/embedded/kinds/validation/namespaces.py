@@ -1,0 +1,99 @@
+"""Namespaces: their own finalizers, their phase, and the label that bears the name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError, Subject
+from claimctl.embedded.kinds.not_emulated import check_pod_security
+from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.options import Features
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_IMMORTAL = ("default", "kube-system", "kube-public")
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def _finalizer(name: str, path: str) -> list[FieldError]:
+    found = [errors.invalid_value(path, name, text) for text in names.qualified_name(name)]
+    if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
+        text = "name is neither a standard finalizer name nor is it fully qualified"
+        found.append(errors.invalid_value(path, name, text))
+    return found
+
+
+class NamespaceStrategy(Strategy):
+    """A namespace goes when spec.finalizers is empty, which PUT /finalize alone may change."""
+
+    name_check = staticmethod(names.namespace_name)
+    status_keeps = ()
+
+    def default(self, obj: Object, features: Features) -> None:
+        metadata = obj["metadata"]
+        if metadata.get("name"):
+            metadata.setdefault("labels", {})[_NAME_LABEL] = metadata["name"]
+
+    def admit(self, obj: Object, context: Context) -> None:
+        check_pod_security(obj["metadata"].get("labels") or {})
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        obj["status"] = {"phase": "Active"}
+        spec = obj.setdefault("spec", {})
+        given = spec.get("finalizers") or []
+        spec["finalizers"] = given if "kubernetes" in given else [*given, "kubernetes"]
+        self.default(obj, context.features)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        for name in obj["spec"].get("finalizers") or []:
+            found += _finalizer(name, "spec.finalizers")
+        return found
+
+    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        check_pod_security(new["metadata"].get("labels") or {})
+        if context.subresource == "status":
+            super().prepare_update(new, old, context)
+            if not new["status"].get("phase"):
+                new["status"]["phase"] = "Active"
+            return
+        new["status"] = old["status"]
+        if context.subresource != "finalize":
+            new["spec"] = old["spec"]
+        elif not new.get("spec", {}).get("finalizers"):
+            new["spec"] = {}
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        if context.subresource == "finalize":
+            found: list[FieldError] = []
+            for index, name in enumerate(new["spec"].get("finalizers") or []):
+                found += _finalizer(name, f"spec.finalizers[{index}]")
+            return found
+        phase = new["status"].get("phase", "")
+        if context.subresource != "status":
+            return []
+        deleting = bool(new["metadata"].get("deletionTimestamp"))
+        wanted = "Terminating" if deleting else "Active"
+        if phase == wanted:
+            return []
+        told = "is not empty" if deleting else "is empty"
+        text = f"may only be '{wanted}' if `deletionTimestamp` {told}"
+        return [errors.invalid_value("status.Phase", phase, text)]
+
+    def admit_delete(self, name: str) -> None:
+        if name in _IMMORTAL:
+            why = "this namespace may not be deleted"
+            raise errors.forbidden(Subject("", "namespaces", name), why)
+
+    def pending(self, obj: Object) -> bool:
+        return bool(obj["metadata"].get("finalizers") or obj["spec"].get("finalizers"))
+
+    def mark_deleting(self, obj: Object, grace: int) -> None:
+        obj["status"]["phase"] = "Terminating"
+
+    def selectable_names(self) -> tuple[str, ...]:
+        return ("status.phase", "name")
+
+    def selectable(self, obj: Object) -> dict[str, str]:
+        return {"status.phase": obj["status"]["phase"], "name": obj["metadata"]["name"]}

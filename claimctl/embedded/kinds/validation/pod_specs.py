@@ -1,0 +1,158 @@
+"""What is wrong with the spec of a pod or of a pod template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.metadata import validate_labels
+from claimctl.embedded.kinds.validation.containers import PodParts, containers
+from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_CLAIM: Struct = {"Name": "", "ResourceClaimName": None, "ResourceClaimTemplateName": None}
+_POLICIES = ("Always", "OnFailure", "Never")
+_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_KEYLESS = (
+    'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+)
+
+
+def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
+    """Claims, containers, policies, gates, names and tolerations, in the server's order."""
+    claims = spec.get("resourceClaims") or []
+    volumes = {volume.get("name") for volume in spec.get("volumes") or []}
+    parts = PodParts([claim.get("name", "") for claim in claims], volumes)
+    found = _claims(claims, f"{path}.resourceClaims")
+    if not spec.get("containers"):
+        found.append(errors.required(f"{path}.containers"))
+    found += containers(spec.get("containers") or [], f"{path}.containers", parts)
+    found += containers(spec.get("initContainers") or [], f"{path}.initContainers", parts)
+    found += _policy(spec, "restartPolicy", _POLICIES, path)
+    found += _policy(spec, "dnsPolicy", _DNS, path)
+    found += validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    found += _gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
+    found += _names(spec, path)
+    found += tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
+    return [*found, *_group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName")]
+
+
+def _policy(spec: Object, key: str, supported: tuple[str, ...], path: str) -> list[FieldError]:
+    value = spec.get(key) or ""
+    if not value:
+        return [errors.required(f"{path}.{key}")]
+    if value in supported:
+        return []
+    return [errors.not_supported(f"{path}.{key}", value, supported)]
+
+
+def _names(spec: Object, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in ("serviceAccountName", "nodeName"):
+        value = spec.get(key) or ""
+        wrong = names.subdomain(value) if value else []
+        found += [errors.invalid_value(f"{path}.{key}", value, text) for text in wrong]
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        text = "must be between 1 and 2147483647, inclusive"
+        found.append(errors.invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
+    for key in ("hostname", "subdomain"):
+        value = spec.get(key) or ""
+        wrong = names.label(value) if value else []
+        found += [errors.invalid_value(f"{path}.{key}", value, text) for text in wrong]
+    return found
+
+
+def _gates(gates: list[Object], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        path, name = f"{base}[{index}]", gate.get("name", "")
+        found += [errors.invalid_value(path, name, text) for text in names.qualified_name(name)]
+        if name in seen:
+            found.append(errors.duplicate(path, name))
+        seen.add(name)
+    return found
+
+
+def tolerations(found: list[Object], base: str) -> list[FieldError]:
+    return [
+        error
+        for index, toleration in enumerate(found)
+        for error in _toleration(toleration, f"{base}[{index}]")
+    ]
+
+
+def _toleration(toleration: Object, path: str) -> list[FieldError]:
+    key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+    effect, value = toleration.get("effect") or "", toleration.get("value") or ""
+    found: list[FieldError] = []
+    if key:
+        found += [errors.invalid_value(f"{path}.key", key, text) for text in names.label_key(key)]
+    if not key and operator != "Exists":
+        found.append(errors.invalid_value(f"{path}.operator", operator, _KEYLESS))
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        found.append(errors.invalid_value(f"{path}.effect", effect, text))
+    if operator in ("", "Equal"):
+        wrong = names.label_value(value)
+        if wrong:
+            found.append(errors.invalid_value(f"{path}.operator", value, ";".join(wrong)))
+    elif operator == "Exists":
+        if value:
+            text = "value must be empty when `operator` is 'Exists'"
+            found.append(errors.invalid_value(f"{path}.operator", _as_go(toleration), text))
+    else:
+        found.append(errors.not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
+    if effect and effect not in _EFFECTS:
+        found.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
+    return found
+
+
+def _as_go(toleration: Object) -> Object:
+    order = ("Key", "Operator", "Value", "Effect")
+    shown: Object = {name: toleration.get(name.lower()) or "" for name in order}
+    return {**shown, "TolerationSeconds": toleration.get("tolerationSeconds")}
+
+
+def _group(group: Object | None, path: str) -> list[FieldError]:
+    if group is None:
+        return []
+    name = group.get("podGroupName")
+    if name is None:
+        return [errors.invalid_text(path, "null", "must specify one of: `podGroupName`")]
+    return [errors.invalid_value(path, name, text) for text in names.subdomain(name)]
+
+
+def _claims(claims: list[Object], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        path = f"{base}[{index}]"
+        name = claim.get("name", "")
+        if not name:
+            found.append(errors.required(f"{path}.name"))
+        elif name in seen:
+            found.append(errors.duplicate(f"{path}.name", name))
+        else:
+            found += [errors.invalid_value(f"{path}.name", name, t) for t in names.label(name)]
+        seen.add(name)
+        found += _claim_source(claim, path)
+    return found
+
+
+def _claim_source(claim: Object, path: str) -> list[FieldError]:
+    keys = ("resourceClaimName", "resourceClaimTemplateName")
+    given = [key for key in keys if claim.get(key) is not None]
+    shown = go_text(claim, _CLAIM)
+    if len(given) > 1:
+        text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        return [errors.invalid_text(path, shown, text)]
+    if not given:
+        text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        return [errors.invalid_text(path, shown, text)]
+    value = claim[given[0]]
+    return [errors.invalid_value(f"{path}.{given[0]}", value, t) for t in names.subdomain(value)]

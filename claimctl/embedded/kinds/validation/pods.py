@@ -1,0 +1,245 @@
+"""Pods: what admission adds, what may change, and how long they take to go."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError, Subject
+from claimctl.embedded.kinds.defaults.pods import admit_tolerations, default_pod, qos_class
+from claimctl.embedded.kinds.metadata import timestamp
+from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.validation.pod_specs import validate_pod_spec
+from claimctl.embedded.kinds.validation.pod_warnings import pod_warnings
+from claimctl.embedded.options import Features
+from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.embedded.storage.store import Address, decode, encode
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_IMMUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+    "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
+    "to 1 if it was previously negative)"
+)
+_TERMINAL = ("Succeeded", "Failed")
+_SELECTABLE = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+)
+_PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+
+
+class PodStrategy(Strategy):
+    """A pod is stored once more as deleting before it goes, also when it goes at once."""
+
+    marks_before_removal = True
+
+    def default(self, obj: Object, features: Features) -> None:
+        default_pod(obj)
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        if context.features.version >= (1, 33):
+            obj["metadata"]["generation"] = 1
+        spec = obj["spec"]
+        if not context.features.api_pod_groups:
+            spec.pop("schedulingGroup", None)
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        if spec.get("schedulingGates"):
+            moment = timestamp(context.api.clock.now())
+            obj["status"] = {"phase": "Pending", "conditions": [_gated(moment)], **obj["status"]}
+
+    def admit(self, obj: Object, context: Context) -> None:
+        spec = obj["spec"]
+        admit_tolerations(spec)
+        name = obj["metadata"].get("name", "")
+        _admit_priority(spec, name, context)
+        if spec.get("runtimeClassName"):
+            why = f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found'
+            raise errors.forbidden(Subject("", "pods", name), why)
+
+    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+        if context.subresource == "binding":
+            return
+        if context.subresource == "status":
+            new["spec"] = old["spec"]
+            _keep_owners(new, old)
+            if new["status"].get("podIP") and not new["status"].get("podIPs"):
+                new["status"]["podIPs"] = [{"ip": new["status"]["podIP"]}]
+            new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
+            return
+        # An update that leaves the priority open keeps it, as admission has it.
+        if new["spec"].get("priorityClassName") == old["spec"].get("priorityClassName"):
+            for key in ("priority", "preemptionPolicy"):
+                if key in old["spec"]:
+                    new["spec"].setdefault(key, old["spec"][key])
+        # As at create, so that whoever applies a list without them takes nothing away.
+        admit_tolerations(new["spec"])
+        super().prepare_update(new, old, context)
+
+    def warn(self, obj: Object, context: Context) -> None:
+        context.warnings.extend(pod_warnings(obj))
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        return validate_pod_spec(obj["spec"], "spec")
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        if context.subresource == "status":
+            return [*_addresses(new["status"]), *_claim_statuses(new), *_nominated(new["status"])]
+        if context.subresource == "binding" or new["spec"] == old["spec"]:
+            return []
+        found = validate_pod_spec(new["spec"], "spec")
+        counted = _counted(new["spec"], old["spec"])
+        if counted:
+            return [*found, *counted]
+        changed = [*_gates(new["spec"], old["spec"]), *_tolerated(new["spec"], old["spec"])]
+        return [*found, *changed, *_frozen(new["spec"], old["spec"])]
+
+    def grace_period(self, obj: Object, options: DeleteOptions) -> int:
+        """Pods without a node, or that have ended, go at once."""
+        spec, status = obj["spec"], obj.get("status") or {}
+        if not spec.get("nodeName") or status.get("phase") in _TERMINAL:
+            return 0
+        asked = options.grace_period_seconds
+        period = int(spec.get("terminationGracePeriodSeconds", 30)) if asked is None else asked
+        return 1 if period < 0 else period
+
+    def selectable_names(self) -> tuple[str, ...]:
+        return _SELECTABLE
+
+    def selectable(self, obj: Object) -> dict[str, str]:
+        found = {}
+        for name in _SELECTABLE:
+            part, _, key = name.partition(".")
+            value = (obj.get(part) or {}).get(key, "")
+            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
+        return found
+
+
+def _gated(moment: str) -> Object:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": moment,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
+def _admit_priority(spec: Object, name: str, context: Context) -> None:
+    class_name = spec.get("priorityClassName", "")
+    value, policy = _PRIORITIES.get(class_name, 0), "PreemptLowerPriority"
+    if class_name and class_name not in _PRIORITIES:
+        address = Address("scheduling.k8s.io", "priorityclasses", "", class_name)
+        found = context.api.store.get(address)
+        if found is None:
+            why = f"no PriorityClass with name {class_name} was found"
+            raise errors.forbidden(Subject("", "pods", name), why)
+        value = found.get("value", 0)
+        policy = found.get("preemptionPolicy", policy)
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", policy)
+
+
+def _keep_owners(new: Object, old: Object) -> None:
+    if "ownerReferences" in old["metadata"]:
+        new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+    else:
+        new["metadata"].pop("ownerReferences", None)
+
+
+def _claim_statuses(pod: Object) -> list[FieldError]:
+    known = {claim["name"] for claim in pod["spec"].get("resourceClaims") or []}
+    text = "must match the name of an entry in `spec.resourceClaims`"
+    return [
+        errors.invalid_value(
+            f"status.resourceClaimStatuses[{index}].name", each.get("name", ""), text
+        )
+        for index, each in enumerate(pod["status"].get("resourceClaimStatuses") or [])
+        if each.get("name") not in known
+    ]
+
+
+def _addresses(status: Object) -> list[FieldError]:
+    """Every address of a pod is one of version 4 or 6."""
+    text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    found: list[FieldError] = []
+    for index, each in enumerate(status.get("podIPs") or []):
+        value = each.get("ip") or ""
+        try:
+            ip_address(value)
+        except ValueError:
+            found.append(errors.invalid_value(f"status.podIPs[{index}]", value, text))
+    return found
+
+
+def _nominated(status: Object) -> list[FieldError]:
+    name = status.get("nominatedNodeName") or ""
+    wrong = names.subdomain(name) if name else []
+    return [errors.invalid_value("status.nominatedNodeName", name, text) for text in wrong]
+
+
+def _counted(new: Object, old: Object) -> list[FieldError]:
+    text = "pod updates may not add or remove containers"
+    for key in ("containers", "initContainers"):
+        if len(new.get(key) or []) != len(old.get(key) or []):
+            return [errors.forbidden_field(f"spec.{key}", text)]
+    return []
+
+
+def _tolerated(new: Object, old: Object) -> list[FieldError]:
+    """Tolerations may be added, and kept for another time."""
+    kept = [_timeless(each) for each in new.get("tolerations") or []]
+    if all(_timeless(each) in kept for each in old.get("tolerations") or []):
+        return []
+    text = "existing toleration can not be modified except its tolerationSeconds"
+    return [errors.forbidden_field("spec.tolerations", text)]
+
+
+def _timeless(toleration: Object) -> Object:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _gates(new: Object, old: Object) -> list[FieldError]:
+    kept = [gate["name"] for gate in old.get("schedulingGates") or []]
+    found: list[FieldError] = []
+    for index, gate in enumerate(new.get("schedulingGates") or []):
+        if gate.get("name") not in kept:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            found.append(errors.forbidden_field(f"spec.schedulingGates[{index}].name", text))
+    return found
+
+
+def _frozen(new: Object, old: Object) -> list[FieldError]:
+    """The fields that may change are taken from the old spec; what differs then may not."""
+    spec = decode(encode(new))
+    for key in ("activeDeadlineSeconds", "schedulingGates"):
+        _take(spec, old, key)
+    _take(spec, old, "tolerations")
+    if old.get("terminationGracePeriodSeconds", 0) < 0:
+        _take(spec, old, "terminationGracePeriodSeconds")
+    for key in ("containers", "initContainers"):
+        _take_images(spec.get(key) or [], old.get(key) or [])
+    return [] if spec == old else [errors.forbidden_field("spec", _IMMUTABLE)]
+
+
+def _take(spec: Object, old: Object, key: str) -> None:
+    if key in old:
+        spec[key] = old[key]
+    else:
+        spec.pop(key, None)
+
+
+def _take_images(containers: list[Object], old: list[Object]) -> None:
+    for container, before in zip(containers, old, strict=False):
+        container["image"] = before.get("image")

@@ -1,0 +1,68 @@
+"""PodDisruptionBudgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.kinds.validation.label_selectors import label_selector
+from claimctl.embedded.kinds.validation.templates import not_negative
+from claimctl.embedded.kinds.validation.workload_specs import at_most_all, int_or_percent
+from claimctl.embedded.options import Features
+from claimctl.embedded.text import names
+
+Object = dict[str, Any]
+_COUNTERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_SPEC: Struct = {
+    "MinAvailable": None,
+    "Selector": None,
+    "MaxUnavailable": None,
+    "UnhealthyPodEvictionPolicy": None,
+}
+
+
+class BudgetStrategy(Strategy):
+    """Nobody looks at the metadata of a budget."""
+
+    name_check = staticmethod(names.path_segment)
+    standard_finalizers = False
+    revalidates = False
+    validates_metadata = False
+    status_keeps = ()
+
+    def default(self, obj: Object, features: Features) -> None:
+        obj.setdefault("spec", {})
+        status = obj.setdefault("status", {})
+        for key in _COUNTERS:
+            status.setdefault(key, 0)
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        super().prepare_create(obj, context)
+        obj["status"] = dict.fromkeys(_COUNTERS, 0)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        spec = obj["spec"]
+        found = [
+            *int_or_percent(spec.get("minAvailable"), "spec.minAvailable"),
+            *at_most_all(spec.get("minAvailable"), "spec.minAvailable"),
+            *int_or_percent(spec.get("maxUnavailable"), "spec.maxUnavailable"),
+            *at_most_all(spec.get("maxUnavailable"), "spec.maxUnavailable"),
+            *label_selector(spec.get("selector") or {}, "spec.selector"),
+        ]
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy not in (*_POLICIES, None):
+            path = "spec.unhealthyPodEvictionPolicy"
+            found.append(errors.not_supported(path, policy, _POLICIES))
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            text = "minAvailable and maxUnavailable cannot be both set"
+            return [errors.invalid_text("spec", go_text(spec, _SPEC), text), *found]
+        return found
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        if context.subresource != "status":
+            return self.validate(new, context)
+        return not_negative(new["status"], _COUNTERS, "status")

@@ -1,0 +1,242 @@
+"""Server-side apply: merge a configuration, keep what others own, give up what is not named."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from claimctl.embedded.errors import (
+    StatusError,
+    Subject,
+    bad_request,
+    conflict,
+    invalid,
+    required,
+)
+from claimctl.embedded.kinds.hooks import ApplyRequest
+from claimctl.embedded.managed_fields.comparing import Difference, declared, difference, elements
+from claimctl.embedded.managed_fields.fieldset import Fields, Path, contains, covers, members, shown
+from claimctl.embedded.managed_fields.managers import Entry, Manager, entry_of, in_order, without
+from claimctl.embedded.schema.registry import Schemas
+from claimctl.embedded.schema.tree import ANY, Json, Schema
+from claimctl.embedded.schema.typed import typed_problem
+
+Object = dict[str, Any]
+
+
+class Applier:
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+
+    def apply(self, request: ApplyRequest) -> Object:
+        """The merged object, metadata.managedFields included.
+
+        Raises:
+            StatusError: 400 for managedFields or no type in the patch, 409 for conflicts with
+                other managers, 500 for fields that the schema does not have.
+        """
+        kind = request.kind
+        schema = self._schemas.find(kind.group, request.version, kind.kind)
+        _check(request, schema)
+        patch = _relevant(request)
+        fields = declared(schema, patch)
+        old = request.old
+        live = {"metadata": {}} if old is None else old
+        entries: list[Entry] = live["metadata"].get("managedFields") or []
+        own = next((e for e in entries if Manager.of(e) == _manager(request)), None)
+        others = [entry for entry in entries if entry is not own]
+        merged: Object = merge(schema or ANY, live, request.patch if old is None else patch)
+        if old is None:
+            merged["metadata"].pop("resourceVersion", None)
+        merged["metadata"] = dict(merged["metadata"])
+        if own is not None:
+            give_up(schema or ANY, merged, own["fieldsV1"], [fields, *_sets(others)])
+        merged["metadata"].pop("managedFields", None)
+        change = difference(schema, live, _without_reset(request, merged))
+        _refuse_conflicts(request, others, change)
+        if not change and old is not None:
+            merged = {**live, "metadata": merged["metadata"]}
+        kept = without(others, change)
+        entry = _entry(request, fields, own, changed=bool(change))
+        merged["metadata"]["managedFields"] = in_order([*kept, entry])
+        return merged
+
+
+def _manager(request: ApplyRequest) -> Manager:
+    return Manager(request.manager, "Apply", "", request.subresource)
+
+
+def _entry(request: ApplyRequest, fields: Fields, own: Entry | None, *, changed: bool) -> Entry:
+    """An apply that changes nothing in the object does not move its time."""
+    time = request.time if changed else (own or {}).get("time", "")
+    version = request.kind.api_version(request.version)
+    return entry_of(_manager(request), version, fields, time)
+
+
+def _sets(entries: Sequence[Entry]) -> list[Fields]:
+    return [entry.get("fieldsV1") or {} for entry in entries]
+
+
+def _check(request: ApplyRequest, schema: Schema | None) -> None:
+    patch, kind = request.patch, request.kind
+    if not request.manager:
+        missing = required("fieldManager", "is required for apply patch")
+        raise invalid(Subject("meta.k8s.io", "PatchOptions"), [missing])
+    version = kind.api_version(request.version)
+    if not patch.get("kind") or not patch.get("apiVersion"):
+        raise bad_request("invalid object type: /, Kind=")
+    given = patch.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
+    if metadata.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    name = metadata.get("name")
+    name = name if isinstance(name, str) else ""
+    if request.old is None and metadata.get("uid"):
+        why = (
+            f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing "
+            "object was found"
+        )
+        raise conflict(Subject(kind.group, kind.plural, name), why)
+    problem = typed_problem(schema, patch) if schema is not None else ""
+    if problem:
+        group, _, short = version.rpartition("/")
+        what = f"{metadata.get('namespace', '')}/{name}; {group}/{short}, Kind={kind.kind}"
+        text = f"failed to create typed patch object ({what}): {problem}"
+        raise StatusError(500, "", text)
+
+
+def _relevant(request: ApplyRequest) -> Object:
+    """The part of the patch that this subresource takes."""
+    patch = copy.deepcopy(request.patch)
+    if request.old is None:
+        (patch.get("metadata") or {}).pop("resourceVersion", None)
+    if request.subresource == "status":
+        metadata = patch.get("metadata") or {}
+        kept = {key: metadata[key] for key in _ADDRESS if key in metadata}
+        return {
+            "metadata": kept,
+            **{key: patch[key] for key in ("kind", "apiVersion", "status") if key in patch},
+        }
+    if "status" in request.kind.subresources:
+        patch.pop("status", None)
+    return patch
+
+
+def _without_reset(request: ApplyRequest, merged: Object) -> Object:
+    """A new object may bring a status along, which nobody owns."""
+    if request.old is None and "status" in request.kind.subresources:
+        return {key: value for key, value in merged.items() if key != "status"}
+    return merged
+
+
+_ADDRESS = ("name", "namespace", "uid", "resourceVersion")
+
+
+def merge(schema: Schema, live: Json, patch: Json) -> Json:
+    """``live`` with ``patch`` laid over it; the arguments stay as they are."""
+    if isinstance(live, dict) and isinstance(patch, dict) and not schema.atomic:
+        merged = dict(live)
+        for key, value in patch.items():
+            if value is not None:
+                below = schema.field(key) or ANY
+                merged[key] = merge(below, live.get(key), value)
+        return merged
+    if isinstance(live, list) and isinstance(patch, list) and schema.list_type != "atomic":
+        return _merge_lists(schema, live, patch)
+    return copy.deepcopy(patch)
+
+
+def _merge_lists(schema: Schema, live: list[Json], patch: list[Json]) -> list[Json]:
+    """Items keep their places; new ones come after them."""
+    items = schema.items or ANY
+    merged = elements(schema, live)
+    for element, value in elements(schema, patch).items():
+        merged[element] = merge(items, merged.get(element), value)
+    return list(merged.values())
+
+
+def give_up(schema: Schema, obj: Object, before: Fields, owned: Sequence[Fields]) -> None:
+    """Remove from ``obj`` what was named before and is in none of ``owned`` any more."""
+    for path in list(members(before)):
+        if not any(_keeps(fields, path) for fields in owned):
+            _remove(schema, obj, path)
+
+
+def _keeps(fields: Fields, path: Path) -> bool:
+    """A list item stays as long as somebody owns any part of it."""
+    return contains(fields, path) or (not path[-1].startswith("f:") and covers(fields, path))
+
+
+def _remove(schema: Schema, value: Json, path: Path) -> None:
+    """Remove a path, and the containers that it leaves empty."""
+    element, *rest = path
+    if isinstance(value, dict):
+        key = element.removeprefix("f:")
+        if key not in value:
+            return
+        if rest:
+            # Copied before it is changed: merged objects share parts with the stored one.
+            value[key] = copy.copy(value[key])
+            _remove(schema.field(key) or ANY, value[key], tuple(rest))
+        if not rest or value[key] in ({}, []):
+            del value[key]
+    elif isinstance(value, list):
+        _remove_item(schema, value, element, tuple(rest))
+
+
+def _remove_item(schema: Schema, values: list[Json], element: str, rest: Path) -> None:
+    for index, (found, item) in enumerate(elements(schema, values).items()):
+        if found != element:
+            continue
+        if rest:
+            values[index] = copy.copy(item)
+            _remove(schema.items or ANY, values[index], rest)
+        else:
+            del values[index]
+        return
+
+
+def _refuse_conflicts(request: ApplyRequest, others: Sequence[Entry], change: Difference) -> None:
+    if request.force:
+        return
+    found = [
+        (_named(entry), shown(path))
+        for entry in sorted(others, key=lambda entry: str(entry.get("manager", "")))
+        for path in sorted(change.taken, key=_leaves_first)
+        if contains(entry.get("fieldsV1") or {}, path)
+    ]
+    if found:
+        raise StatusError(409, "Conflict", _conflict_text(found), {"causes": _causes(found)})
+
+
+def _leaves_first(path: Path) -> list[tuple[bool, str]]:
+    """At every level what has nothing below it comes first."""
+    return [(index < len(path) - 1, element) for index, element in enumerate(path)]
+
+
+def _causes(found: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
+        for who, path in found
+    ]
+
+
+def _conflict_text(found: Sequence[tuple[str, str]]) -> str:
+    if len(found) == 1:
+        who, path = found[0]
+        return f"Apply failed with 1 conflict: conflict with {who}: {path}"
+    lines: list[str] = []
+    for who in dict.fromkeys(who for who, _ in found):
+        lines.append(f"conflicts with {who}:")
+        lines += [f"- {path}" for one, path in found if one == who]
+    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+
+
+def _named(entry: Entry) -> str:
+    text = f'"{entry.get("manager", "")}"'
+    if entry.get("subresource"):
+        text += f' with subresource "{entry["subresource"]}"'
+    if entry["operation"] == "Update":
+        text += f" using {entry.get('apiVersion', '')}"
+    return text

@@ -1,0 +1,191 @@
+"""Strategic merge patch: a merge patch that knows which lists are keyed.
+
+The keys are those of the Go structs' patchMergeKey tags for the kinds served here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded.patch.json_patch import PatchError
+from claimctl.embedded.schema.typed import go_value
+
+Object = dict[str, Any]
+Path = tuple[str, ...]
+
+_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "ephemeralContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "imagePullSecrets": "name",
+    "secrets": "name",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+    "schedulingGates": "name",
+    "resourceClaims": "name",
+    "resourceClaimStatuses": "name",
+    "conditions": "type",
+    "ownerReferences": "uid",
+    "reservedFor": "uid",
+    "addresses": "type",
+    "podIPs": "ip",
+    "hostIPs": "ip",
+}
+"""Merge key by field name; where one name has several meanings see ``merge_key``."""
+_SETS = ("finalizers", "podCIDRs")
+
+
+def merge_key(path: Path) -> str | None:
+    """The key of the list of objects at a path, or None when such a list is replaced whole."""
+    name = path[-1]
+    parent = path[-2] if len(path) > 1 else ""
+    if name == "ports":
+        return "containerPort" if parent.endswith("ontainers") else "port"
+    if name == "conditions" and parent == "devices":
+        return None
+    if name == "resourceClaims" and parent != "spec":
+        return None
+    return _KEYS.get(name)
+
+
+def strategic_patch(obj: Object, patch: Object) -> Object:
+    """A whole object with a strategic merge patch applied. Raises PatchError."""
+    merged = strategic_merge(obj, patch)
+    for kind, outer, inner in _REPLACED:
+        given = (patch.get(outer) or {}) if isinstance(patch.get(outer), dict) else {}
+        if obj.get("kind") == kind and isinstance(given.get(inner), dict):
+            merged[outer] = {**merged[outer], inner: _without_nulls(given[inner])}
+    return merged
+
+
+_REPLACED = (("PodDisruptionBudget", "spec", "selector"),)
+"""Objects below the spec that a patch replaces (patchStrategy replace)."""
+
+
+def strategic_merge(target: Object, patch: Object, path: Path = ()) -> Object:
+    """The target, unchanged itself, with the patch applied.
+
+    Raises:
+        PatchError: an element of a keyed list comes without its key, or a directive is unknown.
+    """
+    directive = patch.get("$patch")
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise PatchError(f"unknown patch type: {directive}")
+    merged = dict(target)
+    for key, value in patch.items():
+        if not key.startswith("$"):
+            _merge_field(merged, patch, (*path, key), value)
+    _lists_without_value(merged, patch, path)
+    return _retained(merged, patch)
+
+
+def _merge_field(merged: Object, patch: Object, path: Path, value: Any) -> None:
+    key = path[-1]
+    current = merged.get(key)
+    if value is None:
+        merged.pop(key, None)
+    elif current is None and isinstance(value, list) and not _directed(value):
+        merged[key] = [_without_nulls(each) for each in value]
+    elif isinstance(value, dict):
+        merged[key] = strategic_merge(current if isinstance(current, dict) else {}, value, path)
+    elif isinstance(value, list):
+        merged[key] = _merge_list(current if isinstance(current, list) else [], patch, path, value)
+    else:
+        merged[key] = value
+
+
+def _directed(values: list[Any]) -> bool:
+    return any(isinstance(each, dict) and "$patch" in each for each in values)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Where nothing was before, a patch is taken as it is, whether or not it has merge keys."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(each) for k, each in value.items() if each is not None}
+    return value
+
+
+def _lists_without_value(merged: Object, patch: Object, path: Path) -> None:
+    prefix = "$deleteFromPrimitiveList/"
+    for directive, values in patch.items():
+        if directive.startswith(prefix):
+            key = directive.removeprefix(prefix)
+            merged[key] = [each for each in merged.get(key) or [] if each not in values]
+    prefix = "$setElementOrder/"
+    for directive, order in patch.items():
+        key = directive.removeprefix(prefix)
+        if directive.startswith(prefix) and isinstance(merged.get(key), list):
+            merged[key] = _ordered(merged[key], order, merge_key((*path, key)))
+
+
+def _retained(merged: Object, patch: Object) -> Object:
+    keep = patch.get("$retainKeys")
+    if keep is None:
+        return merged
+    return {key: value for key, value in merged.items() if key in keep}
+
+
+def _merge_list(current: list[Any], patch: Object, path: Path, values: list[Any]) -> list[Any]:
+    name = path[-1]
+    key = merge_key(path)
+    if name in _SETS and all(isinstance(each, str) for each in values):
+        return [*current, *(each for each in values if each not in current)]
+    if key is None or not all(isinstance(each, dict) for each in values):
+        return values
+    return _merge_keyed(current, path, key, values, bool(patch.get(f"$setElementOrder/{name}")))
+
+
+def _merge_keyed(
+    current: list[Any], path: Path, key: str, values: list[Any], ordered: bool
+) -> list[Any]:
+    if any(each.get("$patch") == "replace" for each in values):
+        return [each for each in values if "$patch" not in each]
+    deleted = [each.get(key) for each in values if each.get("$patch") == "delete"]
+    kept = [each for each in current if each.get(key) not in deleted]
+    by_key = {each.get(key): index for index, each in enumerate(kept)}
+    fresh: list[Any] = []
+    touched: list[Any] = []
+    for each in values:
+        if each.get("$patch") == "delete":
+            continue
+        if key not in each:
+            raise PatchError(f"map: {go_value(each)} does not contain declared merge key: {key}")
+        if not isinstance(each[key], (str, int)):
+            raise PatchError(f"map: {each} has no usable merge key: {key}")
+        index = by_key.get(each[key])
+        if index is None:
+            fresh.append(strategic_merge({}, each, path))
+        else:
+            kept[index] = strategic_merge(kept[index], each, path)
+            touched.append(kept[index])
+    if ordered:
+        return [*kept, *fresh]
+    return _patched_first(kept, touched, fresh, [each.get(key) for each in values], key)
+
+
+def _patched_first(
+    kept: list[Any], touched: list[Any], fresh: list[Any], order: list[Any], key: str
+) -> list[Any]:
+    """Entries named by the patch come first, in its order; the others keep theirs."""
+    named = sorted([*touched, *fresh], key=lambda each: order.index(each.get(key)))
+    return [*named, *(each for each in kept if each.get(key) not in order)]
+
+
+def _ordered(values: list[Any], order: list[Any], key: str | None) -> list[Any]:
+    names = [each.get(key) if isinstance(each, dict) and key else each for each in order]
+    places = {name: place for place, name in enumerate(names) if isinstance(name, str | int)}
+
+    def name_of(value: Any) -> Any:
+        return value.get(key) if isinstance(value, dict) and key else value
+
+    listed = sorted((v for v in values if name_of(v) in places), key=lambda v: places[name_of(v)])
+    others = [value for value in values if name_of(value) not in places]
+    return [*listed, *others]

@@ -1,0 +1,1 @@
+"""What the fields of a kind are, and how Go reads and writes them."""

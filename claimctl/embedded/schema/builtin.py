@@ -1,0 +1,226 @@
+"""Schemas of the built-in kinds, read from the models of the ``kubernetes`` package.
+
+Only the models that are asked for are imported, one module each. Fields that depend on a feature
+which no released API server has are added from ``schema_alpha``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from claimctl.embedded.options import Features
+from claimctl.embedded.schema import alpha
+from claimctl.embedded.schema import list_rules as tables
+from claimctl.embedded.schema.tree import ANY, Schema
+
+_SCALARS = {
+    "str": ("string", ""),
+    "int": ("integer", "int32"),
+    "float": ("number", "double"),
+    "bool": ("boolean", ""),
+    "datetime": ("string", "date-time"),
+    "bytes": ("string", "byte"),
+}
+_INTEGERS = {"int32", "int64"}
+_GENERIC = re.compile(r"^(List|Dict)\[(?:str, )?(.+)\]$")
+
+Model = Any
+
+
+class BuiltinSchemas:
+    """Schema trees by (group, version, kind) and by model name, built when asked for.
+
+    ``features`` is asked at every look-up, since gates can be switched while the server runs.
+    """
+
+    def __init__(self, features: Callable[[], Features]) -> None:
+        self._features = features
+        self._kinds: dict[tuple[str, str, str, bool], Schema | None] = {}
+        self._models: dict[tuple[str, bool], Schema] = {}
+
+    def find(self, group: str, version: str, kind: str) -> Schema | None:
+        """The schema of a built-in kind, or None where the package knows no such kind."""
+        reserved_for = self._features().api_reserved_for
+        key = (group, version, kind, reserved_for)
+        if key not in self._kinds:
+            self._kinds[key] = self._find(group, version, kind, reserved_for)
+        return self._kinds[key]
+
+    def _find(self, group: str, version: str, kind: str, reserved_for: bool) -> Schema | None:
+        hand_made = alpha.HAND_MADE.get((group, version, kind))
+        if hand_made is not None:
+            return self._hand_made(hand_made, reserved_for)
+        name = model_name(group, version, kind)
+        return self.model(name, reserved_for) if name else None
+
+    def model(self, name: str, reserved_for: bool) -> Schema:
+        """The schema of one model; a model used twice is built once."""
+        key = (name, reserved_for)
+        if key not in self._models:
+            self._models[key] = self._build(name, reserved_for)
+        return self._models[key]
+
+    def _build(self, name: str, reserved_for: bool) -> Schema:
+        model = load_model(name)
+        return Schema(
+            type="object",
+            definition=name,
+            description=_first_paragraphs(model.__doc__ or ""),
+            atomic=name in tables.ATOMIC_OBJECTS,
+            required=tuple(name for name, info in _infos(model).items() if info.is_required()),
+            load=lambda: self._properties(name, model, reserved_for),
+        )
+
+    def _properties(self, name: str, model: Model, reserved_for: bool) -> Mapping[str, Schema]:
+        infos = _infos(model)
+        found = {
+            json_name: self._field(
+                f"{name}.{json_name}",
+                model.openapi_types[attribute],
+                infos[json_name].description or "",
+                reserved_for,
+            )
+            for attribute, json_name in model.attribute_map.items()
+        }
+        if reserved_for:
+            for json_name, (type_name, text) in alpha.RESERVED_FOR_FIELDS.get(name, {}).items():
+                found[json_name] = self._field(f"{name}.{json_name}", type_name, text, True)
+        return found
+
+    def _hand_made(self, definition: alpha.HandMade, reserved_for: bool) -> Schema:
+        return Schema(
+            type="object",
+            definition=definition.name,
+            description=definition.description,
+            required=definition.required,
+            load=lambda: {
+                name: (
+                    self._hand_made(alpha.DEFINITIONS[type_name], reserved_for)
+                    if type_name in alpha.DEFINITIONS
+                    else self._field(f"{definition.name}.{name}", type_name, text, reserved_for)
+                )
+                for name, (type_name, text) in definition.fields.items()
+            },
+        )
+
+    def _field(self, place: str, type_name: str, text: str, reserved_for: bool) -> Schema:
+        generic = _GENERIC.match(type_name)
+        if generic is not None:
+            return self._collection(place, generic[1], generic[2], text, reserved_for)
+        if type_name in _SCALARS:
+            return _scalar(place, type_name, text)
+        if type_name == "object":
+            return _untyped(place, text)
+        return self._reference(place, type_name, text, reserved_for)
+
+    def _collection(
+        self, place: str, shape: str, item: str, text: str, reserved_for: bool
+    ) -> Schema:
+        if shape == "Dict" and _is_quantities(place, item):
+            items = _quantity()
+        else:
+            items = self._item(place, item, reserved_for)
+        if shape == "Dict":
+            return Schema(
+                type="map",
+                description=text,
+                items=items,
+                atomic=place in tables.ATOMIC_MAPS,
+            )
+        rule = _list_rule(place, items)
+        return Schema(
+            type="array",
+            description=text,
+            items=items,
+            atomic=rule.list_type == "atomic",
+            list_type=rule.list_type,
+            list_keys=rule.keys,
+            patch_strategy=rule.strategy,
+            merge_key=rule.merge_key,
+        )
+
+    def _item(self, place: str, type_name: str, reserved_for: bool) -> Schema:
+        if type_name in alpha.DEFINITIONS:
+            return self._hand_made(alpha.DEFINITIONS[type_name], reserved_for)
+        return self._field(place, type_name, "", reserved_for)
+
+    def _reference(self, place: str, name: str, text: str, reserved_for: bool) -> Schema:
+        target = self.model(name, reserved_for)
+        return Schema(
+            type="object",
+            definition=target.definition,
+            description=text or target.description,
+            atomic=target.atomic,
+            required=target.required,
+            patch_strategy="retainKeys" if place in tables.KEEP_KEYS_FIELDS else "",
+            load=lambda: target.properties,
+        )
+
+
+def load_model(name: str) -> Model:
+    """The client's model class of that name."""
+    return getattr(_models(), name)
+
+
+def _infos(model: Model) -> dict[str, Any]:
+    """Pydantic's field infos by JSON name; attributes that are Python keywords go by another."""
+    return {info.serialization_alias or name: info for name, info in model.model_fields.items()}
+
+
+def model_name(group: str, version: str, kind: str) -> str:
+    """The client's name of a kind's model, or an empty string: EventsV1Event, V1Deployment."""
+    prefix = version[:1].upper() + version[1:]
+    family = (group.split(".")[0] or "core").capitalize()
+    for name in (f"{family}{prefix}{kind}", f"{prefix}{kind}"):
+        if name in _models().__all__:
+            return name
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _models() -> Model:
+    import kubernetes.client.models as models
+
+    return models
+
+
+def _list_rule(place: str, items: Schema) -> tables.ListRule:
+    rule = tables.LISTS.get(place)
+    if rule is not None:
+        return rule
+    if place.endswith(".conditions") and "type" in items.properties:
+        return tables.ANY_CONDITIONS
+    return tables.ListRule("atomic")
+
+
+def _scalar(place: str, type_name: str, text: str) -> Schema:
+    kind, form = _SCALARS[type_name]
+    if place in tables.MICRO_TIMES:
+        form = "micro-time"
+    if place in tables.QUANTITIES:
+        return Schema(format="quantity", description=text)
+    if form in _INTEGERS and {place, place.rsplit(".", 1)[-1]} & tables.INT64:
+        form = "int64"
+    return Schema(type=kind, format=form, description=text)
+
+
+def _untyped(place: str, text: str) -> Schema:
+    if place in tables.INT_OR_STRING:
+        return Schema(format="int-or-string", description=text)
+    return replace(ANY, description=text, atomic=True)
+
+
+def _is_quantities(place: str, item: str) -> bool:
+    return item == "str" and place.rsplit(".", 1)[-1] in tables.QUANTITY_MAPS
+
+
+def _quantity() -> Schema:
+    return Schema(format="quantity")
+
+
+def _first_paragraphs(text: str) -> str:
+    return text.split("Attributes:")[0].strip()

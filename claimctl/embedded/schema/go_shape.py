@@ -1,0 +1,132 @@
+"""Objects as Go writes them: which empty values are there, which are null, which are left out.
+
+Every object of a built-in kind goes through a Go struct on its way in, so ``labels: {}`` is no
+labels, ``paused: false`` is absent, and a struct that nobody sent is an empty object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from claimctl.embedded.schema import go_tables as tables
+from claimctl.embedded.schema.tree import Schema
+from claimctl.embedded.text.quantity import canonical
+
+Object = dict[str, Any]
+_ZERO: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0}
+
+
+def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
+    """Change an object of a built-in kind, in place, to what Go would write of it.
+
+    Only objects that come from a model have a shape; a model's own fields are looked up by
+    ``Model.field``. Before 1.34 a template's metadata has a ``null`` for its creation
+    (``null_times``). The metadata of the object itself is left to the rules of metadata.
+    """
+    if not schema.definition:
+        return
+    whole = "apiVersion" in schema.properties
+    if null_times and schema.definition == "V1ObjectMeta":
+        obj.setdefault("creationTimestamp", None)
+    for key, below in schema.properties.items():
+        if whole and key == "metadata":
+            continue
+        place = f"{schema.definition}.{key}"
+        if key in obj:
+            _known(place, below, obj, key, _Place(key in schema.required, null_times))
+        elif place in tables.STRUCTS:
+            made: Object = {}
+            shape(below, made, null_times=null_times)
+            obj[key] = made
+        elif place in tables.NULLS:
+            obj[key] = None
+        elif below.format == "quantity" and key in schema.required:
+            obj[key] = "0"
+        elif below.type in _ZERO and (key in schema.required or place in tables.ZEROES):
+            obj[key] = _ZERO[below.type]
+
+
+def empty(schema: Schema) -> Object:
+    """What Go writes of a new object into which nobody has written."""
+    made: Object = {}
+    shape(schema, made)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    required: bool
+    null_times: bool
+
+
+def _known(place: str, schema: Schema, obj: Object, key: str, where: _Place) -> None:
+    value = obj[key]
+    if schema.format in _WRITTEN and value not in ("", None):
+        obj[key] = _WRITTEN[schema.format](value)
+    elif schema.type in ("array", "map"):
+        if not value:
+            _without_items(place, obj, key)
+        elif schema.items is not None:
+            _items(schema.items, value, where.null_times)
+    elif schema.definition and isinstance(value, dict):
+        shape(schema, value, null_times=where.null_times)
+    elif not where.required and place not in tables.ZEROES and _left_out(place, schema, value):
+        del obj[key]
+
+
+def _items(schema: Schema, value: Any, null_times: bool) -> None:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in list(pairs):
+        if schema.format in _WRITTEN:
+            value[key] = _WRITTEN[schema.format](item)
+        elif schema.definition and isinstance(item, dict):
+            shape(schema, item, null_times=null_times)
+
+
+def _time(text: Any) -> Any:
+    """metav1.Time: whole seconds in UTC."""
+    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _micro_time(text: Any) -> Any:
+    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+_WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "quantity": canonical,
+    "date-time": _time,
+    "micro-time": _micro_time,
+}
+"""Values that come back in another form than they were sent in."""
+
+
+def _without_items(place: str, obj: Object, key: str) -> None:
+    """An empty list that Go would write is kept: who wrote it owns it. It is stored as null."""
+    if place not in tables.NULLS:
+        del obj[key]
+    elif obj[key] != []:
+        obj[key] = None
+
+
+def settle(schema: Schema, obj: Object) -> None:
+    """Change an object, in place, to what comes back from the storage: empty lists are null."""
+    for key, below in schema.properties.items():
+        value = obj.get(key)
+        if value == [] and f"{schema.definition}.{key}" in tables.NULLS:
+            obj[key] = None
+        elif value and below.definition and isinstance(value, dict):
+            settle(below, value)
+        elif value and below.items is not None and below.items.definition:
+            for item in value.values() if isinstance(value, dict) else value:
+                if isinstance(item, dict):
+                    settle(below.items, item)
+
+
+def _left_out(place: str, schema: Schema, value: Any) -> bool:
+    if schema.type == "string":
+        plain = schema.format in ("", "byte") and place not in tables.POINTERS
+        return plain and value == ""
+    return place in tables.PLAIN and not value

@@ -1,0 +1,52 @@
+"""Every schema that the server knows, built-in and custom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from claimctl.embedded.options import Features
+from claimctl.embedded.schema.builtin import BuiltinSchemas
+from claimctl.embedded.schema.structural import structural
+from claimctl.embedded.schema.tree import Json, Schema
+
+
+class Schemas:
+    """Look-up by (group, version, kind); custom kinds come and go with their definitions."""
+
+    def __init__(self, features: Callable[[], Features]) -> None:
+        self.builtin = BuiltinSchemas(features)
+        self._features = features
+        self._custom: dict[tuple[str, str, str], Schema] = {}
+        self._raw: dict[tuple[str, str, str], dict[str, Json]] = {}
+        self._changes = 0
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The minor version that is played."""
+        return self._features().version
+
+    def find(self, group: str, version: str, kind: str) -> Schema | None:
+        """The schema of a kind, or None where nothing is known about it."""
+        custom = self._custom.get((group, version, kind))
+        return custom if custom is not None else self.builtin.find(group, version, kind)
+
+    def add_custom(self, group: str, version: str, kind: str, raw: Mapping[str, Json]) -> None:
+        """Learn or replace a custom kind's schema from its ``openAPIV3Schema``."""
+        metadata = self.builtin.model("V1ObjectMeta", False)
+        self._custom[(group, version, kind)] = structural(raw, metadata)
+        self._raw[(group, version, kind)] = dict(raw)
+        self._changes += 1
+
+    def custom_raw(self, group: str, version: str, kind: str) -> dict[str, Json] | None:
+        """The ``openAPIV3Schema`` of a custom kind."""
+        return self._raw.get((group, version, kind))
+
+    def state(self) -> tuple[int, bool]:
+        """A value that differs once any schema does."""
+        return self._changes, self._features().api_reserved_for
+
+    def remove_custom(self, group: str, version: str, kind: str) -> None:
+        """Forget a custom kind; unknown ones are ignored."""
+        self._custom.pop((group, version, kind), None)
+        self._raw.pop((group, version, kind), None)
+        self._changes += 1

@@ -1,0 +1,112 @@
+"""What is wrong with an applied configuration before it is merged: fields, types, list keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from claimctl.embedded.schema.tree import Json, Schema
+
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int, float),
+    "number": (int, float),
+}
+_NAMES = {"integer": "numeric (int or float)", "number": "numeric (int or float)"}
+
+
+def typed_problem(schema: Schema, value: Json) -> str:
+    """What is wrong, such as ``.spec.x: expected map, got &{y}``, or an empty string."""
+    found = list(_problems(schema, value, ""))
+    if len(found) > 1:
+        return "\n  ".join(["errors:", *found])
+    return found[0] if found else ""
+
+
+def _problems(schema: Schema, value: Json, path: str) -> Iterator[str]:
+    if value is None or (not schema.type and schema.format == ""):
+        return
+    if schema.type in ("object", "map"):
+        yield from _map(schema, value, path)
+    elif schema.type == "array":
+        yield from _list(schema, value, path)
+    elif schema.type in _SCALARS and not _fits(schema, value):
+        wanted = _NAMES.get(schema.type, schema.type)
+        if schema.type in _NAMES:
+            yield f"{path}: expected {wanted}, got {_go_type(value)}"
+            return
+        yield f"{path}: expected {wanted}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
+
+
+def _fits(schema: Schema, value: Json) -> bool:
+    if isinstance(value, bool):
+        return schema.type == "boolean"
+    return isinstance(value, _SCALARS[schema.type])
+
+
+def _map(schema: Schema, value: Json, path: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"{path}: expected map, got &{{{go_value(value)}}}"
+        return
+    for key, item in value.items():
+        below = schema.field(key)
+        if below is not None:
+            yield from _problems(below, item, f"{path}.{key}")
+        elif schema.type == "object" and not schema.keeps_unknown:
+            yield f"{path}.{key}: field not declared in schema"
+
+
+def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"{path}: expected list, got &{{{go_value(value)}}}"
+        return
+    if schema.items is None:
+        return
+    seen: list[str] = []
+    for index, item in enumerate(value):
+        element = _element(schema, item, index)
+        if element in seen:
+            yield f"{path}: duplicate entries for key {element}"
+        seen.append(element)
+        yield from _problems(schema.items, item, f"{path}{element}")
+
+
+def _element(schema: Schema, item: Json, index: int) -> str:
+    if schema.list_type == "map" and isinstance(item, dict):
+        keys = sorted(key for key in schema.list_keys if key in item)
+        return f"[{','.join(f'{key}={json.dumps(item[key])}' for key in keys)}]"
+    if schema.list_type == "set":
+        return f"[={json.dumps(item)}]"
+    return f"[{index}]"
+
+
+_GO_TYPES = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
+
+
+def _go_type(value: Any) -> str:
+    return _GO_TYPES.get(type(value), "float64")
+
+
+def go_syntax(value: Any) -> str:
+    """A JSON value as Go prints it with %#v."""
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "interface {}(nil)" if value is None else go_value(value)
+
+
+def go_value(value: Any) -> str:
+    """A JSON value as Go prints it with %v."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_value(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_value, value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)

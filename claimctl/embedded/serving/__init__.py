@@ -1,0 +1,1 @@
+"""An embedded cluster on a loopback port: its certificate and its kubeconfig."""

@@ -1,0 +1,118 @@
+"""Serving an embedded cluster over HTTP until somebody says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from ssl import SSLContext
+
+from claimctl.embedded.auth.authn import ANONYMOUS, Door
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.http.handler import ADMINISTRATOR
+from claimctl.embedded.http.listener import ServerHandle, serve
+from claimctl.embedded.options import Authorization, ClusterOptions
+from claimctl.embedded.serving.kubeconfig import Access, check_writable, write_kubeconfig
+from claimctl.embedded.serving.tls import Identity, NoCertificate, loopback_identity
+from claimctl.wire.seams import Clock, Transport
+
+HISTORY_LIMIT = 20_000
+"""Revisions that a served cluster keeps: more would fill the memory of one that runs for days."""
+
+
+class CannotListen(Exception):
+    """The port cannot be used; one line."""
+
+
+class CannotWrite(Exception):
+    """The kubeconfig cannot be written; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """``port`` 0 takes a free one; ``kubeconfig`` is written once everything answers."""
+
+    cluster: ClusterOptions
+    port: int
+    kubeconfig: Path
+    ready: Callable[[str], None]
+    """Called with the URL once the kubeconfig is there."""
+
+
+async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
+    """Serve until SIGTERM or SIGINT, and return which of them it was.
+
+    Raises:
+        CannotListen: the port cannot be used.
+        CannotWrite: the kubeconfig cannot be written; found out before anything starts.
+    """
+    _check_kubeconfig(serving.kubeconfig)
+    cluster = Cluster(serving.cluster, clock)
+    server: ServerHandle | None = None
+    stopped = _stop_signals()
+    await cluster.start()
+    try:
+        server, access = await _listen(cluster, serving.port)
+        _write(serving.kubeconfig, access)
+        serving.ready(server.url)
+        return await stopped
+    finally:
+        if server is not None:
+            await server.close()
+        await cluster.stop()
+
+
+def _stop_signals() -> asyncio.Future[signal.Signals]:
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def stop(received: signal.Signals) -> None:
+        if not stopped.done():
+            stopped.set_result(received)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stop, each)
+    return stopped
+
+
+async def _listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
+    """The server and the way in; under RBAC by TLS and with an administrator's token."""
+    guard = cluster.handler.guard
+    if cluster.options.authorization is Authorization.ALWAYS_ALLOW or not isinstance(guard, Door):
+        server = await _serve(cluster.handler, port, None)
+        return server, Access(server.url)
+    identity = _identity()
+    server = await _serve(cluster.handler.transport(ANONYMOUS), port, identity.context)
+    token = guard.tokens.add_static(ADMINISTRATOR)
+    return server, Access(server.url, token, identity.certificate)
+
+
+def _identity() -> Identity:
+    try:
+        return loopback_identity()
+    except NoCertificate as error:
+        raise CannotListen(str(error)) from error
+
+
+async def _serve(transport: Transport, port: int, tls: SSLContext | None) -> ServerHandle:
+    try:
+        return await serve(transport, port=port, tls=tls)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CannotListen(f"cannot listen on 127.0.0.1:{port}: {why}") from error
+
+
+def _check_kubeconfig(path: Path) -> None:
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
+
+
+def _write(path: Path, access: Access) -> None:
+    try:
+        write_kubeconfig(path, access)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error

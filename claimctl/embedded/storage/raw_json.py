@@ -1,0 +1,46 @@
+"""JSON that a server keeps as it was sent: the order of its keys is part of the value.
+
+A strategic merge patch goes through maps, whose keys Go writes in their order; so one that changes
+nothing may still change what was sent in another order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded.storage.store import encode
+
+Object = dict[str, Any]
+_RAW = "parameters"
+
+
+def same(new: Any, old: Any) -> bool:
+    """Equal, and the same text where the text counts (``parameters`` of an opaque config)."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return new.keys() == old.keys() and all(
+            encode(new[key]) == encode(old[key]) if key == _RAW else same(new[key], old[key])
+            for key in new
+        )
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(map(same, new, old))
+    return bool(new == old)
+
+
+def sorted_keys(value: Any) -> Any:
+    """``value`` with every raw part in the order of its keys, as after a patch through maps."""
+    if isinstance(value, dict):
+        return {
+            key: _sorted(inner) if key == _RAW else sorted_keys(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [sorted_keys(inner) for inner in value]
+    return value
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_sorted(inner) for inner in value]
+    return value

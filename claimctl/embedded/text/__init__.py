@@ -1,0 +1,1 @@
+"""How names, quantities, selectors and other values are written, and what is wrong with them."""

@@ -1,0 +1,225 @@
+"""The verbs of the API on plain dicts, synchronous, with the rules of every kind applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from claimctl.embedded.errors import StatusError
+from claimctl.embedded.kinds.hooks import Hooks
+from claimctl.embedded.kinds.kind import Kind, Kinds
+from claimctl.embedded.kinds.namespaces import admit_namespace
+from claimctl.embedded.kinds.strategies import builtin_strategies
+from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.options import Features
+from claimctl.embedded.storage.requests import (
+    Actor,
+    DeleteOptions,
+    ListOptions,
+    WatchOptions,
+    WriteOptions,
+)
+from claimctl.embedded.storage.store import Store
+from claimctl.embedded.verbs import custom_scale, deleting, patching, subresources, writing
+from claimctl.embedded.verbs.reading import (
+    Target,
+    check_reachable,
+    check_readable,
+    list_objects,
+    stored,
+)
+from claimctl.embedded.verbs.watches import Watch
+from claimctl.embedded.verbs.writing import Write
+from claimctl.wire.seams import Clock
+
+Object = dict[str, Any]
+SubresourceHandler = Callable[[Write, Object], Object]
+"""POST to a subresource: the write (target, actor, options) and the body, to the answer."""
+VirtualHandler = Callable[[Write, Object], Object]
+"""create of a kind that is never stored (access reviews)."""
+
+
+class Api:
+    """The core of the server.
+
+    ``hooks`` are the parts that plug in; ``posts`` serve POST to (group, plural, subresource);
+    ``virtual`` serve create of kinds that are never stored, by (group, plural).
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, features: Features, rng: Random | None = None
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.rng = rng or Random(0)
+        self.kinds = Kinds.builtin(features)
+        self.strategies = builtin_strategies()
+        self.hooks = Hooks()
+        self.posts: dict[tuple[str, str, str], SubresourceHandler] = {
+            ("", "pods", "binding"): subresources.bind
+        }
+        self.virtual: dict[tuple[str, str], VirtualHandler] = {
+            ("", "bindings"): subresources.bind_collection
+        }
+        self._features = features
+
+    @property
+    def features(self) -> Features:
+        return self._features
+
+    def switch(self, features: Features) -> None:
+        """Change the gates at run time: kinds come and go, fields are kept or dropped."""
+        wanted = Kinds.builtin(features)
+        for kind in Kinds.builtin(self._features):
+            if wanted.by_plural(kind.group, kind.plural) != kind:
+                self.kinds.remove(kind)
+        for kind in wanted:
+            if self.kinds.by_plural(kind.group, kind.plural) is None:
+                self.kinds.add(kind)
+        self._features = features
+
+    def outward(self, kind: Kind, version: str, obj: Object) -> Object:
+        """From the stored form to a version of the API (may reuse ``obj``)."""
+        return self.strategies.of(kind).outward(obj, kind, version)
+
+    def stored_as(self, kind: Kind, version: str) -> bool:
+        """Whether objects of a kind are stored in the form of that version."""
+        strategy = self.strategies.of(kind)
+        plain = strategy.stored_plain or type(strategy).outward is Strategy.outward
+        return plain and version in ("", kind.version)
+
+    def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse to create in a namespace that is not there (404) or is terminating (403)."""
+        admit_namespace(self.store, kind, namespace, name)
+
+    def get(
+        self, actor: Actor, kind: Kind, ns: str, name: str, subresource: str = "", version: str = ""
+    ) -> Object:
+        """Raises StatusError 404."""
+        target = Target(kind, ns, name, subresource, version)
+        if subresource == "scale":
+            get = custom_scale.get_scale if kind.custom else subresources.get_scale
+            return get(self, target)
+        return self.outward(kind, version, stored(self, target))
+
+    def get_at(self, target: Target, resource_version: str) -> Object:
+        """get with the resourceVersion parameter (504 for a version not reached)."""
+        # events come straight from the storage, which words it as a list does
+        check = check_reachable if target.kind.plural == "events" else check_readable
+        check(self, resource_version)
+        return self.outward(target.kind, target.version, stored(self, target))
+
+    def list(
+        self, actor: Actor, kind: Kind, ns: str, options: ListOptions, version: str = ""
+    ) -> Object:
+        """A List object. Raises StatusError 400, 410, 422, 504."""
+        return list_objects(self, Target(kind, ns, version=version), options)
+
+    def watch(
+        self, actor: Actor, kind: Kind, ns: str, options: WatchOptions, version: str = ""
+    ) -> Watch:
+        """A stream that has begun; the caller closes it. Raises StatusError 400, 422, 500."""
+        return Watch(self, Target(kind, ns, version=version), options)
+
+    def create(
+        self, actor: Actor, kind: Kind, ns: str, obj: Object, options: WriteOptions | None = None
+    ) -> Object:
+        """The new object; ``obj`` itself is used up unless the options are internal.
+
+        Raises:
+            StatusError: 400, 403, 404, 409, 422.
+        """
+        write = self._write(actor, Target(kind, ns), "create", options)
+        virtual = self.virtual.get((kind.group, kind.plural))
+        if virtual is not None:
+            self.hooks.schemas.check(
+                kind.group, write.target.version or kind.version, kind.kind, obj
+            )
+            return virtual(write, obj)
+        return self._answer(write, writing.create(write, obj))
+
+    def post(
+        self,
+        actor: Actor,
+        target: Target,
+        body: Object,
+        options: WriteOptions | None = None,
+    ) -> Object:
+        """POST to a subresource (binding, eviction, token). Raises StatusError."""
+        kind = target.kind
+        handler = self.posts.get((kind.group, kind.plural, target.subresource))
+        if handler is None:
+            raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
+        return handler(self._write(actor, target, "create", options), body)
+
+    def update(
+        self,
+        actor: Actor,
+        kind: Kind,
+        ns: str,
+        name: str,
+        obj: Object,
+        subresource: str = "",
+        options: WriteOptions | None = None,
+    ) -> Object:
+        """Raises StatusError 400, 404, 409, 422."""
+        write = self._write(actor, Target(kind, ns, name, subresource), "update", options)
+        if subresource == "scale":
+            put = custom_scale.put_scale if kind.custom else subresources.put_scale
+            return put(write, obj)
+        return self._answer(write, writing.update(write, obj))
+
+    def patch(  # noqa: PLR0913 - the address of an object, the patch and the options
+        self,
+        actor: Actor,
+        kind: Kind,
+        ns: str,
+        name: str,
+        patch_type: str,
+        patch: Any,
+        subresource: str = "",
+        options: WriteOptions | None = None,
+    ) -> Object:
+        """``patch_type`` is json, merge, strategic or apply. Raises StatusError."""
+        verb = "apply" if patch_type == "apply" else "patch"
+        write = self._write(actor, Target(kind, ns, name, subresource), verb, options)
+        return patching.patch(write, patch_type, patch)
+
+    def delete(
+        self, actor: Actor, kind: Kind, ns: str, name: str, options: DeleteOptions | None = None
+    ) -> Object:
+        """The object, or a Status where the kind answers with one. Raises StatusError."""
+        options = options or DeleteOptions()
+        removal = deleting.Removal(
+            self, actor, Target(kind, ns, name, "", options.version), options
+        )
+        return deleting.answer(removal, deleting.delete(removal))
+
+    def delete_collection(
+        self,
+        actor: Actor,
+        kind: Kind,
+        ns: str,
+        options: DeleteOptions | None = None,
+        chosen: ListOptions | None = None,
+    ) -> Object:
+        """The list of what was deleted, each as it was."""
+        options = options or DeleteOptions()
+        removal = deleting.Removal(self, actor, Target(kind, ns, "", "", options.version), options)
+        return deleting.delete_collection(removal, chosen or ListOptions())
+
+    def _write(
+        self, actor: Actor, target: Target, verb: str, options: WriteOptions | None
+    ) -> Write:
+        options = options or WriteOptions()
+        addressed = Target(
+            target.kind, target.namespace, target.name, target.subresource, options.version
+        )
+        return Write(self, actor, addressed, verb, options)
+
+    def _answer(self, write: Write, obj: Object) -> Object:
+        return self.outward(write.target.kind, write.target.version, obj)
+
+
+_NOT_ALLOWED = "the server does not allow this method on the requested resource"

@@ -1,0 +1,201 @@
+"""delete and deletecollection: preconditions, propagation, grace periods, finalizers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import Subject
+from claimctl.embedded.kinds import metadata
+from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.storage.requests import Actor, DeleteOptions, ListOptions
+from claimctl.embedded.storage.store import Author, decode, encode
+from claimctl.embedded.verbs.reading import Target, list_objects, stored
+
+if TYPE_CHECKING:
+    from claimctl.embedded.verbs.api import Api
+
+Object = dict[str, Any]
+_OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
+_POLICIES = ("Foreground", "Background", "Orphan")
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A deletion under way."""
+
+    api: Api
+    actor: Actor
+    target: Target
+    options: DeleteOptions
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.api.strategies.of(self.target.kind)
+
+    @property
+    def author(self) -> Author:
+        return Author(self.actor.user, "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """``obj`` is the object as the answer shows it; ``gone`` says that it went at once."""
+
+    obj: Object
+    gone: bool
+
+
+def check_options(options: DeleteOptions) -> None:
+    """Refuse delete options that contradict themselves (422)."""
+    found = []
+    if options.orphan_dependents is not None and options.propagation:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        found.append(errors.invalid_value("propagationPolicy", options.propagation, text))
+    elif options.propagation and options.propagation not in _POLICIES:
+        supported = (*_POLICIES, "nil")
+        found.append(errors.not_supported("propagationPolicy", options.propagation, supported))
+    if any(each != "All" for each in options.dry_run):
+        found.append(errors.not_supported("dryRun", list(options.dry_run), ("All",)))
+    if found:
+        raise errors.invalid(_OPTIONS, found)
+
+
+def delete(removal: Removal) -> Removed:
+    """Delete one object, or mark it as being deleted.
+
+    Raises:
+        StatusError: 404, 409 (preconditions), 422.
+    """
+    check_options(removal.options)
+    _warn(removal)
+    removal.strategy.admit_delete(removal.target.name)
+    obj = stored(removal.api, removal.target)
+    _check_preconditions(removal, obj)
+    before = decode(encode(obj))
+    meta = obj["metadata"]
+    grace = removal.strategy.grace_period(obj, removal.options)
+    _set_finalizers(removal, meta)
+    if removal.strategy.pending(obj) or grace > 0:
+        return Removed(_mark(removal, before, obj, grace), False)
+    if removal.strategy.marks_before_removal:
+        obj = _mark(removal, before, obj, 0)
+        before = decode(encode(obj))
+    if removal.options.dry_run:
+        return Removed(before, True)
+    return Removed(removal.api.store.delete(removal.target.address, removal.author), True)
+
+
+def _check_preconditions(removal: Removal, obj: Object) -> None:
+    options, meta = removal.options, obj["metadata"]
+    if options.uid and options.uid != meta["uid"]:
+        _mismatch(removal, "UID", options.uid, meta["uid"], "deleted and then recreated")
+    version = options.resource_version
+    if version and version != meta["resourceVersion"]:
+        _mismatch(removal, "ResourceVersion", version, meta["resourceVersion"], "modified")
+
+
+def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -> None:
+    if removal.target.kind.plural == "namespaces":
+        told = f"{what} in precondition: {asked}, {what} in object meta: {found}"
+        raise errors.conflict(removal.target.subject, f"Precondition failed: {told}")
+    raise errors.conflict(
+        removal.target.typed_subject,
+        f"the {what} in the precondition ({asked}) does not match the {what} in record "
+        f"({found}). The object might have been {maybe}",
+    )
+
+
+def _set_finalizers(removal: Removal, meta: Object) -> None:
+    """The propagation policy becomes a finalizer that the garbage collector works off."""
+    if not removal.strategy.collects_garbage:
+        return
+    wanted = _propagation(removal)
+    kept = [name for name in meta.get("finalizers") or [] if name not in (_ORPHAN, _FOREGROUND)]
+    had = [name for name in meta.get("finalizers") or [] if name in (_ORPHAN, _FOREGROUND)]
+    if wanted == "Orphan":
+        kept.append(_ORPHAN)
+    elif wanted == "Foreground":
+        kept.append(_FOREGROUND)
+    elif not wanted:
+        kept += had
+    if kept:
+        meta["finalizers"] = kept
+    else:
+        meta.pop("finalizers", None)
+
+
+def _propagation(removal: Removal) -> str:
+    options = removal.options
+    if options.orphan_dependents is not None:
+        return "Orphan" if options.orphan_dependents else "Background"
+    if options.propagation:
+        return options.propagation
+    default = removal.strategy.default_propagation()
+    return "" if default == "Background" else default
+
+
+def _warn(removal: Removal) -> None:
+    """Said of every deletion without a policy, also of what is not there."""
+    options = removal.options
+    warning = removal.strategy.delete_warning()
+    if warning and options.orphan_dependents is None and not options.propagation:
+        options.warnings.append(warning)
+
+
+def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
+    meta = obj["metadata"]
+    first = not meta.get("deletionTimestamp")
+    if first:
+        moment = removal.api.clock.now() + timedelta(seconds=grace)
+        meta["deletionTimestamp"] = metadata.timestamp(moment)
+        removal.strategy.mark_deleting(obj, grace)
+        if meta.get("generation") and removal.strategy.deletion_raises_generation:
+            meta["generation"] += 1
+    elif grace < meta.get("deletionGracePeriodSeconds", 0):
+        _shorten(removal, meta, grace)
+    if obj == before or removal.options.dry_run:
+        return obj
+    return removal.api.store.put(removal.target.address, obj, removal.author)
+
+
+def _shorten(removal: Removal, meta: Object, grace: int) -> None:
+    moment = removal.api.clock.now() + timedelta(seconds=grace)
+    meta["deletionTimestamp"] = min(meta["deletionTimestamp"], metadata.timestamp(moment))
+    meta["deletionGracePeriodSeconds"] = grace
+
+
+def answer(removal: Removal, removed: Removed) -> Object:
+    """What DELETE says: the object, or a Status where the kind answers with one."""
+    target = removal.target
+    if not removed.gone or target.kind.deletes_to == "object":
+        return removal.api.outward(target.kind, target.version, removed.obj)
+    details = {
+        "name": target.name,
+        "group": target.kind.group,
+        "kind": target.kind.plural,
+        "uid": removed.obj["metadata"]["uid"],
+    }
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+
+
+def delete_collection(removal: Removal, options: ListOptions) -> Object:
+    """Delete what a list with these options shows; the answer is that list, each as it was."""
+    check_options(removal.options)
+    body = list_objects(removal.api, removal.target, options)
+    _warn(removal)
+    quiet = replace(removal, options=replace(removal.options, warnings=[]))
+    for item in body["items"]:
+        meta = item["metadata"]
+        target = replace(quiet.target, name=meta["name"], namespace=meta.get("namespace", ""))
+        delete(replace(quiet, target=target))
+    return body

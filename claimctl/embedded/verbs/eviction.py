@@ -1,0 +1,203 @@
+"""POST pods/NAME/eviction: a deletion that PodDisruptionBudgets may refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import StatusError, Subject, bad_request
+from claimctl.embedded.kinds.metadata import timestamp
+from claimctl.embedded.kinds.namespaces import admit_namespace
+from claimctl.embedded.storage.requests import Actor, DeleteOptions, WriteOptions
+from claimctl.embedded.storage.selectors import parse_labels
+from claimctl.embedded.text.label_text import selector_text
+from claimctl.embedded.verbs.deleting import Removal, delete
+from claimctl.embedded.verbs.reading import stored
+from claimctl.embedded.verbs.writing import Write
+
+Object = dict[str, Any]
+
+_SERVER = Actor("system:apiserver", ("system:masters",), "kube-apiserver")
+_ENDED = ("Succeeded", "Failed", "Pending")
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_TWO_BUDGETS = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+    "support."
+)
+
+
+def evict(write: Write, eviction: Object) -> Object:
+    """Evict a pod; the answer is a Status.
+
+    A budget is charged before the preconditions of the deletion are looked at, so an eviction
+    that fails on them has spent it all the same.
+
+    Raises:
+        StatusError: 400, 404, 409, 429 where a budget does not allow it, 500 under two budgets.
+    """
+    target = write.target
+    _check_names(write, eviction)
+    admit_namespace(write.api.store, target.kind, target.namespace, target.name)
+    pod = stored(write.api, target)
+    options = _delete_options(eviction, dry_run=write.options.dry_run)
+    if not _unprotected(pod):
+        budget = _budget(write, pod)
+        if budget is not None and not _goes_unhealthy(pod, budget):
+            _charge(write, budget, pod, dry_run=bool(options.dry_run))
+    _check_preconditions(pod, options)
+    if not options.dry_run:
+        _mark_disrupted(write, pod)
+    main = replace(target, subresource="")
+    delete(Removal(write.api, write.actor, main, options))
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _check_names(write: Write, eviction: Object) -> None:
+    meta = eviction.get("metadata") or {}
+    kind, version = eviction.get("kind"), eviction.get("apiVersion")
+    if kind not in (None, "Eviction"):
+        short = str(version or "").rpartition("/")[2]
+        raise bad_request(
+            f'{kind} in version "{short}" cannot be handled as a Eviction: converting '
+            f"({short}.{kind}) to (policy.Eviction): unknown conversion"
+        )
+    if meta.get("namespace", write.target.namespace) != write.target.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if meta.get("name") != write.target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+
+
+def _delete_options(eviction: Object, *, dry_run: bool) -> DeleteOptions:
+    given = eviction.get("deleteOptions") or {}
+    conditions = given.get("preconditions") or {}
+    return DeleteOptions(
+        uid=conditions.get("uid", ""),
+        resource_version=conditions.get("resourceVersion", ""),
+        propagation=given.get("propagationPolicy", ""),
+        grace_period_seconds=given.get("gracePeriodSeconds"),
+        dry_run=("All",) if dry_run else tuple(given.get("dryRun") or ()),
+    )
+
+
+def _unprotected(pod: Object) -> bool:
+    """Pods that have ended, have not begun or are going count for no budget."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in _ENDED or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _goes_unhealthy(pod: Object, budget: Object) -> bool:
+    """A pod that is not ready counts for no budget, and may go where nothing is disrupted yet.
+
+    The rule is that of k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go.
+    """
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+        return False
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget.get("status") or {}
+    desired: int = status.get("desiredHealthy") or 0
+    return 0 < desired <= (status.get("currentHealthy") or 0)
+
+
+def _budget(write: Write, pod: Object) -> Object | None:
+    labels = pod["metadata"].get("labels") or {}
+    found = [
+        budget
+        for budget in write.api.store.list("policy", "poddisruptionbudgets", write.target.namespace)
+        if _selects(budget, labels)
+    ]
+    if len(found) > 1:
+        raise StatusError(500, "", _TWO_BUDGETS)
+    return found[0] if found else None
+
+
+def _selects(budget: Object, labels: dict[str, str]) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    if selector is None:
+        return False
+    return all(one.matches(labels) for one in parse_labels(selector_text(selector)))
+
+
+def _charge(write: Write, budget: Object, pod: Object, *, dry_run: bool) -> None:
+    """Take one disruption from a budget, and note for whom."""
+    status, meta = budget.setdefault("status", {}), budget["metadata"]
+    name = meta["name"]
+    if status.get("observedGeneration", 0) < meta.get("generation", 0):
+        why = f"The disruption budget {name} is still being processed by the server."
+        raise _too_many(why, {"retryAfterSeconds": 10}, {"retry-after": "10"})
+    if status.get("disruptionsAllowed", 0) <= 0:
+        raise _too_many(_insufficient(name, status))
+    if dry_run:
+        return
+    status["disruptionsAllowed"] -= 1
+    moment = timestamp(write.api.clock.now())
+    status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = moment
+    if status["disruptionsAllowed"] == 0:
+        _disallow(status, meta.get("generation", 0), moment)
+    kind = write.api.kinds.named("poddisruptionbudgets")
+    namespace = meta["namespace"]
+    options = WriteOptions(internal=True)
+    write.api.update(_SERVER, kind, namespace, name, budget, "status", options)
+
+
+def _insufficient(name: str, status: Object) -> str:
+    if not status.get("desiredHealthy") and not status.get("expectedPods"):
+        return f"The disruption budget {name} does not allow evicting pods currently"
+    wanted = status.get("desiredHealthy", 0)
+    healthy = status.get("currentHealthy", 0) - len(status.get("disruptedPods") or ())
+    return f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+
+
+def _disallow(status: Object, generation: int, moment: str) -> None:
+    others = [c for c in status.get("conditions") or () if c["type"] != "DisruptionAllowed"]
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "observedGeneration": generation,
+        "lastTransitionTime": moment,
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    status["conditions"] = [*others, condition]
+
+
+def _too_many(
+    why: str, more: Object | None = None, headers: dict[str, str] | None = None
+) -> StatusError:
+    details = {"causes": [{"reason": "DisruptionBudget", "message": why}], **(more or {})}
+    return StatusError(429, "TooManyRequests", _REFUSED, details, headers)
+
+
+def _check_preconditions(pod: Object, options: DeleteOptions) -> None:
+    meta = pod["metadata"]
+    if options.uid and options.uid != meta["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({meta['uid']}). The object might have been deleted and then recreated"
+        )
+        raise errors.conflict(Subject("", "Pod", meta["name"]), why)
+
+
+def _mark_disrupted(write: Write, pod: Object) -> None:
+    """The condition that tells an evicted pod from a deleted one; not on pods that have ended."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    if meta.get("deletionTimestamp") or status.get("phase") in ("Succeeded", "Failed"):
+        return
+    others = [c for c in status.get("conditions") or () if c["type"] != "DisruptionTarget"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastTransitionTime": timestamp(write.api.clock.now()),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    patch = {"status": {"conditions": [*others, condition]}}
+    target = write.target
+    options = WriteOptions(internal=True)
+    write.api.patch(
+        _SERVER, target.kind, target.namespace, target.name, "merge", patch, "status", options
+    )

@@ -1,0 +1,173 @@
+"""A write under way, and its body on the way in: types checked, fields known, stored form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.kinds import metadata
+from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.storage.requests import Actor, WriteOptions
+from claimctl.embedded.storage.store import Author, decode, encode
+from claimctl.embedded.verbs.reading import Target
+
+if TYPE_CHECKING:
+    from claimctl.embedded.verbs.api import Api
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write under way. ``verb`` is create, update, patch or apply."""
+
+    api: Api
+    actor: Actor
+    target: Target
+    verb: str
+    options: WriteOptions
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.api.strategies.of(self.target.kind)
+
+    @property
+    def context(self) -> Context:
+        return Context(
+            api=self.api,
+            actor=self.actor,
+            kind=self.target.kind,
+            verb=self.verb,
+            subresource=self.target.subresource,
+            internal=self.options.internal,
+            warnings=self.options.warnings,
+        )
+
+    @property
+    def author(self) -> Author:
+        return Author(self.actor.user, self.verb, self.target.subresource)
+
+    @property
+    def manager(self) -> str:
+        return self.options.field_manager or self.actor.manager or self.actor.user
+
+
+def inward(write: Write, body: Object) -> Object:
+    """A body as it came, made into the stored form: version and kind checked, fields known.
+
+    Raises:
+        StatusError: 400 for another kind or version, or for unknown fields under Strict.
+    """
+    target, options = write.target, write.options
+    obj: Object = body if not options.internal else decode(encode(body))
+    obj.setdefault("metadata", {})
+    if obj["metadata"] is None:
+        obj["metadata"] = {}
+    if target.kind.custom and isinstance(obj["metadata"], dict):
+        _texts(obj["metadata"])
+    if not options.internal:
+        _check_type(write, obj)
+        _check_fields(write, obj)
+    obj = write.strategy.inward(obj, target.kind, target.version)
+    obj["kind"] = target.kind.kind
+    obj["apiVersion"] = target.kind.api_version()
+    metadata.tidy(obj["metadata"])
+    return obj
+
+
+def _texts(meta: Object) -> None:
+    """A null among labels or annotations is an empty text to Go."""
+    for key in ("labels", "annotations"):
+        values = meta.get(key)
+        if isinstance(values, dict):
+            meta[key] = {k: "" if value is None else value for k, value in values.items()}
+
+
+def _check_type(write: Write, obj: Object) -> None:
+    target = write.target
+    wanted = target.kind.api_version(target.version)
+    for key in ("apiVersion", "kind"):
+        if not isinstance(obj.get(key), (str, NoneType)):
+            raise errors.bad_request(_no_text(obj[key], key, target))
+    given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
+    if given[1] != target.kind.kind or given[0] != wanted:
+        if target.kind.custom:
+            _other_custom_type(write, obj, given, wanted)
+        raise errors.bad_request(_wrong_type(write.api, given, target, wanted))
+    obj["apiVersion"], obj["kind"] = given
+
+
+def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted: str) -> None:
+    """No type stands behind a custom kind: another kind is found out by validation (422), and of
+    another version no field is known."""
+    version, kind = given
+    if version != wanted:
+        unknown = sorted(set(obj) - {"apiVersion", "kind", "metadata"})
+        write.options.warnings.extend(f'unknown field "{name}"' for name in unknown)
+        return
+    found = errors.invalid_value("kind", kind, f"must be {write.target.kind.kind}")
+    subject = errors.Subject(write.target.kind.group, kind, obj["metadata"].get("name", ""))
+    raise errors.invalid(subject, [found, *write.strategy.misnamed(obj)])
+
+
+_JSON_NAMES = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+
+
+def _no_text(value: Any, key: str, target: Target) -> str:
+    kind = target.kind.kind
+    found = _JSON_NAMES.get(type(value), "value")
+    text = f"json: cannot unmarshal {found} into Go struct field .{key} of type string"
+    why = f"couldn't get version/kind; json parse error: {text}"
+    return f'{kind} in version "{target.version}" cannot be handled as a {kind}: {why}'
+
+
+_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+
+
+_ASKED = (
+    ("authentication.k8s.io", "TokenRequest"),
+    ("autoscaling", "Scale"),
+    ("policy", "Eviction"),
+    ("", "Binding"),
+)
+"""Kinds that are known and never stored."""
+
+
+def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -> str:
+    version, kind = given
+    group, _, short = version.rpartition("/")
+    cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
+    asked = (group, kind) in _ASKED
+    if (api.kinds.by_kind(group, kind) is not None or asked) and kind != target.kind.kind:
+        hub = target.kind.group.partition(".")[0] or "core"
+        types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
+        return f"{cannot}: {types}: unknown conversion"
+    known = api.kinds.by_kind(group, kind)
+    if version != wanted and known is not None and (group or short in known.versions):
+        return (
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({wanted})"
+        )
+    return f'{cannot}: no kind "{kind}" is registered for version "{version}" {_SCHEME}'
+
+
+def _check_fields(write: Write, obj: Object) -> None:
+    version = write.target.version or write.target.kind.version
+    found = write.api.hooks.schemas.clean(write.target.kind, version, obj)
+    unknown = [*write.options.repeated, *found]
+    if write.options.field_validation == "Strict" and unknown:
+        raise errors.bad_request(_strict(write.target, unknown))
+    if write.options.field_validation != "Ignore":
+        write.options.warnings.extend(unknown)
+
+
+def _strict(target: Target, unknown: list[str]) -> str:
+    name = target.kind.kind
+    version = target.version or target.kind.version
+    shown = ", ".join(unknown)
+    return (
+        f'{name} in version "{version}" cannot be handled as a {name}: '
+        f"strict decoding error: {shown}"
+    )

@@ -1,0 +1,286 @@
+"""get and list, with every meaning that resourceVersion, limit and continue have."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import FieldError, StatusError, Subject
+from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.storage.requests import ListOptions
+from claimctl.embedded.storage.selectors import (
+    FieldTerm,
+    Requirement,
+    Selector,
+    SelectorError,
+    parse_fields,
+    parse_labels,
+)
+from claimctl.embedded.storage.store import Address, Compacted, Items, decode
+from claimctl.embedded.storage.tokens import Continue, decode_continue
+
+if TYPE_CHECKING:
+    from claimctl.embedded.verbs.api import Api
+
+Object = dict[str, Any]
+_META_FIELDS = ("metadata.name", "metadata.namespace")
+_OPTIONS = Subject("meta.k8s.io", "ListOptions")
+_MATCHES = ("Exact", "NotOlderThan", "")
+_TOO_OLD = "The resourceVersion for the provided list is too old."
+_TOO_OLD_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can "
+    "start a new list without the continue parameter, or use the continue token in this response "
+    "to retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about; ``name`` is empty for collections."""
+
+    kind: Kind
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+    version: str = ""
+
+    @property
+    def address(self) -> Address:
+        group, plural = self.kind.storage
+        namespace = self.namespace if self.kind.namespaced else ""
+        return Address(group, plural, namespace, self.name)
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(self.kind.group, self.kind.plural, self.name)
+
+    @property
+    def typed_subject(self) -> Subject:
+        """For 422: the Kind instead of the plural."""
+        group = "" if self.kind.plural == "events" else self.kind.group
+        return Subject(group, self.kind.kind, self.name)
+
+
+def stored(api: Api, target: Target) -> Object:
+    """The stored object.
+
+    Raises:
+        StatusError: 404.
+    """
+    obj = api.store.get(target.address)
+    if obj is None:
+        raise errors.not_found(target.subject)
+    return obj
+
+
+def selector_of(api: Api, kind: Kind, labels: str, fields: str) -> Selector:
+    """The selectors of a request, parsed.
+
+    Raises:
+        StatusError: 400, in the words of the server.
+    """
+    requirements, terms = parsed_selectors(labels, fields)
+    strategy = api.strategies.of(kind)
+    own = strategy.selectable_names()
+    # Kinds with fields of their own name all that can be selected by, and so do custom kinds.
+    listed = bool(own) or kind.custom
+    known = _META_FIELDS[:1] if listed and not kind.namespaced else _META_FIELDS
+    for term in terms:
+        if term.key not in (*known, *own):
+            raise errors.bad_request(_unknown_field(kind, term.key, bool(own)))
+
+    def fields_of(obj: Object) -> dict[str, str]:
+        metadata = obj.get("metadata") or {}
+        basic = {
+            "metadata.name": metadata.get("name", ""),
+            "metadata.namespace": metadata.get("namespace", ""),
+        }
+        return {**basic, **strategy.selectable(obj)}
+
+    return Selector(requirements, terms, fields_of)
+
+
+def parsed_selectors(
+    labels: str, fields: str
+) -> tuple[tuple[Requirement, ...], tuple[FieldTerm, ...]]:
+    """Both selectors of a request, whatever fields the kind has. Raises StatusError 400."""
+    try:
+        return parse_labels(labels), parse_fields(fields)
+    except SelectorError as error:
+        raise errors.bad_request(str(error)) from None
+
+
+def _unknown_field(kind: Kind, key: str, has_own: bool) -> str:
+    if kind.group == "resource.k8s.io" and has_own:
+        version = kind.api_version(kind.versions[0])
+        return f"field label not supported for {version}, Kind={kind.kind}: {key}"
+    if kind.plural == "jobs":
+        return f'field label "{key}" not supported for Job'
+    if kind.custom or has_own:
+        return f"field label not supported: {key}"
+    return f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def parse_version(text: str) -> int:
+    """A resourceVersion parameter as a number.
+
+    Raises:
+        StatusError: 400.
+    """
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise errors.bad_request(f"invalid resource version: {not_a_version(text)}")
+
+
+def not_a_version(text: str) -> str:
+    """What is wrong with a resourceVersion that is no number."""
+    why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    return f'resourceVersion: Invalid value: "{text}": {why}'
+
+
+def match_errors(options: ListOptions) -> list[FieldError]:
+    """What is wrong with resourceVersionMatch on a list."""
+    match, version = options.resource_version_match, options.resource_version
+    path = "resourceVersionMatch"
+    found = []
+    if match:
+        if not version:
+            text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            found.append(errors.forbidden_field(path, text))
+        if options.continue_token:
+            text = "resourceVersionMatch is forbidden when continue is provided"
+            found.append(errors.forbidden_field(path, text))
+        if match not in _MATCHES:
+            found.append(errors.not_supported(path, match, _MATCHES))
+        if match == "Exact" and version == "0":
+            text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            found.append(errors.forbidden_field(path, text))
+    return found
+
+
+def too_large_version(asked: int, current: int) -> StatusError:
+    """A version that the server has not reached: 504, to be tried again."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return StatusError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        {"causes": [cause], "retryAfterSeconds": 1},
+        {"retry-after": "1"},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Which state is read, from where on, and how much of it."""
+
+    revision: int
+    items: Items
+    start: str = ""
+    limit: int = 0
+
+
+def check_readable(api: Api, version: str) -> None:
+    """What get says of its resourceVersion: 500 for one that is no number, else as a list does."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise StatusError(500, "", not_a_version(version))
+    check_reachable(api, version)
+
+
+def check_reachable(api: Api, version: str) -> None:
+    """A read at a version that was not reached yet is refused (504)."""
+    if version and (asked := parse_version(version)) > api.store.revision:
+        raise too_large_version(asked, api.store.revision)
+
+
+def list_objects(api: Api, target: Target, options: ListOptions) -> Object:
+    """The list as it goes over the wire.
+
+    Raises:
+        StatusError: 400, 410, 422, 504.
+    """
+    parsed_selectors(options.label_selector, options.field_selector)
+    if wrong := match_errors(options):
+        raise errors.invalid(_OPTIONS, wrong)
+    selector = selector_of(api, target.kind, options.label_selector, options.field_selector)
+    page = _page(api, target, options)
+    start = bisect_right([key for key, _ in page.items], page.start) if page.start else 0
+    found: list[Object] = []
+    last, after = "", len(page.items)
+    for index in range(start, len(page.items)):
+        key, data = page.items[index]
+        if page.limit and len(found) == page.limit:
+            after = index
+            break
+        obj = decode(data)
+        if selector.matches(obj):
+            found.append(obj)
+            last = key
+    remaining = len(page.items) - after
+    metadata: Object = {"resourceVersion": str(page.revision)}
+    if target.kind.custom:
+        metadata["continue"] = ""
+    if remaining and _any_left(page.items[after:], selector):
+        metadata["continue"] = Continue(page.revision, last).encode()
+        if selector.everything:
+            metadata["remainingItemCount"] = remaining
+    return _list_body(api, target, metadata, found)
+
+
+def _any_left(items: Items, selector: Selector) -> bool:
+    return selector.everything or any(selector.matches(decode(data)) for _, data in items)
+
+
+def _list_body(api: Api, target: Target, metadata: Object, found: list[Object]) -> Object:
+    kind = target.kind
+    outward = [api.outward(kind, target.version, obj) for obj in found]
+    if not kind.custom:
+        for obj in outward:
+            del obj["kind"], obj["apiVersion"]
+    return {
+        "kind": kind.listed_as,
+        "apiVersion": kind.api_version(target.version),
+        "metadata": metadata,
+        "items": outward,
+    }
+
+
+def _page(api: Api, target: Target, options: ListOptions) -> _Page:
+    limit = max(options.limit, 0)
+    if options.continue_token:
+        return _next_page(api, target, options, limit)
+    version = options.resource_version
+    check_reachable(api, version)
+    exact = options.resource_version_match == "Exact"
+    implied = limit and version not in ("", "0") and not options.resource_version_match
+    group, plural = target.kind.storage
+    if exact or implied:
+        revision = parse_version(version)
+        return _Page(revision, _items_at(api, target, revision, _TOO_OLD), limit=limit)
+    items = api.store.items(group, plural, target.namespace)
+    return _Page(api.store.revision, items, limit=0 if version == "0" else limit)
+
+
+def _next_page(api: Api, target: Target, options: ListOptions, limit: int) -> _Page:
+    if options.resource_version not in ("", "0"):
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
+    token = decode_continue(options.continue_token)
+    revision = api.store.revision if token.revision is None else token.revision
+    try:
+        items = _items_at(api, target, revision, _TOO_OLD_TOKEN)
+    except StatusError as error:
+        error.metadata = {"continue": Continue(None, token.key).encode()}
+        raise
+    return _Page(revision, items, token.key, limit)
+
+
+def _items_at(api: Api, target: Target, revision: int, too_old: str) -> Items:
+    group, plural = target.kind.storage
+    try:
+        return api.store.items_at(group, plural, target.namespace, revision)
+    except Compacted:
+        raise errors.expired(too_old) from None

@@ -1,0 +1,454 @@
+"""create, update, patch and apply: one road from a body to the store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from types import NoneType
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.kinds import metadata
+from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
+from claimctl.embedded.kinds.not_emulated import refusal
+from claimctl.embedded.schema.go_types import NAMED
+from claimctl.embedded.schema.typed import go_value
+from claimctl.embedded.storage.raw_json import sorted_keys
+from claimctl.embedded.storage.store import decode, encode
+from claimctl.embedded.verbs.incoming import Write as Write
+from claimctl.embedded.verbs.incoming import inward
+from claimctl.embedded.verbs.reading import Target, stored
+
+Object = dict[str, Any]
+
+
+def create(write: Write, body: Object) -> Object:
+    """Create; the answer is the new object in the stored form.
+
+    Raises:
+        StatusError: 400, 403, 404 (no namespace), 409, 422, 500.
+    """
+    obj = inward(write, body)
+    target, meta = write.target, obj["metadata"]
+    if target.name and not meta.get("name"):
+        meta["name"] = target.name
+    _check_namespace(write, meta)
+    return _insert(write, obj)
+
+
+def _check_namespace(write: Write, meta: Object) -> None:
+    namespace = write.target.namespace
+    if not write.target.kind.namespaced:
+        meta.pop("namespace", None)
+        return
+    if meta.get("namespace", namespace) != namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    meta["namespace"] = namespace
+
+
+def _insert(write: Write, obj: Object) -> Object:
+    api, meta = write.api, obj["metadata"]
+    unset: tuple[str, ...] = ("selfLink", "uid")
+    if write.verb == "create":
+        unset = (*unset, "deletionTimestamp", "deletionGracePeriodSeconds")
+    if write.verb != "apply":
+        unset = (*unset, "managedFields")
+    for key in unset:
+        meta.pop(key, None)
+    write.strategy.default(obj, api.features)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = metadata.generated_name(meta["generateName"], api.rng)
+    meta["uid"] = metadata.new_uid(api.rng)
+    meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
+    # Who created an object owns what it sent and the defaults, not what the server adds below.
+    _record(write, None, obj)
+    write.strategy.prepare_create(obj, write.context)
+    api.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
+    write.strategy.admit(obj, write.context)
+    found = write.strategy.validate(obj, write.context)
+    if write.strategy.validates_metadata:
+        found = [*metadata.validate_meta(meta, write.strategy), *found]
+    _refuse(write, meta.get("name", ""), found or metadata.validate_meta(meta, write.strategy))
+    if write.strategy.warns_of_finalizers:
+        write.options.warnings.extend(metadata.finalizer_warnings(meta, {}))
+    write.strategy.warn(obj, write.context)
+    return _store_new(write, obj)
+
+
+def _store_new(write: Write, obj: Object) -> Object:
+    target = _named(write.target, obj["metadata"]["name"])
+    if obj["metadata"].pop("resourceVersion", "") and not write.options.dry_run:
+        text = "resourceVersion should not be set on objects to be created"
+        raise errors.StatusError(500, "", text)
+    found = write.api.store.get(target.address)
+    if found is not None:
+        deleting = bool(found["metadata"].get("deletionTimestamp"))
+        generated = bool(obj["metadata"].get("generateName"))
+        raise errors.already_exists(target.subject, deleting=deleting, generated=generated)
+    obj["metadata"] = _in_order(obj["metadata"])
+    write.api.hooks.schemas.settle(target.kind, obj)
+    write.options.outcome.created = True
+    if write.options.dry_run:
+        return obj
+    write.api.store.put(target.address, obj, write.author)
+    write.strategy.created(obj, write.context)
+    return obj
+
+
+def _named(target: Target, name: str) -> Target:
+    return Target(target.kind, target.namespace, name, target.subresource, target.version)
+
+
+_META_ORDER = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+)
+
+
+def _in_order(meta: Object) -> Object:
+    first = {key: meta[key] for key in _META_ORDER if key in meta}
+    return {**first, **{key: value for key, value in meta.items() if key not in first}}
+
+
+def _refuse(write: Write, name: str, found: list[errors.FieldError]) -> None:
+    if found:
+        raise errors.invalid(_named(write.target, name).typed_subject, found)
+
+
+_DEAR = frozenset({"events", "leases", "nodes", "pods"})
+"""Kinds that components write so often that their entries would cost more than they tell."""
+
+
+def _record(write: Write, old: Object | None, new: Object) -> None:
+    if write.verb == "apply" or (write.options.internal and write.target.kind.plural in _DEAR):
+        return
+    moment = metadata.timestamp(write.api.clock.now())
+    fields = FieldWrite(
+        kind=write.target.kind,
+        version=write.target.version or write.target.kind.version,
+        old=None if old is None else _as_asked(write, old),
+        new=_as_asked(write, new),
+        manager=write.manager,
+        subresource=write.target.subresource,
+        time=moment,
+    )
+    recorded = write.api.hooks.managed_fields.record(fields)
+    if recorded:
+        new["metadata"]["managedFields"] = recorded
+    elif recorded is not None:
+        new["metadata"].pop("managedFields", None)
+
+
+def _as_asked(write: Write, obj: Object) -> Object:
+    """The object in the version of the request, whose fields the managers own."""
+    target = write.target
+    if write.api.stored_as(target.kind, target.version):
+        return obj
+    return write.api.outward(target.kind, target.version, decode(encode(obj)))
+
+
+def update(write: Write, body: Object) -> Object:
+    """PUT; the answer is the object in the stored form.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    obj = inward(write, body)
+    target, meta = write.target, obj["metadata"]
+    check_name(target, meta)
+    _check_namespace(write, meta)
+    old = write.api.store.get(target.address)
+    if old is None:
+        if target.kind.create_on_update and not meta.get("uid"):
+            _check_number(meta)
+        return _create_on_update(write, obj)
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+        raise errors.conflict(target.subject, other_uid(write, meta["uid"], old))
+    _check_number(meta)
+    return modify(write, old, obj)
+
+
+def check_name(target: Target, meta: Object) -> None:
+    name = meta.get("name", "")
+    if not name:
+        text = f"({target.name} based on URL) was undeterminable: name must be provided"
+        raise errors.bad_request(f"the name of the object {text}")
+    if name != target.name:
+        text = f"({name}) does not match the name on the URL ({target.name})"
+        raise errors.bad_request(f"the name of the object {text}")
+
+
+def _create_on_update(write: Write, obj: Object) -> Object:
+    target = write.target
+    if not target.kind.create_on_update or target.subresource:
+        raise errors.not_found(target.subject)
+    if obj["metadata"].get("uid"):
+        raise errors.conflict(target.subject, _missing_uid(write, obj["metadata"]["uid"]))
+    obj["metadata"].pop("resourceVersion", None)
+    return _insert(write, obj)
+
+
+def other_uid(write: Write, uid: str, old: Object) -> str:
+    found = old["metadata"]["uid"]
+    return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: {found}")
+
+
+def _missing_uid(write: Write, uid: str) -> str:
+    return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: ")
+
+
+_STORED_AS = {"nodes": "minions", "services": "services/specs"}
+
+
+def _storage_error(write: Write, why: str) -> str:
+    address = write.target.address
+    plural = _STORED_AS.get(address.plural, address.plural)
+    group = address.group if write.target.kind.custom else ""
+    parts = [part for part in (group, plural, address.namespace, address.name) if part]
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(parts)}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+    )
+
+
+def modify(write: Write, old: Object, new: Object) -> Object:
+    """Put ``new`` in the place of ``old``, as far as the subresource may; both in stored form.
+
+    A write that changes nothing keeps the version and makes no event. The write that removes the
+    last finalizer of an object that is being deleted removes the object and answers with it under
+    the old version.
+
+    Raises:
+        StatusError: 409, 422.
+    """
+    _check_version(write, old, new)
+    before = decode(encode(old))
+    meta, old_meta = new["metadata"], old["metadata"]
+    metadata.keep_server_owned(meta, old_meta)
+    meta["resourceVersion"] = old_meta["resourceVersion"]
+    write.strategy.default(new, write.api.features)
+    write.strategy.prepare_update(new, before, write.context)
+    metadata.tidy(meta)
+    _record(write, before, new)
+    meta_errors = metadata.validate_meta_update(meta, old_meta, write.strategy)
+    own_errors = write.strategy.validate_update(new, before, write.context)
+    _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
+    if write.strategy.warns_of_finalizers:
+        write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
+    new["metadata"] = _in_order(meta)
+    write.api.hooks.schemas.settle(write.target.kind, new)
+    return _store_change(write, old, new)
+
+
+def _check_number(meta: Object) -> None:
+    """A resourceVersion is a number to the storage, and it says so without manners (500)."""
+    version = meta.get("resourceVersion", "")
+    if version.isdigit() or not version:
+        return
+    raise errors.StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+
+
+def _check_version(write: Write, old: Object, new: Object) -> None:
+    version = new["metadata"].get("resourceVersion")
+    if not version or version == "0":
+        if write.target.kind.unconditional_update or write.verb != "update":
+            return
+        target = write.target
+        raise errors.invalid(target.subject, [metadata.version_required()])
+    if version != old["metadata"]["resourceVersion"]:
+        raise errors.conflict(write.target.subject, errors.MODIFIED_MEANWHILE)
+
+
+def _store_change(write: Write, old: Object, new: Object) -> Object:
+    if _same(old, new):
+        return old
+    if write.options.dry_run:
+        return new
+    meta = new["metadata"]
+    if meta.get("deletionTimestamp") and not write.strategy.pending(new) and _may_go(meta):
+        write.api.store.delete(write.target.address, write.author)
+        return new
+    return write.api.store.put(write.target.address, new, write.author)
+
+
+def _may_go(meta: Object) -> bool:
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def _same(old: Object, new: Object) -> bool:
+    """Equal but for the times in managed fields."""
+    if old == new:
+        return True
+    old_meta, new_meta = old["metadata"], new["metadata"]
+    if "managedFields" not in new_meta:
+        return False
+    return _timeless(old, old_meta) == _timeless(new, new_meta)
+
+
+def _timeless(obj: Object, meta: Object) -> Object:
+    fields = [{**entry, "time": ""} for entry in meta.get("managedFields") or []]
+    return {**obj, "metadata": {**meta, "managedFields": fields}}
+
+
+def patch(
+    write: Write, change: Callable[[Object], Object], strategic: Object | None = None
+) -> Object:
+    """Read, change and write; ``change`` works on the object in the version of the request.
+
+    ``strategic`` is the patch where it is a strategic merge patch.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    old = stored(write.api, write.target)
+    outward = write.api.outward(write.target.kind, write.target.version, decode(encode(old)))
+    new = change(outward)
+    shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
+    _check_patched(write, outward, new)
+    try:
+        obj = inward(write, new)
+    except errors.StatusError as error:
+        raise unreadable(error, shown, strategic) from None
+    check_name(write.target, obj["metadata"])
+    _check_namespace(write, obj["metadata"])
+    return modify(write, old, obj)
+
+
+_GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+
+
+def _check_patched(write: Write, old: Object, new: Object) -> None:
+    """A patch that takes the version or the metadata away leaves something else than an object."""
+    target = write.target
+    texts = all(isinstance(new.get(key), (str, NoneType)) for key in ("apiVersion", "kind"))
+    unversioned = texts and not new.get("apiVersion") and bool(new.get("kind"))
+    if unversioned and (target.kind.custom or new["kind"] != old["kind"]):
+        raise refusal("a patch of apiVersion and kind", target.kind.resource)
+    if unversioned:
+        unknown = sorted(key for key in new if key not in ("kind", "apiVersion"))
+        if write.options.field_validation == "Warn":
+            write.options.warnings.extend(f'unknown field "{key}"' for key in unknown)
+        check_name(target, {})
+    metadata = new.get("metadata")
+    if metadata is None or not texts:
+        new["metadata"] = metadata if isinstance(metadata, dict) else {}
+    elif not isinstance(metadata, dict):
+        name, version = target.kind.kind, target.version or target.kind.version
+        found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
+        why = f"{found} {name}.metadata of type v1.ObjectMeta"
+        text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
+        shown = json.dumps(new, separators=(",", ":"))
+        raise unreadable(errors.bad_request(text), shown)
+
+
+_UNMARSHAL = re.compile(
+    r"json: cannot unmarshal (\w+)(?: (\S+))? into Go struct field \S+ of type (\S+)"
+)
+_CONVERTED = {"array": "slice", "object": "map", "number": "int64"}
+
+
+def _converted(why: str) -> str:
+    """What the converter of strategic merge patches says, where JSON's decoder says ``why``."""
+    found = _UNMARSHAL.fullmatch(why)
+    if found is None:
+        return why
+    given, number, wanted = found.groups()
+    given = _CONVERTED.get(given, given)
+    if number and "." in number:
+        given = "float64"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {given}"
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {given}"
+    plain = wanted if wanted in ("int32", "int64", "bool") else "string"
+    if re.fullmatch(r"v1\w*\.[A-Z]\w+", wanted) and wanted not in NAMED.values():
+        return f"cannot restore struct from: {given}"
+    if given in ("int64", "float64") and plain != "bool":
+        return f"cannot convert {given} to {plain}"
+    return f"unrecognized type: {plain}"
+
+
+def unreadable(
+    error: errors.StatusError, shown: str, patched: Object | None = None
+) -> errors.StatusError:
+    """A patched object that cannot be decoded is 422 and quoted whole; with a strategic merge
+    patch it is the patch that is quoted."""
+    _, cannot, why = error.message.partition(" cannot be handled as a ")
+    if not cannot or ("strict decoding error" in why and patched is None):
+        return error
+    reason = why.partition(": ")[2]
+    if patched is not None:
+        shown, reason = go_value(patched), _converted(reason)
+    field = errors.invalid_value("patch", shown, reason)
+    return errors.invalid(errors.Subject("", ""), [field])
+
+
+def _unconvertible(error: errors.StatusError, write: Write, name: str) -> errors.StatusError:
+    """A merged object that cannot be decoded is no fault of the request, the server says (500)."""
+    _, cannot, why = error.message.partition(" cannot be handled as a ")
+    if error.code != 400 or not cannot or "strict decoding error" in why:
+        return error
+    target = write.target
+    group, _, version = target.kind.api_version(target.version).rpartition("/")
+    what = f"{group}/{version}, Kind={target.kind.kind}"
+    text = (
+        f"failed to convert new object (/{name}; {what}) to proper version: unable to convert "
+        f"unstructured object to {what}: {_decoding(_converted(why.partition(': ')[2]))}"
+    )
+    return errors.StatusError(500, "", text)
+
+
+def _without_bookkeeping(obj: Object) -> Object:
+    meta = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    return {**obj, "metadata": meta}
+
+
+def _decoding(why: str) -> str:
+    return f"error decoding from json: {why}" if why.startswith("illegal base64") else why
+
+
+def apply(write: Write, body: Object) -> Object:
+    """Server-side apply; an object that is not there is created.
+
+    Raises:
+        StatusError: 400, 404 (of a subresource), 409, 422.
+    """
+    target = write.target
+    old = write.api.store.get(target.address)
+    if old is None and target.subresource:
+        raise errors.not_found(target.subject)
+    asked = None if old is None else _as_asked(write, old)
+    request = ApplyRequest(
+        kind=target.kind,
+        version=target.version or target.kind.version,
+        old=asked,
+        patch=body,
+        manager=write.options.field_manager,
+        force=write.options.force,
+        subresource=target.subresource,
+        time=metadata.timestamp(write.api.clock.now()),
+    )
+    applied = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
+    same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
+    merged = applied if same else sorted_keys(applied)
+    try:
+        obj = inward(write, merged)
+    except errors.StatusError as error:
+        raise _unconvertible(error, write, merged["metadata"].get("name", "")) from None
+    check_name(target, obj["metadata"])
+    _check_namespace(write, obj["metadata"])
+    return _insert(write, obj) if old is None else modify(write, old, obj)
