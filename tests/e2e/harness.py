@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -400,4 +400,7 @@ NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
 HOLD_136 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
 PODGROUP_136 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 36))
 PODGROUP_137 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
+GROUP_136, GROUP_137 = replace(PODGROUP_136, nodes=1), replace(PODGROUP_137, nodes=1)
+"""With one node there is no wrong one: the scheduler of 1.36.2 may bind a pod of a PodGroup to any
+node while the claim is being allocated for the first one (kubernetes/kubernetes#140087)."""
 HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))

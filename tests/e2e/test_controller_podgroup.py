@@ -23,9 +23,9 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.faulty import Faulty
-from tests.e2e.harness import NAMESPACE, PODGROUP_136, PODGROUP_137, Stage, play
+from tests.e2e.harness import GROUP_136, GROUP_137, NAMESPACE, PODGROUP_136, Stage, play
 
-both = pytest.mark.parametrize("options", [PODGROUP_136, PODGROUP_137], ids=["1.36", "1.37"])
+both = pytest.mark.parametrize("options", [GROUP_136, GROUP_137], ids=["1.36", "1.37"])
 FINALIZER = "claimctl.io/release"
 
 
@@ -124,7 +124,7 @@ def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions
 
 def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await reserved(stage, replicas=1)
         ghost = (await stage.running())[0].metadata.name
         await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
@@ -137,7 +137,7 @@ def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_ove
         await stage.until_released(within=120)
         await until_no_group(stage)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 @pytest.mark.core
@@ -161,7 +161,7 @@ def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept
 @pytest.mark.alone
 def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         body = manifests.job(pods=270, seconds=45, reserve="*")
         await stage.create(JOBS, manifests.in_group(body))
@@ -170,12 +170,12 @@ def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_gro
         assert len((await stage.client.list(PODS, NAMESPACE)).items) == 270
         await until_no_group(stage)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_suspended_job_with_finished_pods_releases_by_its_policy() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         body = manifests.job(pods=6, seconds=5, reserve="*", idle_timeout_seconds="10")
         body["spec"]["parallelism"] = 2
@@ -190,36 +190,36 @@ def test_a_suspended_job_with_finished_pods_releases_by_its_policy() -> None:
         await stage.until_released()
         await until_no_group(stage)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_finished_pod_beside_running_ones_starts_no_storm() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await reserved(stage, replicas=2)
         other = manifests.in_group(manifests.job("once", pods=1, seconds=2))
         await stage.create(JOBS, other)
         await stage.clock.sleep(10)
         assert await writes_to_claim(stage, 60) == 0
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_stateful_set_shares_too() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         body = manifests.stateful_set(replicas=3, reserve="*")
         await stage.create(STATEFULSETS, manifests.in_group(body))
         await stage.until_running(3)
         await stage.until_listed("podgroups/train", "statefulsets/train")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_group_that_others_made_is_used_and_never_deleted() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(PODGROUPS, manifests.pod_group("train", "slice"))
         before = await group(stage)
         await reserved(stage)
@@ -232,12 +232,12 @@ def test_a_group_that_others_made_is_used_and_never_deleted() -> None:
         assert after.metadata.uid == before.metadata.uid
         assert after.metadata.finalizers == before.metadata.finalizers
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_group_that_has_nothing_to_do_with_the_workload_is_left_and_blocks() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await reserved(stage)
         await stage.create(PODGROUPS, manifests.pod_group("other", "slice"))
         pod = manifests.in_group(manifests.deployment("other"), "other")
@@ -254,12 +254,12 @@ def test_a_group_that_has_nothing_to_do_with_the_workload_is_left_and_blocks() -
         await stage.delete(PODGROUPS, "other")
         await stage.until_released(within=120)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_recreated_deployment_goes_on_with_its_device() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.create(CLAIMRESERVATIONS, manifests.reservation())
         body = manifests.in_group(manifests.deployment(replicas=2))
@@ -282,12 +282,12 @@ def test_a_recreated_deployment_goes_on_with_its_device() -> None:
         await stage.until_running(2)
         await stage.until_listed("podgroups/train", "deployments/train")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_template_without_group_is_held_as_in_hold_and_told_what_to_add() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
         await stage.until_running(1)
@@ -296,12 +296,12 @@ def test_a_template_without_group_is_held_as_in_hold_and_told_what_to_add() -> N
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released()
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136, allow_template_injection=True)
+        await begin(stage, GROUP_136, allow_template_injection=True)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
         await stage.create(DEPLOYMENTS, body)
@@ -314,7 +314,7 @@ def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed() 
         await stage.until(shares, "the pods share through a group")
         await stage.until_condition("Reserved", "True", "Reserved")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile() -> None:
@@ -342,12 +342,12 @@ def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile()
         await stage.until(shares, "the pods share through a group")
         assert conflicts < 0
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_injection_that_is_not_allowed_and_jobs_are_reported() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         for name in ("slice", "other"):
             await stage.create(RESOURCECLAIMS, manifests.claim(name))
         body = manifests.deployment(replicas=1, reserve="*", pod_group="inject")
@@ -357,12 +357,12 @@ def test_injection_that_is_not_allowed_and_jobs_are_reported() -> None:
         await stage.until_event("TemplateInjectionNotAllowed")
         await stage.until_event("PodTemplateImmutable")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_fifth_claim_is_held_one_by_one_and_reported() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         names = [f"claim-{number}" for number in range(5)]
         body = manifests.in_group(manifests.deployment(replicas=1, reserve="*"))
         pod = body["spec"]["template"]["spec"]
@@ -388,12 +388,12 @@ def test_a_fifth_claim_is_held_one_by_one_and_reported() -> None:
             await stage.until_released(name)
         await until_no_group(stage)
 
-    play(scenario, replace(PODGROUP_136, devices_per_node=8))
+    play(scenario, replace(GROUP_136, devices_per_node=8))
 
 
 def test_a_claim_that_is_deleted_goes_with_its_pods() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await reserved(stage)
         await stage.delete(RESOURCECLAIMS, "slice")
         await stage.quiet(20)
@@ -401,7 +401,7 @@ def test_a_claim_that_is_deleted_goes_with_its_pods() -> None:
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_workload_whose_node_was_cordoned_moves() -> None:
@@ -430,7 +430,7 @@ def test_a_workload_whose_node_was_cordoned_moves() -> None:
 
 def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await reserved(stage)
         await stage.patch(
             DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
@@ -447,7 +447,7 @@ def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> 
         await stage.delete(DEPLOYMENTS, "train")
         await until_no_group(stage)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 async def withdrawn(stage: Stage) -> None:
@@ -466,7 +466,7 @@ async def withdrawn(stage: Stage) -> None:
 
 def test_a_group_that_outlived_its_reservation_stands_in_no_other_reservations_way() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await withdrawn(stage)
         body = manifests.stateful_set(replicas=1, reserve="*", name="eval")
         await stage.create(STATEFULSETS, manifests.in_group(body, "eval"))
@@ -479,12 +479,12 @@ def test_a_group_that_outlived_its_reservation_stands_in_no_other_reservations_w
         await until_no_group(stage)
         await until_no_group(stage, "eval")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_group_that_nobody_names_any_more_goes_with_the_last_pod_and_frees_the_claim() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await withdrawn(stage)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
         await stage.until_running(2)
@@ -496,12 +496,12 @@ def test_a_group_that_nobody_names_any_more_goes_with_the_last_pod_and_frees_the
         await until_no_group(stage, within=600)
         await stage.until_released(within=60)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_a_scheduler_without_the_gate_is_noticed_by_the_pods_it_lists() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         cluster = stage.embedded
         off = replace(cluster.features, scheduler_pod_groups=False, kcm_pod_groups=False)
         cluster.switch(off)
@@ -512,12 +512,12 @@ def test_a_scheduler_without_the_gate_is_noticed_by_the_pods_it_lists() -> None:
         await stage.until_condition("Consistent", "True", "SchedulerIgnoresPodGroups")
         await stage.until_event("SchedulerIgnoresPodGroups")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start() -> None:
     async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         cluster = stage.embedded
         cluster.switch(replace(cluster.features, kubelet_pod_groups=False))
         await stage.create(RESOURCECLAIMS, manifests.claim())
@@ -527,7 +527,7 @@ def test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start() -
         await stage.until_condition("Consistent", "True", "KubeletsRefusePods")
         await stage.until_event("KubeletsRefusePods")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_older_kubelets_are_reported_before_pods_get_stuck_there() -> None:
@@ -535,13 +535,13 @@ def test_older_kubelets_are_reported_before_pods_get_stuck_there() -> None:
         for name in stage.site.nodes:
             older = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.1"}}}
             await stage.site.patch_node(name, older, "status")
-        await begin(stage, PODGROUP_136)
+        await begin(stage, GROUP_136)
         await stage.create(RESOURCECLAIMS, manifests.claim())
         body = manifests.in_group(manifests.deployment(replicas=0, reserve="*"))
         await stage.create(DEPLOYMENTS, body)
         await stage.until_condition("Consistent", "True", "OldKubelets")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_gates_that_are_switched_while_the_controller_runs_are_noticed() -> None:
@@ -563,4 +563,4 @@ def test_gates_that_are_switched_while_the_controller_runs_are_noticed() -> None
         await stage.until_released()
         await until_no_group(stage)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)

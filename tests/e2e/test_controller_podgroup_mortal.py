@@ -15,7 +15,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, play
+from tests.e2e.harness import GROUP_136, NAMESPACE, Stage, play
 from tests.e2e.mortal import WRITES, MortalTransport
 
 MOST_WRITES = 8
@@ -70,7 +70,7 @@ def test_an_idle_release_is_finished_after_a_kill_at_any_write(delivered: bool, 
         await stage.until_running(2)
         await stage.until_listed("podgroups/train", "deployments/train")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 @pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
@@ -95,7 +95,7 @@ def test_a_whole_life_is_finished_after_a_kill_at_any_write(delivered: bool, wri
         await stage.until_released(within=400)
         await stage.until(lambda: no_group(stage), "the group is gone", within=400)
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 def test_two_controllers_at_once_do_no_harm() -> None:
@@ -113,7 +113,7 @@ def test_two_controllers_at_once_do_no_harm() -> None:
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until(lambda: no_group(stage), "the group is gone")
 
-    play(scenario, PODGROUP_136)
+    play(scenario, GROUP_136)
 
 
 @pytest.mark.parametrize("pause", [1.0, 2.5, 5.0, 6.1, 7.3])
@@ -134,4 +134,4 @@ def test_a_scale_up_into_a_release_under_a_lagging_scheduler_strands_nobody(
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released(within=120)
 
-    play(scenario, replace(PODGROUP_136, seed=7))
+    play(scenario, replace(GROUP_136, seed=7))
