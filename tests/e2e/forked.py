@@ -38,12 +38,16 @@ class SideBySide:
         apart: whether a test is for one of the processes that play such tests alone.
         owners: so many processes play those.
         tidy: what every process does at its end.
+        rank: tests of a lower rank begin before others.
+        pause_seconds: from the start of one process to that of the next.
     """
 
     workers: int
     apart: Callable[[pytest.Item], bool]
     owners: int
     tidy: Callable[[], None]
+    rank: Callable[[pytest.Item], int] = lambda item: 0
+    pause_seconds: float = 0.0
     _children: list[_Child] = field(default_factory=list)
     _done: set[int] = field(default_factory=set)
 
@@ -53,13 +57,15 @@ class SideBySide:
             return False
         # all processes use one directory for temporary files, which has to be there before them
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # not public
-        apart = [place for place, item in enumerate(session.items) if self.apart(item)]
-        rest = [place for place in range(len(session.items)) if place not in set(apart)]
+        places = sorted(range(len(session.items)), key=lambda at: self.rank(session.items[at]))
+        apart = [place for place in places if self.apart(session.items[place])]
+        rest = [place for place in places if place not in set(apart)]
         try:
             for places, count in ((apart, self.owners), (rest, self.workers)):
                 source = _queue(places)
                 for _ in range(min(count, len(places))):
                     self._children.append(self._forked(session, source))
+                    time.sleep(self.pause_seconds)
                 os.close(source)
             self._follow(session)
         except KeyboardInterrupt:

@@ -29,6 +29,8 @@ CORE = "--core"
 """Play the scenarios that guard the promises, and no others."""
 _AT_ONCE = 24
 """Scenarios wait most of the time."""
+_PAUSE_SECONDS = 1.0
+"""A scheduler that two dozen scenarios reach at once leaves some pods without a try for minutes."""
 _SETTINGS = (
     *("-o", "faulthandler_timeout=900"),
     # what a scenario that failed has left open is collected during another one
@@ -97,7 +99,9 @@ def _played(cluster: RealCluster, chosen: list[str]) -> int:
     """Most scenarios side by side; meanwhile, one after the other, those that are alone."""
     os.environ[CLUSTER] = _told(cluster)
     workers = int(os.environ.get(WORKERS, _AT_ONCE))
-    beside = SideBySide(workers, selection.is_alone, OWNERS, playground.close)
+    beside = SideBySide(
+        workers, selection.is_alone, OWNERS, playground.close, selection.rank, _PAUSE_SECONDS
+    )
     return int(pytest.main(["-q", *_SETTINGS, *chosen], plugins=[beside]))
 
 

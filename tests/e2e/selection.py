@@ -14,6 +14,7 @@ from tests.e2e.skipped import reason_for
 ALONE = "alone"
 """The marker of a scenario that needs the whole cluster: it does something to servers, makes so
 many pods that others would have to wait, or makes a DowngradePlan, of which a cluster has one."""
+LONG, HEAVY = "long", "heavy"
 NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
 
 
@@ -37,6 +38,13 @@ def fitting(
     chosen = {nodeid for _, nodeid in best.values()}
     kept = [item for item in items if item.nodeid in chosen]
     return kept, [item for item in items if item.nodeid not in chosen]
+
+
+def rank(item: pytest.Item) -> int:
+    """What takes minutes begins first, and what loads the machine begins last."""
+    if item.get_closest_marker(LONG) is not None:
+        return 0
+    return 1 if item.get_closest_marker(HEAVY) is None else 2
 
 
 def is_alone(item: pytest.Item) -> bool:

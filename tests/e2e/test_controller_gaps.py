@@ -220,6 +220,7 @@ def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
     play(scenario, options)
 
 
+@pytest.mark.long
 @clusters
 def test_a_pod_swept_before_its_kubelet_told_of_a_container_is_a_ghost(
     options: ClusterOptions,

@@ -74,6 +74,7 @@ async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") ->
 
 
 @pytest.mark.alone
+@pytest.mark.heavy
 @both
 def test_600_pods_share_one_claim_with_two_references(options: ClusterOptions) -> None:
     async def scenario(stage: Stage) -> None:
@@ -125,7 +126,12 @@ def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions
 def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, GROUP_136)
-        await reserved(stage, replicas=1)
+        grace = {"forceDeletedPodGraceSeconds": int(stage.scaled(300))}
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation(**grace))
+        await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=1)))
+        await stage.until_running(1)
+        await stage.until_listed("podgroups/train", "deployments/train")
         ghost = (await stage.running())[0].metadata.name
         await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
         await stage.site.force_delete(ghost)
@@ -159,6 +165,7 @@ def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, GROUP_136)
