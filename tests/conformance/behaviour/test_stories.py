@@ -8,7 +8,7 @@ import pytest
 
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recordings
-from tests.differential.actions.runs import on_embedded
+from tests.differential.actions.rehearsal import on_embedded
 
 
 @pytest.mark.parametrize("path", recordings(), ids=lambda path: path.stem)

@@ -24,7 +24,7 @@ from claimctl.embedded.kinds.validation import claims as validation
 from claimctl.embedded.verbs import eviction
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recordings
-from tests.differential.actions.runs import on_embedded
+from tests.differential.actions.rehearsal import on_embedded
 
 Patch = pytest.MonkeyPatch
 

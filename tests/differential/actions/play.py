@@ -46,6 +46,8 @@ _LOOPING_STEPS = 2
 """So many steps of a story may be played beside a loop of controllers."""
 BREATH = 0.08
 """Seconds between two writes of kubelets: controllers see one after the other."""
+_LOOK = 1.0
+"""Seconds from one look at what a story waits for to the next."""
 LONGEST = 60.0
 """Seconds after which a cluster that does not come to rest is compared as it is."""
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -88,6 +90,7 @@ class Played:
     messages: list[Object] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     begun: float = 0.0
+    ended: float = 0.0
     failures: list[str] = field(default_factory=list)
 
 
@@ -120,6 +123,7 @@ class Player:
                 break
         await asyncio.sleep(self._stage.quiet)
         self.played.messages = list(self._log.messages.values())
+        self.played.ended = self._log.now()
         return self.played
 
     async def _segment(self, step: Step) -> None:
@@ -143,7 +147,8 @@ class Player:
             left = self._log.last + self._quiet() - self._log.now()
             if left <= 0:
                 return
-            await asyncio.sleep(left)
+            # what somebody is waited for may come long before his time is over
+            await asyncio.sleep(min(left, _LOOK))
 
     def _quiet(self) -> float:
         """Longer while somebody is known to have something to do, however slow he is."""

@@ -19,7 +19,8 @@ from tests.differential.actions.classics import classic, classics_of
 from tests.differential.actions.clusters import RealCluster
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recorded
-from tests.differential.actions.runs import Comparer, on_embedded, processes
+from tests.differential.actions.rehearsal import on_embedded
+from tests.differential.actions.runs import Comparer, processes
 from tests.differential.actions.servers import real_servers
 from tests.differential.actions.story import Story, read
 from tests.differential.assets import programs_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
@@ -13,17 +12,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import structlog
-
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
-from tests.differential.actions.chance import by_chance
-from tests.differential.actions.classics import classic, classics_of
-from tests.differential.actions.clusters import RealCluster, embedded
-from tests.differential.actions.judge import Difference, differences
+from tests.differential.actions.clusters import RealCluster
+from tests.differential.actions.judge import Difference
 from tests.differential.actions.play import Played, Player
+from tests.differential.actions.rehearsal import (
+    Rehearsal,
+    Rehearsals,
+    Target,
+    compared,
+    rehearsed,
+    story,
+)
 from tests.differential.actions.story import Story
-from tests.support.virtual import run as run_virtually
 
 QUIET = 1.2
 """Seconds without any event after which the real cluster is at rest. Jobs gather for one."""
@@ -35,33 +37,8 @@ _SLOW_CANARY = 3.0
 """Seconds: with a slower canary no further story is begun."""
 _STAGGERED = 0.3
 """Seconds from one slot's first story to the next one's."""
-_LAST_STORY = 20.0
-"""Seconds before the end, from when on no story is begun. One that is cut off does not count."""
-
-Target = tuple[tuple[int, int], bool]
-"""Version of Kubernetes, and whether PodGroups are on."""
-
-
-def on_embedded(target: Target, told: Story, namespace: str) -> Played:
-    """The story on an embedded cluster, on a virtual clock."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-
-    async def play() -> Played:
-        stage = await embedded(*target, namespace, told.nodes, told.devices)
-        try:
-            played = await Player(stage, namespace).play(told)
-            played.failures = [repr(each) for each in stage.cluster.failures]
-            return played
-        finally:
-            await stage.cluster.stop()
-
-    return run_virtually(play())
-
-
-def compared(target: Target, told: Story, theirs: Played) -> list[Difference]:
-    """What differs on the embedded cluster from what a real one did, as far as it was played."""
-    told = told.without(len(theirs.segments), len(told.steps))
-    return differences(theirs, on_embedded(target, told, "s0"))
+_LONGER = 60.0
+"""Seconds that a run may last longer, to end its stories and to look at differences again."""
 
 
 @dataclass
@@ -116,47 +93,40 @@ class Comparer:
         finally:
             await self._real.close(stage)
 
-    async def on_embedded(self, told: Story) -> Played:
+    async def look(self, rehearsal: Rehearsal, quiet: float = QUIET) -> list[Difference]:
+        theirs = await self.on_real(rehearsal.told, quiet)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, on_embedded, self._target, told, "s0")
+        return await loop.run_in_executor(self._pool, compared, self._target, rehearsal, theirs)
 
-    async def look(self, told: Story, quiet: float = QUIET) -> list[Difference]:
-        theirs = await self.on_real(told, quiet)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, compared, self._target, told, theirs)
-
-    async def judge(self, number: int, told: Story, *, once: bool = False) -> Result:
+    async def again(self, rehearsal: Rehearsal, first: list[Difference]) -> Result:
         """Differences count when they come again on a second, slower try."""
-        result = Result(number, told)
-        first = await self.look(told)
-        if not first or once:
-            result.differences = first
-            return result
-        again = await self.look(told, QUIET * SLOWER)
+        result = Result(rehearsal.number, rehearsal.told)
+        again = await self.look(rehearsal, QUIET * SLOWER)
         kinds = {each.kind for each in again}
         result.differences = [each for each in first if each.kind in kinds]
         result.unsteady = [each for each in first if each.kind not in kinds]
         if not result.differences and again:
             # Neither try came out like the other: a third one decides.
-            third = await self.look(told, QUIET * SLOWER)
+            third = await self.look(rehearsal, QUIET * SLOWER)
             kinds = {each.kind for each in third}
             result.differences = [each for each in (*first, *again) if each.kind in kinds]
         return result
 
-    async def shrink(self, result: Result, until: float) -> Result:
+    async def shrink(self, result: Result, until: float) -> None:
         """The fewest steps that still lead to the first of the differences."""
+        loop = asyncio.get_running_loop()
         wanted = result.differences[0].kind
         told = result.told.without(result.differences[0].step, len(result.told.steps))
         index = len(told.steps) - 2
         while index >= 0 and time.monotonic() < until:
             shorter = told.without(index, 1)
-            found = await self.look(shorter)
+            arguments = (self._target, result.number, shorter)
+            found = await self.look(await loop.run_in_executor(self._pool, rehearsed, *arguments))
             if any(each.kind == wanted for each in found):
                 told = shorter
                 result.differences = found
             index -= 1
         result.told = told
-        return result
 
 
 @contextmanager
@@ -167,14 +137,6 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = "") -> Story:
-    """The classics come first, then the stories by chance."""
-    names = classics_of(version)
-    if number < len(names) and not theme:
-        return classic(names[number], version)
-    return by_chance(seed, number, version, groups, theme)
 
 
 @dataclass
@@ -202,6 +164,9 @@ class Session:
     known: set[str] = field(default_factory=set)
     """Kinds of difference that need not be shrunk any more."""
 
+    _doubted: dict[int, Result] = field(default_factory=dict)
+    """What differed, and is being looked at again."""
+
     async def run(self) -> list[Result]:
         with processes(2) as pool:
             async with HttpTransport(load_connection(str(self.kubeconfig))) as transport:
@@ -209,39 +174,57 @@ class Session:
                 await real.start()
                 try:
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(self.seconds):
-                            await self._all(Comparer(real, pool))
+                        async with asyncio.timeout(self.seconds + _LONGER):
+                            await self._all(Comparer(real, pool), pool)
                     real.ends = True
                     self.slowness = real.canary.longest()
                 finally:
                     await real.stop()
+        # there was no time to see them a second time
+        self.results += self._doubted.values()
         return self.results
 
-    async def _all(self, comparer: Comparer) -> None:
-        end = time.monotonic() + self.seconds - _LAST_STORY
+    async def _all(self, comparer: Comparer, pool: ProcessPoolExecutor) -> None:
+        end = time.monotonic() + self.seconds
         numbers = iter(self.numbers) if self.numbers else itertools.count()
         if self.count is not None:
             numbers = iter(itertools.islice(numbers, self.count))
+        rehearsals = Rehearsals(pool, self.target, numbers, self._told)
 
         async def work(slot: int) -> None:
             await asyncio.sleep(slot * _STAGGERED)
-            for number in numbers:
+            while rehearsal := await rehearsals.take(lambda: end - time.monotonic()):
                 while comparer.is_slow() and time.monotonic() < end:  # noqa: ASYNC110 - a measure
                     await asyncio.sleep(1.0)
-                if time.monotonic() > end:
-                    return
                 try:
-                    await self._one(comparer, number, end)
+                    begun = time.monotonic()
+                    first = await comparer.look(rehearsal)
+                    rehearsals.note(rehearsal, time.monotonic() - begun)
+                    await self._judge(comparer, rehearsal, first, end)
                 except Disturbed:
                     self.disturbed += 1
 
-        async with asyncio.TaskGroup() as group:
-            for slot in range(self.slots):
-                group.create_task(work(slot), name=f"slot {slot}")
+        ahead = asyncio.create_task(rehearsals.run(), name="rehearsals")
+        try:
+            async with asyncio.TaskGroup() as group:
+                for slot in range(self.slots):
+                    group.create_task(work(slot), name=f"slot {slot}")
+        finally:
+            ahead.cancel()
+            with suppress(asyncio.CancelledError):
+                await ahead
 
-    async def _one(self, comparer: Comparer, number: int, end: float) -> None:
-        told = story(self.seed, number, *self.target, theme=self.theme)
-        result = await comparer.judge(number, told, once=self.once)
+    def _told(self, number: int) -> Story:
+        return story(self.seed, number, *self.target, theme=self.theme)
+
+    async def _judge(
+        self, comparer: Comparer, rehearsal: Rehearsal, first: list[Difference], end: float
+    ) -> None:
+        result = Result(rehearsal.number, rehearsal.told, first)
+        if first and not self.once:
+            self._doubted[result.number] = result
+            result = await comparer.again(rehearsal, first)
+            del self._doubted[result.number]
         fresh = {each.kind for each in result.differences} - self.known
         self.known |= fresh
         if fresh and self.shrinks:

@@ -10,7 +10,7 @@ from tests.differential.actions.chance import THEMES, by_chance
 from tests.differential.actions.judge import differences, turns
 from tests.differential.actions.level import level_message
 from tests.differential.actions.recording import merge_patch, merged
-from tests.differential.actions.runs import on_embedded
+from tests.differential.actions.rehearsal import on_embedded
 from tests.differential.actions.story import read
 
 VERSION = (1, 36)
