@@ -103,9 +103,13 @@ async def _create(client: DocumentClient, body: Object) -> None:
 
 
 def _node(fleet: Fleet, name: str) -> Object:
-    labels = {"hostname": name, "os": "linux", "arch": "amd64"}
-    named = {f"kubernetes.io/{key}": value for key, value in labels.items()}
-    return {"metadata": {"name": name, "labels": {**named, FLEET_LABEL: fleet.prefix}}}
+    system = {"os": "linux", "arch": "amd64"}
+    labels = {"kubernetes.io/hostname": name, FLEET_LABEL: fleet.prefix}
+    # the controller manager adds those of beta and the annotation to nodes that lack them
+    for group in ("kubernetes.io", "beta.kubernetes.io"):
+        labels |= {f"{group}/{key}": value for key, value in system.items()}
+    annotations = {"node.alpha.kubernetes.io/ttl": "0"}
+    return {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
 
 
 def _info(fleet: Fleet, name: str) -> Object:
