@@ -328,3 +328,26 @@ def test_a_budget_says_how_many_pods_may_go() -> None:
         }
 
     play(HOLD, story)
+
+
+def test_an_index_gets_another_pod_after_the_back_off_while_the_one_before_is_still_going() -> None:
+    async def story(w: World) -> None:
+        annotations = {"embedded.claimctl.io/run-seconds": "1000"}
+        indexed: Object = {
+            "completionMode": "Indexed",
+            "completions": 1,
+            "backoffLimitPerIndex": 2,
+        }
+        never = {"restartPolicy": "Never"}
+        w.workload("jobs", "work", metadata={"annotations": annotations}, pod=never, **indexed)
+        await w.passes(1)
+        (first,) = w.pods()
+        w.cluster.pause("kubelet")
+        w.api.delete("pods", "default", first["metadata"]["name"])
+        await w.passes(9)
+        assert len(w.pods()) == 1
+        await w.passes(3)
+        found = sorted("deletionTimestamp" in each["metadata"] for each in w.pods())
+        assert found == [False, True]
+
+    play(QUICK, story)

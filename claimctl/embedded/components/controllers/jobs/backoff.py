@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from claimctl.embedded.components.objects import condition
+from claimctl.embedded.runtime.component import timestamp
 from claimctl.embedded.runtime.views import Object
 
 LONGEST = 600.0
 
 
-def finished_at(pod: Object, now: str) -> str:
-    """When a pod ended: its last container, else since when it is not ready, else its deletion."""
+def finished_at(pod: Object) -> str:
+    """When a pod ended: its last container, else since when it is not ready, else its deletion,
+    else its creation (k8s.io/kubernetes/pkg/controller/job, getFinishedTime)."""
     times = [
         each["state"]["terminated"]["finishedAt"]
         for each in (pod.get("status") or {}).get("containerStatuses") or ()
@@ -23,8 +25,11 @@ def finished_at(pod: Object, now: str) -> str:
     unready = condition(pod, "Ready")
     if unready is not None and unready["status"] == "False" and unready.get("lastTransitionTime"):
         return str(unready["lastTransitionTime"])
-    # deletionTimestamp is when the grace period ends, which no back-off should wait for
-    return now
+    metadata = pod["metadata"]
+    if "deletionTimestamp" in metadata:
+        grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds", 0))
+        return timestamp(datetime.fromisoformat(metadata["deletionTimestamp"]) - grace)
+    return str(metadata["creationTimestamp"])
 
 
 @dataclass(frozen=True, slots=True)

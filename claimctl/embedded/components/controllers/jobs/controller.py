@@ -150,9 +150,8 @@ class JobController(Component[Task]):
         self._track(job, counted, backoff)
 
     def _noted(self, job: Object, counted: Counted) -> Backoff:
-        now = self.context.now()
         times = (
-            [finished_at(pod, now) for pod in found]
+            [finished_at(pod) for pod in found]
             for found in (counted.new_succeeded, counted.new_failed)
         )
         return self._backoffs.get(uid(job), Backoff()).after(*times)
@@ -234,7 +233,7 @@ class JobController(Component[Task]):
         now = self.context.now()
         failures = failures_of(failed) + ignored_of(failed) + 1
         first = self.context.timings.job_backoff
-        return remaining(failures, finished_at(failed, now), first, now)
+        return remaining(failures, finished_at(failed), first, now)
 
     def _create(self, job: Object, counted: Counted, pod: Object) -> None:
         try:
