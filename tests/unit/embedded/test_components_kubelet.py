@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.storage.requests import Fault
+from claimctl.embedded.storage.requests import DeleteOptions, Fault
 
 from .worlds import HOLD, NATIVE, PODGROUP, WORKLOAD, World, play, timed
 
@@ -159,6 +159,28 @@ def test_a_pod_of_a_lost_node_that_a_finalizer_keeps_does_not_keep_the_others() 
         assert [each["metadata"]["name"] for each in left] == [kept["name"]]
 
     play(QUICK, story)
+
+
+@pytest.mark.parametrize(("bears", "told"), [(300, ["of Pod default/p1"]), (None, [])])
+def test_a_pod_that_goes_while_it_bears_a_taint_is_told_that_it_need_not_go(
+    bears: int | None, told: list[str]
+) -> None:
+    async def story(w: World) -> None:
+        seconds = {} if bears is None else {"tolerationSeconds": bears}
+        bearing = {"key": "broken", "operator": "Exists", "effect": "NoExecute", **seconds}
+        w.pod("p1", tolerations=[bearing])
+        await w.passes(1)
+        node = w.get("pods", "p1")["spec"]["nodeName"]
+        taints = [{"key": "broken", "effect": "NoExecute"}]
+        w.api.patch("nodes", "", node, {"spec": {"taints": taints}}, kind="merge")
+        await w.passes(1)
+        assert w.events("TaintManagerEviction") == []
+        w.api.delete("pods", "default", "p1", DeleteOptions(grace_period_seconds=0))
+        await w.passes(1)
+        messages = [f"Cancelling deletion {each}" for each in told]
+        assert w.events("TaintManagerEviction") == messages
+
+    play(HOLD, story)
 
 
 def test_a_lost_node_whose_taints_somebody_overwrites_is_tainted_again() -> None:

@@ -16,7 +16,8 @@ from claimctl.embedded.runtime.views import Change, Object
 from claimctl.embedded.storage.requests import DeleteOptions
 
 Task = tuple[str, str, str]
-"""('node', '', name) to taint it as it is closed or open, or ('pod', namespace, name)."""
+"""('node', '', name) to taint it as it is closed or open, ('pod', namespace, name), or
+('gone', '', UID of the pod)."""
 
 NO_EXECUTE = "NoExecute"
 
@@ -27,6 +28,10 @@ class TaintController(Component[Task]):
     def __init__(self, context: Context) -> None:
         self._since: dict[str, float] = {}
         """When the taints of its node began to count for a pod, by UID."""
+        self._waiting: set[str] = set()
+        """UIDs of the pods that bear the taints for a while, until it is over."""
+        self._gone: dict[str, Object] = {}
+        """Pods of those that are deleted now, by UID."""
         super().__init__(context)
 
     def watch(self) -> None:
@@ -44,7 +49,8 @@ class TaintController(Component[Task]):
 
     def _pod_changed(self, change: Change) -> None:
         if change.new is None:
-            self._since.pop(uid(change.object), None)
+            self._gone[uid(change.object)] = change.object
+            self.queue.add(("gone", "", uid(change.object)))
         elif node_name(change.new) and (change.old is None or not node_name(change.old)):
             self.queue.add(("pod", *change.key))
 
@@ -52,6 +58,9 @@ class TaintController(Component[Task]):
         kind, space, plain = key
         if kind == "node":
             self._close(plain)
+            return
+        if kind == "gone":
+            self._cancel(self._gone.pop(plain))
             return
         pod = self.views["pods"].get(space, plain)
         if pod is not None and node_name(pod):
@@ -80,17 +89,25 @@ class TaintController(Component[Task]):
         taints = _evicting(node) if node is not None else []
         wait = borne_for(taints, pod["spec"].get("tolerations") or ())
         if not taints or wait is None:
-            if self._since.pop(uid(pod), None) is not None and not deleting(pod):
-                shown = "/".join(key_of(pod))
-                message = f"Cancelling deletion of Pod {shown}"
-                self.event(pod, "Normal", "TaintManagerEviction", message)
+            self._cancel(pod)
             return
         now = self.context.clock.monotonic()
         left = self._since.setdefault(uid(pod), now) + wait - now
         if left > 0:
+            self._waiting.add(uid(pod))
             self.queue.add_after(("pod", *key_of(pod)), left)
-        elif not deleting(pod):
+            return
+        self._waiting.discard(uid(pod))
+        if not deleting(pod):
             self._evict(pod)
+
+    def _cancel(self, pod: Object) -> None:
+        """The taints, or the pod, are gone: that is told of a pod whose time was running."""
+        self._since.pop(uid(pod), None)
+        if uid(pod) in self._waiting:
+            self._waiting.discard(uid(pod))
+            message = f"Cancelling deletion of Pod {'/'.join(key_of(pod))}"
+            self.event(pod, "Normal", "TaintManagerEviction", message)
 
     def _evict(self, pod: Object) -> None:
         shown = "/".join(key_of(pod))
