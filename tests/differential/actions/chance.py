@@ -444,9 +444,10 @@ def devices(tell: Teller) -> Steps:
         (3, 5),
         lambda: tainted("web", of="web-"),
         lambda: tainted("web", of="web-"),
-        lambda: tainted("node 0", index=0),
-        lambda: [node("the devices of node 0 are good", "taint devices", index=0, taints=[])],
-        lambda: [node("the devices of node 1 are good", "taint devices", index=1, taints=[])],
+        # which node has which pods is for the scheduler to choose
+        lambda: tainted("a free node", free=True),
+        lambda: [node("the devices of the first node are good", "untaint devices")],
+        lambda: [node("the devices of the first node are good", "untaint devices")],
         lambda: [make.scale(plural, "web", chance.randint(0, 3))],
         lambda: tell.harm("web-"),
     )

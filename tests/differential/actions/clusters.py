@@ -132,6 +132,11 @@ class Stage(Protocol):
         """So much less of it is enough where nobody gathers or looks once a second."""
         ...
 
+    @property
+    def lag(self) -> float:
+        """Seconds until the controllers have seen and answered what is done."""
+        ...
+
     def wall(self) -> datetime: ...
     def lose(self, node: str) -> None: ...
     async def restore(self, node: str) -> None: ...
@@ -353,6 +358,10 @@ class RealStage:
     def spare(self) -> float:
         return self.shortest / 2
 
+    @property
+    def lag(self) -> float:
+        return self.cluster.canary.longest()
+
     def wall(self) -> datetime:
         return datetime.now(UTC)
 
@@ -435,6 +444,7 @@ class EmbeddedStage:
     log: Log
     quiet: float = 1.6
     spare: float = 0.0
+    lag: float = 0.0
 
     def wall(self) -> datetime:
         return self.cluster.clock.now()

@@ -41,9 +41,14 @@ _COUNTED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "PodDisruptionBudg
 """Kinds whose status is counters that controllers write late."""
 _MERGED = ("generation", "status.observedGeneration")
 """Of a ReplicaSet: how often its size was written is merged, too."""
-_SUMMED = ("Deployment", "ReplicaSet", "PodDisruptionBudget")
-"""Kinds whose status sums up what is compared by itself (pods, sizes), seen sooner or later while
-a rollout goes on: it is compared at rest."""
+_SUMS = {
+    "Deployment": ("status.",),
+    "ReplicaSet": ("status.",),
+    "PodDisruptionBudget": ("status.", "conditions."),
+}
+"""Fields that sum up what is compared by itself (pods, sizes), seen sooner or later while a rollout
+goes on: they are compared at rest. The condition of a budget is one of its counters in words."""
+_NO_SUMS: tuple[str, ...] = ()
 _AT_REST = ("Namespace", "Node", "ControllerRevision")
 """Kinds that several controllers write, each in its own time: they are compared at rest only."""
 _MANY = 20
@@ -331,7 +336,33 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
             found.append(f"{seen.type} {state}")
     if events[0].kind == "ResourceClaim":
         found = _merged(events, found)
+        return _without_pause([state for state, _ in groupby(found)])
     return [state for state, _ in groupby(found)]
+
+
+def _without_pause(states: list[str]) -> list[str]:
+    """Whether a claim that is allocated anew was without finalizer for a moment is a race.
+
+    KCM deallocates it and takes the finalizer off in a second write. A scheduler that is faster
+    allocates in between; one that is slower puts the finalizer back first.
+    """
+    kept: list[str] = []
+    for state in states:
+        again = len(kept) >= 2 and kept[-2] == state
+        if again and _FREED in state and _without_finalizers(state) == kept[-1]:
+            kept.pop()
+        else:
+            kept.append(state)
+    return kept
+
+
+_FREED = '"allocation": null'
+
+
+def _without_finalizers(state: str) -> str:
+    change, _, text = state.partition(" ")
+    fields = {key: value for key, value in json.loads(text).items() if key != "finalizers"}
+    return f"{change} {_text(fields)}"
 
 
 def _merged(events: list[Seen], states: list[str]) -> list[str]:
@@ -393,7 +424,7 @@ def _ways(events: list[Seen]) -> dict[str, list[Any]]:
             continue
         if events[0].kind == "ReplicaSet" and path in _MERGED:
             continue
-        if events[0].kind in _SUMMED and path.startswith("status."):
+        if path.startswith(_SUMS.get(events[0].kind, _NO_SUMS)):
             continue
         values = [_amount(path, each.get(path)) for each in flat]
         found[path] = sorted(map(bool, set(values))) if "uncounted" in path else turns(values)
@@ -462,6 +493,7 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
     before = {mark for seen in _still(segment.before) for mark in _marks(seen)}
     related = _related(segment.events)
     racing = _finished_beside(segment)
+    going = _namespace_goes(segment)
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     firsts: dict[tuple[Name, str], int] = {}
     for number, seen in enumerate(segment.events):
@@ -474,9 +506,20 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
         return {}
     for (one, did), at in items:
         for (other, did_too), later in items:
+            if going and "Pod" not in (one[0], other[0]):
+                continue
             if at < later and frozenset((one, other)) in related:
                 _note(found, f"{one[0]} {did}", f"{other[0]} {did_too}")
     return found
+
+
+def _namespace_goes(segment: Segment) -> bool:
+    """The namespace controller empties it kind by kind, pods first, the others in an order that it
+    takes from a map of Go: another one each time."""
+    return any(
+        seen.kind == "Namespace" and "deletionTimestamp" in seen.object["metadata"]
+        for seen in [*segment.events, *_still(segment.before)]
+    )
 
 
 def _note(found: dict[tuple[str, str], set[str]], first: str, second: str) -> None:

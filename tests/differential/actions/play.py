@@ -106,6 +106,7 @@ class Player:
         self._started = 0
         self._round = ""
         self._generations = 0
+        self._tainted: list[str] = []
         self.played = Played()
 
     async def play(self, story: Story, *, to_the_end: bool = True) -> Played:
@@ -216,7 +217,7 @@ class Player:
         elif step.do == POD:
             for pod in self._chosen(args):
                 yield await self._befall(step.note, args, pod)
-                await asyncio.sleep(BREATH)
+                await asyncio.sleep(max(BREATH, self._stage.lag))
         elif step.do == NODE:
             async for each in self._node(step.note, args):
                 yield each
@@ -311,7 +312,11 @@ class Player:
         elif what == "delete":
             yield await self._send(note, {"method": "DELETE", "path": path})
         elif what == "taint devices":
+            self._tainted.append(node)
             yield await self._publish(note, node, args["taints"])
+        elif what == "untaint devices":
+            self._tainted.remove(node)
+            yield await self._publish(note, node, [])
         else:
             spec = {
                 "cordon": {"unschedulable": True},
@@ -337,11 +342,17 @@ class Player:
         )
 
     def _chosen_node(self, args: Object) -> str | None:
-        """The node of a workload's first bound pod; else the one of that number."""
+        """The node of a workload's first bound pod, one without pods, or the one of that number;
+        of those that were closed somehow, the first."""
         if "of" in args:
             bound = [pod for pod in self._log.all("Pod") if name(pod).startswith(args["of"])]
             names = [node_name(pod) for pod in sorted(bound, key=self._rank) if node_name(pod)]
             return names[0] if names else None
+        if args.get("free"):
+            used = {node_name(pod) for pod in self._log.all("Pod")}
+            return next((each for each in self._stage.fleet.names if each not in used), None)
+        if args["what"] == "untaint devices":
+            return next(iter(self._tainted), None)
         if args["what"] in ("uncordon", "untaint", "restore"):
             changed = [name(n) for n in self._log.all("Node") if _changed(n)]
             return next(iter(sorted([*changed, *self._lost])), None)

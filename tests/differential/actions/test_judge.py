@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.differential.actions.chance import THEMES, by_chance
+from tests.differential.actions.clusters import Seen
 from tests.differential.actions.judge import differences, turns
 from tests.differential.actions.level import level_message
+from tests.differential.actions.play import Played, Segment
 from tests.differential.actions.recording import merge_patch, merged
 from tests.differential.actions.rehearsal import on_embedded
 from tests.differential.actions.story import read
@@ -57,3 +59,56 @@ def test_two_plays_of_a_story_do_not_differ_and_two_stories_do() -> None:
     assert differences(once, again) == []
     once.segments[-1].answers.append("500 something else")
     assert [each.kind for each in differences(once, again)] == ["answer 500/-"]
+
+
+def _seen(kind: str, plain: str, obj: dict[str, Any], change: str = "MODIFIED") -> Seen:
+    named = {"name": plain, "uid": f"uid-{plain}", **obj.pop("metadata", {})}
+    return Seen(0.0, 0, change, kind, plain, {"metadata": named, "spec": {"replicas": 1}, **obj})
+
+
+def _found(theirs: list[Seen], ours: list[Seen]) -> list[str]:
+    both = (Played(segments=[Segment("", events=events)]) for events in (theirs, ours))
+    return [each.kind for each in differences(*both)]
+
+
+def _claim(allocated: bool, *finalizers: str) -> Seen:
+    metadata = {"finalizers": list(finalizers)}
+    status: dict[str, Any] = {}
+    if allocated:
+        status["allocation"] = {"devices": {"results": []}}
+    return _seen("ResourceClaim", "shared", {"metadata": metadata, "status": status})
+
+
+def test_a_claim_that_is_allocated_anew_may_lose_its_finalizer_in_between_or_not() -> None:
+    guard = "resource.kubernetes.io/delete-protection"
+    released = [_claim(True, guard), _claim(False, guard)]
+    slow = [*released, _claim(False), _claim(False, guard), _claim(True, guard)]
+    assert _found([*released, _claim(True, guard)], slow) == []
+    unguarded = [*released, _claim(False), _claim(True, guard)]
+    assert len(_found(slow, unguarded)) == 1
+    assert len(_found(released, [*released, _claim(False)])) == 1
+
+
+def test_in_a_namespace_that_goes_only_pods_go_in_order() -> None:
+    owner = {"kind": "StatefulSet", "name": "db", "uid": "uid-db"}
+    for kind, odd in (("ControllerRevision", 0), ("Pod", 1)):
+        owned = {"metadata": {"ownerReferences": [owner]}}
+        both = [
+            _seen("StatefulSet", "db", {}, "DELETED"),
+            _seen(kind, "db-0", owned, "DELETED"),
+        ]
+        gone = _seen("Namespace", "s1", {"metadata": {"deletionTimestamp": "now"}})
+        assert len(_found([gone, *both], [gone, *reversed(both)])) == odd
+        assert len(_found(both, both[::-1])) == 1
+
+
+def test_the_condition_of_a_budget_counts_at_rest_only() -> None:
+    def budget(status: str) -> Seen:
+        told = {"type": "DisruptionAllowed", "status": status, "reason": ""}
+        return _seen("PodDisruptionBudget", "pdb", {"status": {"conditions": [told]}})
+
+    swinging = [budget("True"), budget("False"), budget("True")]
+    assert _found([budget("True")], swinging) == []
+    rests = [Segment("", rest={("PodDisruptionBudget", "pdb"): each.object}) for each in swinging]
+    both = (Played(segments=[each]) for each in rests[:2])
+    assert len(differences(*both)) == 1
