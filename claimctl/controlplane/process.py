@@ -22,8 +22,8 @@ _STOP_SECONDS = 20.0
 _TAIL_BYTES = 16_384
 _PR_SET_PDEATHSIG = 1
 _GARBAGE_COLLECTION = {"GOGC": "400"}
-"""Go collects garbage when the heap has grown by so many percent. The default of 100 takes a third of
-the servers' time, and these heaps are small."""
+"""Go collects garbage when the heap has grown by so many percent. The default of 100 takes a third
+of the servers' time, and these heaps are small."""
 _ERROR = re.compile(r'\b[EF]\d{4} |"level":"(fatal|panic|error)"|^(panic|Error|error|flag)\b')
 """How errors begin in the logs: klog's severity and date, etcd's JSON, Go's own words."""
 
