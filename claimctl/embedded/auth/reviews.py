@@ -79,7 +79,7 @@ class Reviews:
         return _review(write, {}, status)
 
     def _identity(self, write: Write, body: Object) -> Object:
-        moment = timestamp(write.api.clock.now())
+        moment = timestamp(write.state.clock.now())
         review = _review(write, None, {"userInfo": user_info(write.actor)})
         review["metadata"] = {"creationTimestamp": moment}
         return review
@@ -95,7 +95,7 @@ class Reviews:
     def _token(self, write: Write, body: Object) -> Object:
         """POST serviceaccounts/NAME/token. Raises StatusError 404, 422."""
         target = write.target
-        account = stored(write.api, Target(target.kind, target.namespace, target.name))
+        account = stored(write.state, Target(target.kind, target.namespace, target.name))
         spec = body.get("spec") or {}
         seconds = spec.get("expirationSeconds") or 3600
         if seconds < _SHORTEST_SECONDS:
@@ -111,7 +111,7 @@ class Reviews:
                 "name": meta["name"],
                 "namespace": meta["namespace"],
                 "uid": meta["uid"],
-                "creationTimestamp": timestamp(write.api.clock.now()),
+                "creationTimestamp": timestamp(write.state.clock.now()),
                 "managedFields": [_owner(write, spec)],
             },
             "spec": {
@@ -131,7 +131,7 @@ def _owner(write: Write, spec: Object) -> Object:
         "manager": write.manager,
         "operation": "Update",
         "apiVersion": f"{_AUTHENTICATION}/v1",
-        "time": timestamp(write.api.clock.now()),
+        "time": timestamp(write.state.clock.now()),
         "fieldsType": "FieldsV1",
         "fieldsV1": {"f:spec": dict(sorted(asked.items()))},
         "subresource": "token",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from claimctl.embedded.components.objects import condition, deleting, is_true, name, uid
+from claimctl.embedded.components.objects import condition, deleting, is_true, name, namespace, uid
 from claimctl.embedded.options import Features
 from claimctl.embedded.runtime.views import Object
 
@@ -51,6 +51,11 @@ def group_name(pod: Object) -> str:
     """The PodGroup that the pod is of, or ''."""
     found: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
     return found
+
+
+def group_key(pod: Object) -> tuple[str, ...]:
+    """Index values: ``namespace/name`` of the pod's group."""
+    return (f"{namespace(pod)}/{group_name(pod)}",) if group_name(pod) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded.crd.objects import CustomStrategy
 from claimctl.embedded.crd.validation import validate_definition
@@ -21,9 +21,7 @@ from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.storage.requests import MASTERS, Actor, DeleteOptions
 from claimctl.embedded.storage.store import Address, Author, Revision
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.api import Api
 
 Object = dict[str, Any]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from claimctl.embedded.crd.rules import Rules
 from claimctl.embedded.crd.structural import fill_defaults, type_name, validate
 from claimctl.embedded.errors import FieldError, StatusError, invalid_text, invalid_value
-from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.strategy import Context, ScalePaths, Strategy
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import jsonpath
 
@@ -32,15 +31,6 @@ _NOT_CHECKED = invalid_text(
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """JSON paths of the scale subresource."""
-
-    spec: str
-    status: str
-    selector: str = ""
 
 
 class CustomStrategy(Strategy):
@@ -146,12 +136,12 @@ def _at(obj: Object, path: str) -> Any:
     return value
 
 
-def scale_paths(version: Object) -> Scale | None:
+def scale_paths(version: Object) -> ScalePaths | None:
     """The scale subresource of a definition's version, if it has one."""
     scale = (version.get("subresources") or {}).get("scale")
     if not scale:
         return None
-    return Scale(
+    return ScalePaths(
         scale["specReplicasPath"],
         scale["statusReplicasPath"],
         scale.get("labelSelectorPath", ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request, unknown_resource
 from claimctl.embedded.http import answers
@@ -12,16 +12,14 @@ from claimctl.embedded.http import exchange as options
 from claimctl.embedded.http.answers import Answer
 from claimctl.embedded.http.bodies import media_type, parse_object, parse_patch
 from claimctl.embedded.http.exchange import Exchange
-from claimctl.embedded.http.gates import View
+from claimctl.embedded.http.gates import View, Views
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.not_emulated import check_kind
 from claimctl.embedded.storage.requests import WriteOptions
 from claimctl.embedded.storage.store import encode
+from claimctl.embedded.verbs.api import Api
 from claimctl.embedded.verbs.watches import Event, Watch
 from claimctl.wire.seams import Response
-
-if TYPE_CHECKING:
-    from claimctl.embedded.http.handler import Handler
 
 Object = dict[str, Any]
 _NOT_ALLOWED = "the server does not allow this method on the requested resource"
@@ -37,7 +35,7 @@ _CUSTOM_PATCHES = (
 )
 
 
-def serve(handler: Handler, exchange: Exchange) -> Response:
+def serve(api: Api, views: Views, exchange: Exchange) -> Response:
     """The answer to a resource request.
 
     Raises:
@@ -45,14 +43,14 @@ def serve(handler: Handler, exchange: Exchange) -> Response:
     """
     verb = _verb(exchange)
     if verb == "watch":
-        return _watch(handler, exchange)
+        return _watch(api, views, exchange)
     if exchange.route.subresource in _STREAMED:
-        return _unserved(handler, exchange)
+        return _unserved(api, exchange)
     media = answers.choose_media(exchange.accept, custom=exchange.kind.custom)
     if verb in ("create", "update", "patch"):
         check_kind(exchange.kind, exchange.route.subresource)
-    view = _view(handler, exchange, many=verb in ("list", "deletecollection"))
-    answer = _SERVED[verb](handler, exchange)
+    view = _view(views, exchange, many=verb in ("list", "deletecollection"))
+    answer = _SERVED[verb](api, exchange)
     body = answer.body
     if view is not None and body.get("kind") != "Status":
         body = view.many(body) if verb in ("list", "deletecollection") else view.one(body)
@@ -63,10 +61,10 @@ def serve(handler: Handler, exchange: Exchange) -> Response:
 _STREAMED = ("attach", "exec", "log", "portforward", "proxy")
 
 
-def _unserved(handler: Handler, exchange: Exchange) -> Response:
+def _unserved(api: Api, exchange: Exchange) -> Response:
     """No container runs here: logs are empty, and nothing can be connected to."""
     target = exchange.target
-    handler.api.get_at(target, "")
+    api.get_at(target, "")
     if target.subresource == "log":
         return answers.whole(200, "text/plain", b"", {})
     message = f"{target.subresource} is not served: no containers run in this cluster"
@@ -107,16 +105,16 @@ def _verb(exchange: Exchange) -> str:
     return verb
 
 
-def _view(handler: Handler, exchange: Exchange, *, many: bool) -> View | None:
-    return handler.views.view(
+def _view(views: Views, exchange: Exchange, *, many: bool) -> View | None:
+    return views.view(
         exchange.accept, exchange.kind, exchange.route.version, exchange.query, many=many
     )
 
 
-def _get(handler: Handler, exchange: Exchange) -> Answer:
+def _get(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     if target.subresource:
-        found = handler.api.get(
+        found = api.get(
             exchange.actor,
             target.kind,
             target.namespace,
@@ -125,12 +123,12 @@ def _get(handler: Handler, exchange: Exchange) -> Answer:
             target.version,
         )
         return Answer(200, found)
-    return Answer(200, handler.api.get_at(target, exchange.query.get("resourceVersion", "")))
+    return Answer(200, api.get_at(target, exchange.query.get("resourceVersion", "")))
 
 
-def _list(handler: Handler, exchange: Exchange) -> Answer:
+def _list(api: Api, exchange: Exchange) -> Answer:
     _refuse_initial_events(exchange)
-    body = handler.api.list(
+    body = api.list(
         exchange.actor,
         exchange.kind,
         exchange.route.namespace,
@@ -145,10 +143,10 @@ def _refuse_initial_events(exchange: Exchange) -> None:
         options.refuse_initial_events(exchange)
 
 
-def _watch(handler: Handler, exchange: Exchange) -> Response:
+def _watch(api: Api, views: Views, exchange: Exchange) -> Response:
     answers.choose_media(exchange.accept, watch=True)
-    view = _view(handler, exchange, many=True)
-    watch = handler.api.watch(
+    view = _view(views, exchange, many=True)
+    watch = api.watch(
         exchange.actor,
         exchange.kind,
         exchange.route.namespace,
@@ -177,16 +175,16 @@ def _shown(event: Event, view: View | None) -> bytes:
     return encode(view.bookmark(obj) if event.type == "BOOKMARK" else view.event(obj))
 
 
-def _create(handler: Handler, exchange: Exchange) -> Answer:
+def _create(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     write = options.write_options(exchange, "CreateOptions")
     if target.subresource:
         body = _body(exchange, _posted_kind(target.subresource), write)
-        _check(handler, target.subresource, body, write)
-        answer = handler.api.post(exchange.actor, target, body, write)
+        _check(api, target.subresource, body, write)
+        answer = api.post(exchange.actor, target, body, write)
         return Answer(answer.get("code", 201) if answer.get("kind") == "Status" else 201, answer)
     body = _body(exchange, target.kind.kind, write)
-    created = handler.api.create(exchange.actor, target.kind, target.namespace, body, write)
+    created = api.create(exchange.actor, target.kind, target.namespace, body, write)
     return Answer(201, created)
 
 
@@ -199,13 +197,13 @@ _SHAPES = {
 }
 
 
-def _check(handler: Handler, what: str, body: Object, write: WriteOptions | None = None) -> None:
+def _check(api: Api, what: str, body: Object, write: WriteOptions | None = None) -> None:
     """Refuse a body of a subresource (or of a deletion) with values of the wrong type (400), and
     tell of fields that are not known."""
     if what not in _SHAPES:
         return
     other = body.get("kind") not in (None, "", _SHAPES[what][2])
-    unknown = handler.api.hooks.schemas.check(*_SHAPES[what], body)
+    unknown = api.hooks.schemas.check(*_SHAPES[what], body)
     if write is None or other or not unknown or write.field_validation == "Ignore":
         return
     if write.field_validation == "Strict":
@@ -229,14 +227,14 @@ def _body(exchange: Exchange, expected: str, write: WriteOptions) -> Object:
     return body
 
 
-def _update(handler: Handler, exchange: Exchange) -> Answer:
+def _update(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     write = options.write_options(exchange, "UpdateOptions")
     expected = "Scale" if target.subresource == "scale" else target.kind.kind
     body = _body(exchange, expected, write)
     if target.subresource == "scale":
-        _check(handler, "scale", body, write)
-    updated = handler.api.update(
+        _check(api, "scale", body, write)
+    updated = api.update(
         exchange.actor,
         target.kind,
         target.namespace,
@@ -248,7 +246,7 @@ def _update(handler: Handler, exchange: Exchange) -> Answer:
     return Answer(201 if write.created else 200, updated)
 
 
-def _patch(handler: Handler, exchange: Exchange) -> Answer:
+def _patch(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     patch_type = _patch_type(exchange, target.kind)
     write = options.write_options(exchange, "PatchOptions")
@@ -257,9 +255,9 @@ def _patch(handler: Handler, exchange: Exchange) -> Answer:
             exchange.body, {"content-type": "application/yaml"}, target.kind.kind, []
         )
     else:
-        handler.api.get_at(replace(target, subresource=""), "")
+        api.get_at(replace(target, subresource=""), "")
         body = parse_patch(exchange.body, patch_type)
-    patched = handler.api.patch(
+    patched = api.patch(
         exchange.actor,
         target.kind,
         target.namespace,
@@ -287,38 +285,38 @@ def _patch_type(exchange: Exchange, kind: Kind) -> str:
     return found
 
 
-def _delete(handler: Handler, exchange: Exchange) -> Answer:
+def _delete(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
-    chosen = options.delete_options(exchange, _delete_body(handler, exchange))
-    deleted = handler.api.delete(exchange.actor, target.kind, target.namespace, target.name, chosen)
+    chosen = options.delete_options(exchange, _delete_body(api, exchange))
+    deleted = api.delete(exchange.actor, target.kind, target.namespace, target.name, chosen)
     return Answer(200, deleted)
 
 
-def _delete_body(handler: Handler, exchange: Exchange) -> Object:
+def _delete_body(api: Api, exchange: Exchange) -> Object:
     if not exchange.body:
         return {}
     body = parse_object(exchange.body, exchange.headers, "DeleteOptions", [])
-    _check_options_kind(handler, body)
-    _check(handler, "delete", body)
+    _check_options_kind(api, body)
+    _check(api, "delete", body)
     return body
 
 
-def _check_options_kind(handler: Handler, body: Object) -> None:
+def _check_options_kind(api: Api, body: Object) -> None:
     """Before 1.35 a body of an unknown kind was the server's fault (500)."""
     kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
     if kind == "DeleteOptions":
         return
     text = f'no kind "{kind}" is registered for version "{version}" in scheme'
-    code, reason = (400, "BadRequest") if handler.api.features.version >= (1, 35) else (500, "")
+    code, reason = (400, "BadRequest") if api.features.version >= (1, 35) else (500, "")
     raise StatusError(code, reason, f'{text} "pkg/runtime/scheme.go:111"')
 
 
-def _delete_collection(handler: Handler, exchange: Exchange) -> Answer:
+def _delete_collection(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     if target.kind.namespaced and not target.namespace:
         raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
-    chosen = options.delete_options(exchange, _delete_body(handler, exchange))
-    body = handler.api.delete_collection(
+    chosen = options.delete_options(exchange, _delete_body(api, exchange))
+    body = api.delete_collection(
         exchange.actor,
         target.kind,
         target.namespace,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claimctl.embedded.errors import StatusError, unknown_resource
-from claimctl.embedded.http import answers
-from claimctl.embedded.http import dispatch as resources
+from claimctl.embedded.http import answers, dispatch
 from claimctl.embedded.http.exchange import Exchange
 from claimctl.embedded.http.gates import (
     DocumentSource,
@@ -94,14 +93,14 @@ class Handler:
     async def _with_faults(self, exchange: Exchange) -> Response:
         fault = self.fault(_point(exchange)) if self.fault is not None else None
         if fault is None:
-            return resources.serve(self, exchange)
+            return dispatch.serve(self.api, self.views, exchange)
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.status:
             raise _injected(fault)
         if fault.drop and not fault.after_write:
             raise ConnectionResetError("injected fault")
-        response = resources.serve(self, exchange)
+        response = dispatch.serve(self.api, self.views, exchange)
         if fault.drop:
             raise ConnectionResetError("injected fault")
         if fault.hang:

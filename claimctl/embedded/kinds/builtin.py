@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.kinds.kind import Kind, Kinds
 from claimctl.embedded.options import Features
 
 _STATUS = ("status",)
@@ -467,7 +467,7 @@ _FLOWS = (
 )
 
 
-def builtin_kinds(features: Features) -> tuple[Kind, ...]:
+def builtin_kinds(features: Features) -> Kinds:
     """The kinds of a server with those gates, in the order of its discovery documents."""
     groups: tuple[Kind, ...] = ()
     if features.api_pod_groups:
@@ -475,4 +475,4 @@ def builtin_kinds(features: Features) -> tuple[Kind, ...]:
     first = (*_CORE, *_APISERVICES, *_APPS, *_EVENTS, *_REVIEWS, *_AUTOSCALING, *_BATCH)
     second = (*_CERTIFICATES, *_NETWORK, *_POLICY, *_RBAC, *_VOLUMES, *_WEBHOOKS, *_CRDS)
     dra = tuple(replace(kind, versions=_dra_versions(features.version)) for kind in _DRA)
-    return (*first, *second, *_PRIORITIES, *groups, *_LEASES, *_RUNTIME, *dra, *_FLOWS)
+    return Kinds((*first, *second, *_PRIORITIES, *groups, *_LEASES, *_RUNTIME, *dra, *_FLOWS))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from claimctl.embedded.options import Features
-
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -72,13 +70,6 @@ class Kinds:
         self._by_kind: dict[tuple[str, str], Kind] = {}
         for kind in kinds:
             self.add(kind)
-
-    @classmethod
-    def builtin(cls, features: Features) -> Kinds:
-        """What a server of that version with those gates serves without any CRD."""
-        from claimctl.embedded.kinds.builtin import builtin_kinds
-
-        return cls(builtin_kinds(features))
 
     def lookup(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind of a path, or None when the path is not served."""

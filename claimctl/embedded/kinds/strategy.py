@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from random import Random
+from typing import Any, ClassVar
 
 from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.hooks import Authorizer
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import Actor, DeleteOptions
+from claimctl.embedded.storage.store import Store
 from claimctl.embedded.text.names import subdomain
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
+from claimctl.wire.seams import Clock
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The write at hand. ``verb`` is create, update, patch or apply."""
+    """The write at hand, and what the server knows. ``verb`` is create, update, patch or apply."""
 
-    api: Api
+    features: Features
+    store: Store
+    clock: Clock
+    rng: Random
+    authorizer: Authorizer
     actor: Actor
     kind: Kind
     verb: str
@@ -30,9 +35,14 @@ class Context:
     internal: bool
     warnings: list[str]
 
-    @property
-    def features(self) -> Features:
-        return self.api.features
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """JSON paths of a custom kind's scale subresource."""
+
+    spec: str
+    status: str
+    selector: str = ""
 
 
 class Strategy:
@@ -46,7 +56,8 @@ class Strategy:
     metadata too. ``collects_garbage`` says that a deletion may leave a finalizer of its policy.
     ``warns_of_finalizers`` says that a finalizer without a domain is warned of.
     ``marks_before_removal`` says that an object is stored once more as being deleted before it
-    goes, so that watchers see MODIFIED and then DELETED.
+    goes, so that watchers see MODIFIED and then DELETED. ``scale`` is where the objects of a custom
+    kind keep what its scale subresource shows.
     """
 
     standard_finalizers: bool = True
@@ -64,6 +75,7 @@ class Strategy:
     validates_metadata: bool = True
     collects_garbage: bool = True
     warns_of_finalizers: bool = False
+    scale: ScalePaths | None = None
 
     def default(self, obj: Object, features: Features) -> None:
         """Fill in what the server fills in; on create, and on every update."""

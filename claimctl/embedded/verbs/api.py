@@ -7,11 +7,7 @@ from random import Random
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds.hooks import Hooks
-from claimctl.embedded.kinds.kind import Kind, Kinds
-from claimctl.embedded.kinds.namespaces import admit_namespace
-from claimctl.embedded.kinds.strategies import builtin_strategies
-from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import (
     Actor,
@@ -29,6 +25,7 @@ from claimctl.embedded.verbs.reading import (
     list_objects,
     stored,
 )
+from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.watches import Watch
 from claimctl.embedded.verbs.writing import Write
 from claimctl.wire.seams import Clock
@@ -40,58 +37,23 @@ VirtualHandler = Callable[[Write, Object], Object]
 """create of a kind that is never stored (access reviews)."""
 
 
-class Api:
-    """The core of the server.
+class Api(ServerState):
+    """The core of the server: its state with the verbs.
 
-    ``hooks`` are the parts that plug in; ``posts`` serve POST to (group, plural, subresource);
-    ``virtual`` serve create of kinds that are never stored, by (group, plural).
+    ``posts`` serve POST to (group, plural, subresource); ``virtual`` serve create of kinds that
+    are never stored, by (group, plural).
     """
 
     def __init__(
         self, store: Store, clock: Clock, features: Features, rng: Random | None = None
     ) -> None:
-        self.store = store
-        self.clock = clock
-        self.rng = rng or Random(0)
-        self.kinds = Kinds.builtin(features)
-        self.strategies = builtin_strategies()
-        self.hooks = Hooks()
+        super().__init__(store, clock, features, rng)
         self.posts: dict[tuple[str, str, str], SubresourceHandler] = {
             ("", "pods", "binding"): subresources.bind
         }
         self.virtual: dict[tuple[str, str], VirtualHandler] = {
             ("", "bindings"): subresources.bind_collection
         }
-        self._features = features
-
-    @property
-    def features(self) -> Features:
-        return self._features
-
-    def switch(self, features: Features) -> None:
-        """Change the gates at run time: kinds come and go, fields are kept or dropped."""
-        wanted = Kinds.builtin(features)
-        for kind in Kinds.builtin(self._features):
-            if wanted.by_plural(kind.group, kind.plural) != kind:
-                self.kinds.remove(kind)
-        for kind in wanted:
-            if self.kinds.by_plural(kind.group, kind.plural) is None:
-                self.kinds.add(kind)
-        self._features = features
-
-    def outward(self, kind: Kind, version: str, obj: Object) -> Object:
-        """From the stored form to a version of the API (may reuse ``obj``)."""
-        return self.strategies.of(kind).outward(obj, kind, version)
-
-    def stored_as(self, kind: Kind, version: str) -> bool:
-        """Whether objects of a kind are stored in the form of that version."""
-        strategy = self.strategies.of(kind)
-        plain = strategy.stored_plain or type(strategy).outward is Strategy.outward
-        return plain and version in ("", kind.version)
-
-    def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
-        """Refuse to create in a namespace that is not there (404) or is terminating (403)."""
-        admit_namespace(self.store, kind, namespace, name)
 
     def get(
         self, actor: Actor, kind: Kind, ns: str, name: str, subresource: str = "", version: str = ""

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded import errors
-from claimctl.embedded.crd.objects import CustomStrategy, Scale
+from claimctl.embedded.kinds.strategy import ScalePaths
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text import jsonpath
 from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.reading import Target, stored
+from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.writing import Write
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
 
 Object = dict[str, Any]
 
 
-def get_scale(api: Api, target: Target) -> Object:
+def get_scale(state: ServerState, target: Target) -> Object:
     """The autoscaling/v1 Scale of a custom object. Raises StatusError 404."""
-    return _scale_of(_paths(api, target), stored(api, target))
+    return _scale_of(_paths(state, target), stored(state, target))
 
 
 def put_scale(write: Write, scale: Object) -> Object:
     """Set the replicas through /scale. Raises StatusError 404, 409, 422."""
     target = write.target
-    paths = _paths(write.api, target)
-    old = stored(write.api, target)
+    paths = _paths(write.state, target)
+    old = stored(write.state, target)
     new = decode(encode(old))
     new["metadata"]["resourceVersion"] = (scale.get("metadata") or {}).get("resourceVersion", "")
     jsonpath.put(paths.spec, new, (scale.get("spec") or {}).get("replicas", 0))
     return _scale_of(paths, writing.modify(write, old, new))
 
 
-def _paths(api: Api, target: Target) -> Scale:
-    strategy = api.strategies.of(target.kind)
-    if not isinstance(strategy, CustomStrategy) or strategy.scale is None:
+def _paths(state: ServerState, target: Target) -> ScalePaths:
+    paths = state.strategies.of(target.kind).scale
+    if paths is None:
         raise errors.unknown_resource()
-    return strategy.scale
+    return paths
 
 
-def _scale_of(paths: Scale, obj: Object) -> Object:
+def _scale_of(paths: ScalePaths, obj: Object) -> Object:
     meta = obj["metadata"]
     shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = _number(paths.spec, obj)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import Subject
@@ -13,9 +13,7 @@ from claimctl.embedded.kinds.strategy import Strategy
 from claimctl.embedded.storage.requests import Actor, DeleteOptions, ListOptions
 from claimctl.embedded.storage.store import Author, decode, encode
 from claimctl.embedded.verbs.reading import Target, list_objects, stored
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.state import ServerState
 
 Object = dict[str, Any]
 _OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
@@ -27,14 +25,14 @@ _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 class Removal:
     """A deletion under way."""
 
-    api: Api
+    state: ServerState
     actor: Actor
     target: Target
     options: DeleteOptions
 
     @property
     def strategy(self) -> Strategy:
-        return self.api.strategies.of(self.target.kind)
+        return self.state.strategies.of(self.target.kind)
 
     @property
     def author(self) -> Author:
@@ -73,7 +71,7 @@ def delete(removal: Removal) -> Removed:
     check_options(removal.options)
     _warn(removal)
     removal.strategy.admit_delete(removal.target.name)
-    obj = stored(removal.api, removal.target)
+    obj = stored(removal.state, removal.target)
     _check_preconditions(removal, obj)
     before = decode(encode(obj))
     meta = obj["metadata"]
@@ -86,7 +84,7 @@ def delete(removal: Removal) -> Removed:
         before = decode(encode(obj))
     if removal.options.dry_run:
         return Removed(before, True)
-    return Removed(removal.api.store.delete(removal.target.address, removal.author), True)
+    return Removed(removal.state.store.delete(removal.target.address, removal.author), True)
 
 
 def _check_preconditions(removal: Removal, obj: Object) -> None:
@@ -150,7 +148,7 @@ def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
     meta = obj["metadata"]
     first = not meta.get("deletionTimestamp")
     if first:
-        moment = removal.api.clock.now() + timedelta(seconds=grace)
+        moment = removal.state.clock.now() + timedelta(seconds=grace)
         meta["deletionTimestamp"] = metadata.timestamp(moment)
         removal.strategy.mark_deleting(obj, grace)
         if meta.get("generation") and removal.strategy.deletion_raises_generation:
@@ -159,11 +157,11 @@ def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
         _shorten(removal, meta, grace)
     if obj == before or removal.options.dry_run:
         return obj
-    return removal.api.store.put(removal.target.address, obj, removal.author)
+    return removal.state.store.put(removal.target.address, obj, removal.author)
 
 
 def _shorten(removal: Removal, meta: Object, grace: int) -> None:
-    moment = removal.api.clock.now() + timedelta(seconds=grace)
+    moment = removal.state.clock.now() + timedelta(seconds=grace)
     meta["deletionTimestamp"] = min(meta["deletionTimestamp"], metadata.timestamp(moment))
     meta["deletionGracePeriodSeconds"] = grace
 
@@ -172,7 +170,7 @@ def answer(removal: Removal, removed: Removed) -> Object:
     """What DELETE says: the object, or a Status where the kind answers with one."""
     target = removal.target
     if not removed.gone or target.kind.deletes_to == "object":
-        return removal.api.outward(target.kind, target.version, removed.obj)
+        return removal.state.outward(target.kind, target.version, removed.obj)
     details = {
         "name": target.name,
         "group": target.kind.group,
@@ -191,7 +189,7 @@ def answer(removal: Removal, removed: Removed) -> Object:
 def delete_collection(removal: Removal, options: ListOptions) -> Object:
     """Delete what a list with these options shows; the answer is that list, each as it was."""
     check_options(removal.options)
-    body = list_objects(removal.api, removal.target, options)
+    body = list_objects(removal.state, removal.target, options)
     _warn(removal)
     quiet = replace(removal, options=replace(removal.options, warnings=[]))
     for item in body["items"]:

@@ -12,8 +12,9 @@ from claimctl.embedded.kinds.namespaces import admit_namespace
 from claimctl.embedded.storage.requests import Actor, DeleteOptions, WriteOptions
 from claimctl.embedded.storage.selectors import parse_labels
 from claimctl.embedded.text.label_text import selector_text
+from claimctl.embedded.verbs import patching, writing
 from claimctl.embedded.verbs.deleting import Removal, delete
-from claimctl.embedded.verbs.reading import stored
+from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.embedded.verbs.writing import Write
 
 Object = dict[str, Any]
@@ -38,8 +39,8 @@ def evict(write: Write, eviction: Object) -> Object:
     """
     target = write.target
     _check_names(write, eviction)
-    admit_namespace(write.api.store, target.kind, target.namespace, target.name)
-    pod = stored(write.api, target)
+    admit_namespace(write.state.store, target.kind, target.namespace, target.name)
+    pod = stored(write.state, target)
     options = _delete_options(eviction, dry_run=write.options.dry_run)
     if not _unprotected(pod):
         budget = _budget(write, pod)
@@ -49,7 +50,7 @@ def evict(write: Write, eviction: Object) -> Object:
     if not options.dry_run:
         _mark_disrupted(write, pod)
     main = replace(target, subresource="")
-    delete(Removal(write.api, write.actor, main, options))
+    delete(Removal(write.state, write.actor, main, options))
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -107,7 +108,9 @@ def _budget(write: Write, pod: Object) -> Object | None:
     labels = pod["metadata"].get("labels") or {}
     found = [
         budget
-        for budget in write.api.store.list("policy", "poddisruptionbudgets", write.target.namespace)
+        for budget in write.state.store.list(
+            "policy", "poddisruptionbudgets", write.target.namespace
+        )
         if _selects(budget, labels)
     ]
     if len(found) > 1:
@@ -134,14 +137,15 @@ def _charge(write: Write, budget: Object, pod: Object, *, dry_run: bool) -> None
     if dry_run:
         return
     status["disruptionsAllowed"] -= 1
-    moment = timestamp(write.api.clock.now())
+    moment = timestamp(write.state.clock.now())
     status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = moment
     if status["disruptionsAllowed"] == 0:
         _disallow(status, meta.get("generation", 0), moment)
-    kind = write.api.kinds.named("poddisruptionbudgets")
-    namespace = meta["namespace"]
-    options = WriteOptions(internal=True)
-    write.api.update(_SERVER, kind, namespace, name, budget, "status", options)
+    kind = write.state.kinds.named("poddisruptionbudgets")
+    target = Target(kind, meta["namespace"], name, "status")
+    writing.update(
+        Write(write.state, _SERVER, target, "update", WriteOptions(internal=True)), budget
+    )
 
 
 def _insufficient(name: str, status: Object) -> str:
@@ -191,13 +195,11 @@ def _mark_disrupted(write: Write, pod: Object) -> None:
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
-        "lastTransitionTime": timestamp(write.api.clock.now()),
+        "lastTransitionTime": timestamp(write.state.clock.now()),
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
     patch = {"status": {"conditions": [*others, condition]}}
-    target = write.target
-    options = WriteOptions(internal=True)
-    write.api.patch(
-        _SERVER, target.kind, target.namespace, target.name, "merge", patch, "status", options
-    )
+    target = replace(write.target, subresource="status", version="")
+    marked = Write(write.state, _SERVER, target, "patch", WriteOptions(internal=True))
+    patching.patch(marked, "merge", patch)

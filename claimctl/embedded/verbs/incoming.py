@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
@@ -12,9 +12,7 @@ from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.storage.requests import Actor, WriteOptions
 from claimctl.embedded.storage.store import Author, decode, encode
 from claimctl.embedded.verbs.reading import Target
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.state import ServerState
 
 Object = dict[str, Any]
 
@@ -23,7 +21,7 @@ Object = dict[str, Any]
 class Write:
     """A write under way. ``verb`` is create, update, patch or apply."""
 
-    api: Api
+    state: ServerState
     actor: Actor
     target: Target
     verb: str
@@ -31,12 +29,17 @@ class Write:
 
     @property
     def strategy(self) -> Strategy:
-        return self.api.strategies.of(self.target.kind)
+        return self.state.strategies.of(self.target.kind)
 
     @property
     def context(self) -> Context:
+        state = self.state
         return Context(
-            api=self.api,
+            features=state.features,
+            store=state.store,
+            clock=state.clock,
+            rng=state.rng,
+            authorizer=state.hooks.authorizer,
             actor=self.actor,
             kind=self.target.kind,
             verb=self.verb,
@@ -95,7 +98,7 @@ def _check_type(write: Write, obj: Object) -> None:
     if given[1] != target.kind.kind or given[0] != wanted:
         if target.kind.custom:
             _other_custom_type(write, obj, given, wanted)
-        raise errors.bad_request(_wrong_type(write.api, given, target, wanted))
+        raise errors.bad_request(_wrong_type(write.state, given, target, wanted))
     obj["apiVersion"], obj["kind"] = given
 
 
@@ -135,16 +138,16 @@ _ASKED = (
 """Kinds that are known and never stored."""
 
 
-def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -> str:
+def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, wanted: str) -> str:
     version, kind = given
     group, _, short = version.rpartition("/")
     cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
     asked = (group, kind) in _ASKED
-    if (api.kinds.by_kind(group, kind) is not None or asked) and kind != target.kind.kind:
+    if (state.kinds.by_kind(group, kind) is not None or asked) and kind != target.kind.kind:
         hub = target.kind.group.partition(".")[0] or "core"
         types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
         return f"{cannot}: {types}: unknown conversion"
-    known = api.kinds.by_kind(group, kind)
+    known = state.kinds.by_kind(group, kind)
     if version != wanted and known is not None and (group or short in known.versions):
         return (
             f"the API version in the data ({version}) does not match the expected API version "
@@ -155,7 +158,7 @@ def _wrong_type(api: Api, given: tuple[str, str], target: Target, wanted: str) -
 
 def _check_fields(write: Write, obj: Object) -> None:
     version = write.target.version or write.target.kind.version
-    found = write.api.hooks.schemas.clean(write.target.kind, version, obj)
+    found = write.state.hooks.schemas.clean(write.target.kind, version, obj)
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
         raise errors.bad_request(_strict(write.target, unknown))

@@ -25,7 +25,7 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
     """
     target = write.target
     if patch_type == "apply":
-        return write.api.outward(target.kind, target.version, writing.apply(write, body))
+        return write.state.outward(target.kind, target.version, writing.apply(write, body))
     if write.options.force:
         text = "may not be specified for non-apply patch"
         raise invalid(Subject("meta.k8s.io", "PatchOptions"), [forbidden_field("force", text)])
@@ -33,7 +33,7 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
     if target.subresource == "scale":
         return _patch_scale(write, change)
     strategic = body if patch_type == "strategic" else None
-    return write.api.outward(target.kind, target.version, writing.patch(write, change, strategic))
+    return write.state.outward(target.kind, target.version, writing.patch(write, change, strategic))
 
 
 def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
@@ -43,10 +43,10 @@ def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
         if custom
         else (subresources.get_scale, subresources.put_scale)
     )
-    scale = change(get(write.api, write.target))
+    scale = change(get(write.state, write.target))
     shown = json.dumps(scale, separators=(",", ":"))
     try:
-        write.api.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
+        write.state.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
     except StatusError as error:
         raise writing.unreadable(error, shown) from None
     return put(write, scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, StatusError, Subject
@@ -20,9 +20,7 @@ from claimctl.embedded.storage.selectors import (
 )
 from claimctl.embedded.storage.store import Address, Compacted, Items, decode
 from claimctl.embedded.storage.tokens import Continue, decode_continue
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.state import ServerState
 
 Object = dict[str, Any]
 _META_FIELDS = ("metadata.name", "metadata.namespace")
@@ -65,26 +63,26 @@ class Target:
         return Subject(group, self.kind.kind, self.name)
 
 
-def stored(api: Api, target: Target) -> Object:
+def stored(state: ServerState, target: Target) -> Object:
     """The stored object.
 
     Raises:
         StatusError: 404.
     """
-    obj = api.store.get(target.address)
+    obj = state.store.get(target.address)
     if obj is None:
         raise errors.not_found(target.subject)
     return obj
 
 
-def selector_of(api: Api, kind: Kind, labels: str, fields: str) -> Selector:
+def selector_of(state: ServerState, kind: Kind, labels: str, fields: str) -> Selector:
     """The selectors of a request, parsed.
 
     Raises:
         StatusError: 400, in the words of the server.
     """
     requirements, terms = parsed_selectors(labels, fields)
-    strategy = api.strategies.of(kind)
+    strategy = state.strategies.of(kind)
     own = strategy.selectable_names()
     # Kinds with fields of their own name all that can be selected by, and so do custom kinds.
     listed = bool(own) or kind.custom
@@ -184,20 +182,20 @@ class _Page:
     limit: int = 0
 
 
-def check_readable(api: Api, version: str) -> None:
+def check_readable(state: ServerState, version: str) -> None:
     """What get says of its resourceVersion: 500 for one that is no number, else as a list does."""
     if version and not (version.isascii() and version.isdigit()):
         raise StatusError(500, "", not_a_version(version))
-    check_reachable(api, version)
+    check_reachable(state, version)
 
 
-def check_reachable(api: Api, version: str) -> None:
+def check_reachable(state: ServerState, version: str) -> None:
     """A read at a version that was not reached yet is refused (504)."""
-    if version and (asked := parse_version(version)) > api.store.revision:
-        raise too_large_version(asked, api.store.revision)
+    if version and (asked := parse_version(version)) > state.store.revision:
+        raise too_large_version(asked, state.store.revision)
 
 
-def list_objects(api: Api, target: Target, options: ListOptions) -> Object:
+def list_objects(state: ServerState, target: Target, options: ListOptions) -> Object:
     """The list as it goes over the wire.
 
     Raises:
@@ -206,8 +204,8 @@ def list_objects(api: Api, target: Target, options: ListOptions) -> Object:
     parsed_selectors(options.label_selector, options.field_selector)
     if wrong := match_errors(options):
         raise errors.invalid(_OPTIONS, wrong)
-    selector = selector_of(api, target.kind, options.label_selector, options.field_selector)
-    page = _page(api, target, options)
+    selector = selector_of(state, target.kind, options.label_selector, options.field_selector)
+    page = _page(state, target, options)
     start = bisect_right([key for key, _ in page.items], page.start) if page.start else 0
     found: list[Object] = []
     last, after = "", len(page.items)
@@ -228,16 +226,16 @@ def list_objects(api: Api, target: Target, options: ListOptions) -> Object:
         metadata["continue"] = Continue(page.revision, last).encode()
         if selector.everything:
             metadata["remainingItemCount"] = remaining
-    return _list_body(api, target, metadata, found)
+    return _list_body(state, target, metadata, found)
 
 
 def _any_left(items: Items, selector: Selector) -> bool:
     return selector.everything or any(selector.matches(decode(data)) for _, data in items)
 
 
-def _list_body(api: Api, target: Target, metadata: Object, found: list[Object]) -> Object:
+def _list_body(state: ServerState, target: Target, metadata: Object, found: list[Object]) -> Object:
     kind = target.kind
-    outward = [api.outward(kind, target.version, obj) for obj in found]
+    outward = [state.outward(kind, target.version, obj) for obj in found]
     if not kind.custom:
         for obj in outward:
             del obj["kind"], obj["apiVersion"]
@@ -249,38 +247,38 @@ def _list_body(api: Api, target: Target, metadata: Object, found: list[Object]) 
     }
 
 
-def _page(api: Api, target: Target, options: ListOptions) -> _Page:
+def _page(state: ServerState, target: Target, options: ListOptions) -> _Page:
     limit = max(options.limit, 0)
     if options.continue_token:
-        return _next_page(api, target, options, limit)
+        return _next_page(state, target, options, limit)
     version = options.resource_version
-    check_reachable(api, version)
+    check_reachable(state, version)
     exact = options.resource_version_match == "Exact"
     implied = limit and version not in ("", "0") and not options.resource_version_match
     group, plural = target.kind.storage
     if exact or implied:
         revision = parse_version(version)
-        return _Page(revision, _items_at(api, target, revision, _TOO_OLD), limit=limit)
-    items = api.store.items(group, plural, target.namespace)
-    return _Page(api.store.revision, items, limit=0 if version == "0" else limit)
+        return _Page(revision, _items_at(state, target, revision, _TOO_OLD), limit=limit)
+    items = state.store.items(group, plural, target.namespace)
+    return _Page(state.store.revision, items, limit=0 if version == "0" else limit)
 
 
-def _next_page(api: Api, target: Target, options: ListOptions, limit: int) -> _Page:
+def _next_page(state: ServerState, target: Target, options: ListOptions, limit: int) -> _Page:
     if options.resource_version not in ("", "0"):
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     token = decode_continue(options.continue_token)
-    revision = api.store.revision if token.revision is None else token.revision
+    revision = state.store.revision if token.revision is None else token.revision
     try:
-        items = _items_at(api, target, revision, _TOO_OLD_TOKEN)
+        items = _items_at(state, target, revision, _TOO_OLD_TOKEN)
     except StatusError as error:
         error.metadata = {"continue": Continue(None, token.key).encode()}
         raise
     return _Page(revision, items, token.key, limit)
 
 
-def _items_at(api: Api, target: Target, revision: int, too_old: str) -> Items:
+def _items_at(state: ServerState, target: Target, revision: int, too_old: str) -> Items:
     group, plural = target.kind.storage
     try:
-        return api.store.items_at(group, plural, target.namespace, revision)
+        return state.store.items_at(group, plural, target.namespace, revision)
     except Compacted:
         raise errors.expired(too_old) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject
@@ -12,10 +12,8 @@ from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text.label_text import selector_text
 from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.reading import Target, stored
+from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.writing import Write
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
 
 Object = dict[str, Any]
 _SCALE = Subject("autoscaling", "Scale")
@@ -38,9 +36,9 @@ def scale_of(obj: Object) -> Object:
     return scale
 
 
-def get_scale(api: Api, target: Target) -> Object:
+def get_scale(state: ServerState, target: Target) -> Object:
     """Raises StatusError 404."""
-    return scale_of(stored(api, target))
+    return scale_of(stored(state, target))
 
 
 def put_scale(write: Write, scale: Object) -> Object:
@@ -56,7 +54,7 @@ def put_scale(write: Write, scale: Object) -> Object:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     writing.check_name(target, meta)
-    old = stored(write.api, target)
+    old = stored(write.state, target)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         raise errors.conflict(target.subject, errors.MODIFIED_MEANWHILE)
     new = decode(encode(old))
@@ -81,7 +79,7 @@ def bind(write: Write, binding: Object) -> Object:
     target = write.target
     node = (binding.get("target") or {}).get("name", "")
     _check_node(binding.get("target") or {})
-    old = stored(write.api, target)
+    old = stored(write.state, target)
     _check_binding(write, old, binding)
     new = decode(encode(old))
     new["spec"]["nodeName"] = node
@@ -100,7 +98,7 @@ def _scheduled(write: Write, status: Object) -> None:
         "type": "PodScheduled",
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": timestamp(write.api.clock.now()),
+        "lastTransitionTime": timestamp(write.state.clock.now()),
     }
     conditions = list(status.get("conditions") or [])
     places = [index for index, each in enumerate(conditions) if each["type"] == "PodScheduled"]
@@ -114,7 +112,7 @@ def _scheduled(write: Write, status: Object) -> None:
 def bind_collection(write: Write, binding: Object) -> Object:
     """POST bindings: the pod is named in the body."""
     name = (binding.get("metadata") or {}).get("name", "")
-    pods = write.api.kinds.named("pods")
+    pods = write.state.kinds.named("pods")
     target = Target(pods, write.target.namespace, name, "binding", write.target.version)
     return bind(replace(write, target=target), binding)
 

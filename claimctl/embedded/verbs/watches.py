@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject
@@ -14,9 +14,7 @@ from claimctl.embedded.storage.requests import WatchOptions
 from claimctl.embedded.storage.selectors import Selector
 from claimctl.embedded.storage.store import Compacted, Revision, decode, encode
 from claimctl.embedded.verbs.reading import Target, not_a_version, selector_of
-
-if TYPE_CHECKING:
-    from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.state import ServerState
 
 Object = dict[str, Any]
 _OPTIONS = Subject("meta.k8s.io", "ListOptions")
@@ -76,13 +74,13 @@ class Watch:
         StatusError: 400, 422, 500.
     """
 
-    def __init__(self, api: Api, target: Target, options: WatchOptions) -> None:
+    def __init__(self, state: ServerState, target: Target, options: WatchOptions) -> None:
         check_watch_options(options)
-        self._api = api
+        self._state = state
         self._target = target
         self._options = options
         self._selector = selector_of(
-            api, target.kind, options.label_selector, options.field_selector
+            state, target.kind, options.label_selector, options.field_selector
         )
         self._raw = self._as_stored()
         self._pending: deque[Event | Revision] = deque()
@@ -92,20 +90,20 @@ class Watch:
         self._timers: list[asyncio.TimerHandle] = []
         group, plural = target.kind.storage
         self._begin(_watch_version(options.resource_version), group, plural)
-        self._unsubscribe = api.store.subscribe(self._notice, group, plural)
+        self._unsubscribe = state.store.subscribe(self._notice, group, plural)
 
     def _begin(self, version: int, group: str, plural: str) -> None:
         initial = self._options.send_initial_events
         if initial or (initial is None and version == 0):
-            for _, data in self._api.store.items(group, plural, self._target.namespace):
+            for _, data in self._state.store.items(group, plural, self._target.namespace):
                 self._pending_initial(data)
-            self._after = self._api.store.revision
+            self._after = self._state.store.revision
             if initial and self._options.bookmarks:
                 self._pending.append(self._bookmark(initial_end=True))
             return
-        self._after = version or self._api.store.revision
+        self._after = version or self._state.store.revision
         try:
-            self._pending.extend(self._api.store.since(group, plural, self._after))
+            self._pending.extend(self._state.store.since(group, plural, self._after))
         except Compacted:
             self._pending.append(Event("ERROR", self._too_old(version)))
             self._ended = True
@@ -113,7 +111,7 @@ class Watch:
     def _as_stored(self) -> bool:
         """Whether everything goes out as it is stored."""
         kind, version = self._target.kind, self._target.version
-        return self._selector.everything and self._api.stored_as(kind, version)
+        return self._selector.everything and self._state.stored_as(kind, version)
 
     def _pending_initial(self, data: bytes) -> None:
         if self._raw:
@@ -124,17 +122,17 @@ class Watch:
             self._pending.append(Event("ADDED", self._outward(obj)))
 
     def _too_old(self, version: int) -> Object:
-        oldest = self._api.store.compacted
+        oldest = self._state.store.compacted
         return errors.expired(f"too old resource version: {version} ({oldest})").body()
 
     def _bookmark(self, *, initial_end: bool = False) -> Event:
         kind = self._target.kind
-        metadata: Object = {"resourceVersion": str(self._api.store.revision)}
+        metadata: Object = {"resourceVersion": str(self._state.store.revision)}
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         version = kind.api_version(self._target.version)
         body = {"kind": kind.kind, "apiVersion": version, "metadata": metadata}
-        empty = self._api.hooks.schemas.empty(kind, self._target.version or kind.version)
+        empty = self._state.hooks.schemas.empty(kind, self._target.version or kind.version)
         return Event("BOOKMARK", {**empty, **body})
 
     def _notice(self, revision: Revision) -> None:
@@ -147,7 +145,7 @@ class Watch:
             self._wake.set_result(None)
 
     def _outward(self, obj: Object) -> Object:
-        return self._api.outward(self._target.kind, self._target.version, obj)
+        return self._state.outward(self._target.kind, self._target.version, obj)
 
     def _event(self, revision: Revision) -> Event | None:
         """What a change looks like through the selectors."""

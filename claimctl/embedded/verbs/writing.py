@@ -50,7 +50,7 @@ def _check_namespace(write: Write, meta: Object) -> None:
 
 
 def _insert(write: Write, obj: Object) -> Object:
-    api, meta = write.api, obj["metadata"]
+    state, meta = write.state, obj["metadata"]
     unset: tuple[str, ...] = ("selfLink", "uid")
     if write.verb == "create":
         unset = (*unset, "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -58,15 +58,15 @@ def _insert(write: Write, obj: Object) -> Object:
         unset = (*unset, "managedFields")
     for key in unset:
         meta.pop(key, None)
-    write.strategy.default(obj, api.features)
+    write.strategy.default(obj, state.features)
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = metadata.generated_name(meta["generateName"], api.rng)
-    meta["uid"] = metadata.new_uid(api.rng)
-    meta["creationTimestamp"] = metadata.timestamp(api.clock.now())
+        meta["name"] = metadata.generated_name(meta["generateName"], state.rng)
+    meta["uid"] = metadata.new_uid(state.rng)
+    meta["creationTimestamp"] = metadata.timestamp(state.clock.now())
     # Who created an object owns what it sent and the defaults, not what the server adds below.
     _record(write, None, obj)
     write.strategy.prepare_create(obj, write.context)
-    api.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
+    state.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
     write.strategy.admit(obj, write.context)
     found = write.strategy.validate(obj, write.context)
     if write.strategy.validates_metadata:
@@ -83,17 +83,17 @@ def _store_new(write: Write, obj: Object) -> Object:
     if obj["metadata"].pop("resourceVersion", "") and not write.options.dry_run:
         text = "resourceVersion should not be set on objects to be created"
         raise errors.StatusError(500, "", text)
-    found = write.api.store.get(target.address)
+    found = write.state.store.get(target.address)
     if found is not None:
         deleting = bool(found["metadata"].get("deletionTimestamp"))
         generated = bool(obj["metadata"].get("generateName"))
         raise errors.already_exists(target.subject, deleting=deleting, generated=generated)
     obj["metadata"] = _in_order(obj["metadata"])
-    write.api.hooks.schemas.settle(target.kind, obj)
+    write.state.hooks.schemas.settle(target.kind, obj)
     write.options.outcome.created = True
     if write.options.dry_run:
         return obj
-    write.api.store.put(target.address, obj, write.author)
+    write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
     return obj
 
@@ -136,7 +136,7 @@ _DEAR = frozenset({"events", "leases", "nodes", "pods"})
 def _record(write: Write, old: Object | None, new: Object) -> None:
     if write.verb == "apply" or (write.options.internal and write.target.kind.plural in _DEAR):
         return
-    moment = metadata.timestamp(write.api.clock.now())
+    moment = metadata.timestamp(write.state.clock.now())
     fields = FieldWrite(
         kind=write.target.kind,
         version=write.target.version or write.target.kind.version,
@@ -146,7 +146,7 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
         subresource=write.target.subresource,
         time=moment,
     )
-    recorded = write.api.hooks.managed_fields.record(fields)
+    recorded = write.state.hooks.managed_fields.record(fields)
     if recorded:
         new["metadata"]["managedFields"] = recorded
     elif recorded is not None:
@@ -156,9 +156,9 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
 def _as_asked(write: Write, obj: Object) -> Object:
     """The object in the version of the request, whose fields the managers own."""
     target = write.target
-    if write.api.stored_as(target.kind, target.version):
+    if write.state.stored_as(target.kind, target.version):
         return obj
-    return write.api.outward(target.kind, target.version, decode(encode(obj)))
+    return write.state.outward(target.kind, target.version, decode(encode(obj)))
 
 
 def update(write: Write, body: Object) -> Object:
@@ -171,7 +171,7 @@ def update(write: Write, body: Object) -> Object:
     target, meta = write.target, obj["metadata"]
     check_name(target, meta)
     _check_namespace(write, meta)
-    old = write.api.store.get(target.address)
+    old = write.state.store.get(target.address)
     if old is None:
         if target.kind.create_on_update and not meta.get("uid"):
             _check_number(meta)
@@ -240,7 +240,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     meta, old_meta = new["metadata"], old["metadata"]
     metadata.keep_server_owned(meta, old_meta)
     meta["resourceVersion"] = old_meta["resourceVersion"]
-    write.strategy.default(new, write.api.features)
+    write.strategy.default(new, write.state.features)
     write.strategy.prepare_update(new, before, write.context)
     metadata.tidy(meta)
     _record(write, before, new)
@@ -250,7 +250,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
     new["metadata"] = _in_order(meta)
-    write.api.hooks.schemas.settle(write.target.kind, new)
+    write.state.hooks.schemas.settle(write.target.kind, new)
     return _store_change(write, old, new)
 
 
@@ -280,9 +280,9 @@ def _store_change(write: Write, old: Object, new: Object) -> Object:
         return new
     meta = new["metadata"]
     if meta.get("deletionTimestamp") and not write.strategy.pending(new) and _may_go(meta):
-        write.api.store.delete(write.target.address, write.author)
+        write.state.store.delete(write.target.address, write.author)
         return new
-    return write.api.store.put(write.target.address, new, write.author)
+    return write.state.store.put(write.target.address, new, write.author)
 
 
 def _may_go(meta: Object) -> bool:
@@ -314,8 +314,8 @@ def patch(
     Raises:
         StatusError: 400, 404, 409, 422.
     """
-    old = stored(write.api, write.target)
-    outward = write.api.outward(write.target.kind, write.target.version, decode(encode(old)))
+    old = stored(write.state, write.target)
+    outward = write.state.outward(write.target.kind, write.target.version, decode(encode(old)))
     new = change(outward)
     shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
     _check_patched(write, outward, new)
@@ -428,7 +428,7 @@ def apply(write: Write, body: Object) -> Object:
         StatusError: 400, 404 (of a subresource), 409, 422.
     """
     target = write.target
-    old = write.api.store.get(target.address)
+    old = write.state.store.get(target.address)
     if old is None and target.subresource:
         raise errors.not_found(target.subject)
     asked = None if old is None else _as_asked(write, old)
@@ -440,9 +440,9 @@ def apply(write: Write, body: Object) -> Object:
         manager=write.options.field_manager,
         force=write.options.force,
         subresource=target.subresource,
-        time=metadata.timestamp(write.api.clock.now()),
+        time=metadata.timestamp(write.state.clock.now()),
     )
-    applied = json.loads(json.dumps(write.api.hooks.applier.apply(request)))
+    applied = json.loads(json.dumps(write.state.hooks.applier.apply(request)))
     same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
     merged = applied if same else sorted_keys(applied)
     try:

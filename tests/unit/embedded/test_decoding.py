@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.kinds.builtin import builtin_kinds
 from claimctl.embedded.kinds.decoding import Decoder
-from claimctl.embedded.kinds.kind import Kind, Kinds
+from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 
 FEATURES = Features()
-KINDS = Kinds.builtin(FEATURES)
+KINDS = builtin_kinds(FEATURES)
 WIDGET = Kind("example.com", ("v1",), "widgets", "widget", "Widget", custom=True)
 
 

@@ -11,7 +11,8 @@ import pytest
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.http.documents.discovery import AGGREGATED
 from claimctl.embedded.http.documents.lookup import Documents
-from claimctl.embedded.kinds.kind import Kind, Kinds
+from claimctl.embedded.kinds.builtin import builtin_kinds
+from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 
@@ -29,7 +30,7 @@ WIDGET = Kind(
 
 def documents(features: Features | None = None) -> Documents:
     chosen = features or Features()
-    return Documents(Kinds.builtin(chosen), Schemas(lambda: chosen), lambda: chosen)
+    return Documents(builtin_kinds(chosen), Schemas(lambda: chosen), lambda: chosen)
 
 
 def fetched(source: Documents, path: str, accept: str = "") -> Any:
@@ -125,7 +126,7 @@ def test_patches_say_that_fields_are_validated_and_which_types_are_taken() -> No
 
 def test_custom_kinds_come_and_go() -> None:
     features = Features()
-    kinds, schemas = Kinds.builtin(features), Schemas(lambda: features)
+    kinds, schemas = builtin_kinds(features), Schemas(lambda: features)
     source = Documents(kinds, schemas, lambda: features)
     before = fetched(source, "/openapi/v3")["paths"]
     kinds.add(WIDGET)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.kinds.builtin import builtin_kinds
 from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
-from claimctl.embedded.kinds.kind import Kinds
 from claimctl.embedded.managed_fields import fieldset
 from claimctl.embedded.managed_fields.apply import Applier
 from claimctl.embedded.managed_fields.managers import ManagedFields
@@ -16,7 +16,7 @@ from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 
 FEATURES = Features()
-KINDS = Kinds.builtin(FEATURES)
+KINDS = builtin_kinds(FEATURES)
 SCHEMAS = Schemas(lambda: FEATURES)
 Object = dict[str, Any]
 

@@ -12,12 +12,13 @@ from claimctl.embedded.http.gates import View
 from claimctl.embedded.http.tables.columns import Row, human
 from claimctl.embedded.http.tables.pods import claim_state, status
 from claimctl.embedded.http.tables.shapes import Tables
-from claimctl.embedded.kinds.kind import Kind, Kinds
+from claimctl.embedded.kinds.builtin import builtin_kinds
+from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-KINDS = Kinds.builtin(Features(api_pod_groups=True))
+KINDS = builtin_kinds(Features(api_pod_groups=True))
 WIDGET = Kind("example.com", ("v1",), "widgets", "widget", "Widget", custom=True)
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"

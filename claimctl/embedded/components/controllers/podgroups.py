@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from claimctl.embedded.components.objects import deleting, finalizers, key_of, namespace, without
-from claimctl.embedded.components.pods import ended, group_name
+from claimctl.embedded.components.objects import deleting, finalizers, key_of, without
+from claimctl.embedded.components.pods import ended, group_key, group_name
 from claimctl.embedded.runtime.component import Component
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
 
 PROTECTION = "scheduling.k8s.io/podgroup-protection"
 
@@ -31,8 +31,3 @@ class PodGroupController(Component[Key]):
             kept = without(finalizers(group), PROTECTION)
             patch = {"metadata": {"finalizers": kept or None}}
             self.api.patch("podgroups", *key_of(group), patch)
-
-
-def group_key(pod: Object) -> tuple[str, ...]:
-    """Index values: ``namespace/name`` of the pod's group."""
-    return (f"{namespace(pod)}/{group_name(pod)}",) if group_name(pod) else ()

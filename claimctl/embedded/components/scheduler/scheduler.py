@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from claimctl.embedded.components.controllers.podgroups import group_key
 from claimctl.embedded.components.objects import condition, deleting, key_of, namespace, uid
-from claimctl.embedded.components.pods import allocation_of, ended, group_name, node_name, observed
+from claimctl.embedded.components.pods import (
+    allocation_of,
+    ended,
+    group_key,
+    group_name,
+    node_name,
+    observed,
+)
 from claimctl.embedded.components.scheduler.binding import Binder, Plan, Refused
 from claimctl.embedded.components.scheduler.parking import (
     DEVICES,

@@ -331,7 +331,7 @@ def _permission(new: Object, old: Object, context: Context) -> list[FieldError]:
 
 def _binding_permission(context: Context, verb: str) -> list[FieldError]:
     asked = Attributes(context.actor, verb, _GROUP, _VERSION, "resourceclaims", "binding")
-    if context.api.hooks.authorizer.allowed(asked):
+    if context.authorizer.allowed(asked):
         return []
     subject = Subject(_GROUP, "resourceclaims")
     text = (
@@ -358,7 +358,7 @@ def _driver_permission(
         attributes = Attributes(
             context.actor, asked, _GROUP, _VERSION, "resourceclaims", "driver", namespace, driver
         )
-        if not context.api.hooks.authorizer.allowed(attributes):
+        if not context.authorizer.allowed(attributes):
             text = (
                 f'changing status.devices requires resource="resourceclaims/driver", '
                 f'verb="[{asked}]" permission: resourceclaims.{_GROUP} "{driver}" is forbidden: '

@@ -51,7 +51,7 @@ class ServiceStrategy(Strategy):
         obj["status"] = {"loadBalancer": {}}
         spec = obj["spec"]
         if not spec.get("clusterIP") and spec["type"] != "ExternalName":
-            number = context.api.rng.randrange(256, 65000)
+            number = context.rng.randrange(256, 65000)
             spec["clusterIP"] = f"10.96.{number // 256}.{number % 256}"
         if spec.get("clusterIP"):
             spec["clusterIPs"] = [spec["clusterIP"]]

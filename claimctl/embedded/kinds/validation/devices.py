@@ -140,7 +140,7 @@ def _date_taints(spec: Object, context: Context) -> None:
         if context.features.version < (1, 36):
             device.pop("taints", None)
         for taint in device.get("taints") or ():
-            taint.setdefault("timeAdded", timestamp(context.api.clock.now()))
+            taint.setdefault("timeAdded", timestamp(context.clock.now()))
 
 
 def _slice(spec: Object, old: Object | None, features: Features) -> list[FieldError]:

@@ -101,7 +101,7 @@ class PodGroupStrategy(Strategy):
         meta = obj["metadata"]
         name, template = reference.get("workloadName"), reference.get("podGroupTemplateName")
         address = Address(_GROUP, "workloads", meta.get("namespace", ""), name)
-        workload = context.api.store.get(address)
+        workload = context.store.get(address)
         why = ""
         if workload is None:
             why = f'PodGroup rejected: Workload "{name}" not found'

@@ -54,7 +54,7 @@ class PodStrategy(Strategy):
             spec.pop("schedulingGroup", None)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
-            moment = timestamp(context.api.clock.now())
+            moment = timestamp(context.clock.now())
             obj["status"] = {"phase": "Pending", "conditions": [_gated(moment)], **obj["status"]}
 
     def admit(self, obj: Object, context: Context) -> None:
@@ -141,7 +141,7 @@ def _admit_priority(spec: Object, name: str, context: Context) -> None:
     value, policy = _PRIORITIES.get(class_name, 0), "PreemptLowerPriority"
     if class_name and class_name not in _PRIORITIES:
         address = Address("scheduling.k8s.io", "priorityclasses", "", class_name)
-        found = context.api.store.get(address)
+        found = context.store.get(address)
         if found is None:
             why = f"no PriorityClass with name {class_name} was found"
             raise errors.forbidden(Subject("", "pods", name), why)

@@ -1,0 +1,62 @@
+"""What all verbs work on: the store with its clock, the kinds, their strategies, the hooks."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from claimctl.embedded.kinds.builtin import builtin_kinds
+from claimctl.embedded.kinds.hooks import Hooks
+from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.kinds.namespaces import admit_namespace
+from claimctl.embedded.kinds.strategies import builtin_strategies
+from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.options import Features
+from claimctl.embedded.storage.store import Store
+from claimctl.wire.seams import Clock
+
+Object = dict[str, Any]
+
+
+class ServerState:
+    """``hooks`` are the parts that plug in: schemas, managed fields, apply, authorization."""
+
+    def __init__(
+        self, store: Store, clock: Clock, features: Features, rng: Random | None = None
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.rng = rng or Random(0)
+        self.kinds = builtin_kinds(features)
+        self.strategies = builtin_strategies()
+        self.hooks = Hooks()
+        self._features = features
+
+    @property
+    def features(self) -> Features:
+        return self._features
+
+    def switch(self, features: Features) -> None:
+        """Change the gates at run time: kinds come and go, fields are kept or dropped."""
+        wanted = builtin_kinds(features)
+        for kind in builtin_kinds(self._features):
+            if wanted.by_plural(kind.group, kind.plural) != kind:
+                self.kinds.remove(kind)
+        for kind in wanted:
+            if self.kinds.by_plural(kind.group, kind.plural) is None:
+                self.kinds.add(kind)
+        self._features = features
+
+    def outward(self, kind: Kind, version: str, obj: Object) -> Object:
+        """From the stored form to a version of the API (may reuse ``obj``)."""
+        return self.strategies.of(kind).outward(obj, kind, version)
+
+    def stored_as(self, kind: Kind, version: str) -> bool:
+        """Whether objects of a kind are stored in the form of that version."""
+        strategy = self.strategies.of(kind)
+        plain = strategy.stored_plain or type(strategy).outward is Strategy.outward
+        return plain and version in ("", kind.version)
+
+    def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse to create in a namespace that is not there (404) or is terminating (403)."""
+        admit_namespace(self.store, kind, namespace, name)
