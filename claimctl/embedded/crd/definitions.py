@@ -225,7 +225,7 @@ def custom_kind(obj: Object) -> Kind:
         group=spec["group"],
         versions=tuple(ordered),
         plural=names["plural"],
-        singular=names.get("singular", names["kind"].lower()),
+        singular=names.get("singular", ""),
         kind=names["kind"],
         namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),

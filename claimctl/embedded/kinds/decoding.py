@@ -8,9 +8,9 @@ from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.schema.facts import FACTS
 from claimctl.embedded.schema.go_formats import FIELD, format_problem
 from claimctl.embedded.schema.go_shape import empty, settle, shape
-from claimctl.embedded.schema.go_types import NAMED
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Json, Schema, prune
 
@@ -108,7 +108,7 @@ class _Place:
     @property
     def named(self) -> str:
         """The Go type of the field where it has a name that its JSON type does not tell."""
-        return NAMED.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")
+        return FACTS.go_types.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")
 
 
 def _type_problem(schema: Schema, value: Json, place: _Place) -> str:

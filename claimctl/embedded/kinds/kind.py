@@ -23,7 +23,6 @@ class Kind:
     group: str
     versions: tuple[str, ...]
     plural: str
-    singular: str
     kind: str
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
@@ -36,6 +35,7 @@ class Kind:
     create_on_update: bool = False
     stored_in: tuple[str, str] | None = None
     custom: bool = False
+    singular: str = ""
     list_kind: str = ""
     stored_as: str = ""
 
@@ -47,6 +47,10 @@ class Kind:
     @property
     def storage(self) -> tuple[str, str]:
         return self.stored_in or (self.group, self.plural)
+
+    @property
+    def singular_name(self) -> str:
+        return self.singular or self.kind.lower()
 
     @property
     def listed_as(self) -> str:

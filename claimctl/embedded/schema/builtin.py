@@ -14,7 +14,7 @@ from typing import Any
 
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema import alpha
-from claimctl.embedded.schema import list_rules as tables
+from claimctl.embedded.schema.facts import FACTS, ListRule
 from claimctl.embedded.schema.tree import ANY, Schema
 
 _SCALARS = {
@@ -70,7 +70,7 @@ class BuiltinSchemas:
             type="object",
             definition=name,
             description=_first_paragraphs(model.__doc__ or ""),
-            atomic=name in tables.ATOMIC_OBJECTS,
+            atomic=name in FACTS.atomic_objects,
             required=tuple(name for name, info in _infos(model).items() if info.is_required()),
             load=lambda: self._properties(name, model, reserved_for),
         )
@@ -129,7 +129,7 @@ class BuiltinSchemas:
                 type="map",
                 description=text,
                 items=items,
-                atomic=place in tables.ATOMIC_MAPS,
+                atomic=place in FACTS.atomic_maps,
             )
         rule = _list_rule(place, items)
         return Schema(
@@ -156,7 +156,7 @@ class BuiltinSchemas:
             description=text or target.description,
             atomic=target.atomic,
             required=target.required,
-            patch_strategy="retainKeys" if place in tables.KEEP_KEYS_FIELDS else "",
+            patch_strategy="retainKeys" if place in FACTS.keep_keys_fields else "",
             load=lambda: target.properties,
         )
 
@@ -188,34 +188,34 @@ def _models() -> Model:
     return models
 
 
-def _list_rule(place: str, items: Schema) -> tables.ListRule:
-    rule = tables.LISTS.get(place)
+def _list_rule(place: str, items: Schema) -> ListRule:
+    rule = FACTS.lists.get(place)
     if rule is not None:
         return rule
     if place.endswith(".conditions") and "type" in items.properties:
-        return tables.ANY_CONDITIONS
-    return tables.ListRule("atomic")
+        return FACTS.conditions
+    return ListRule("atomic")
 
 
 def _scalar(place: str, type_name: str, text: str) -> Schema:
     kind, form = _SCALARS[type_name]
-    if place in tables.MICRO_TIMES:
+    if place in FACTS.micro_times:
         form = "micro-time"
-    if place in tables.QUANTITIES:
+    if place in FACTS.quantities:
         return Schema(format="quantity", description=text)
-    if form in _INTEGERS and {place, place.rsplit(".", 1)[-1]} & tables.INT64:
+    if form in _INTEGERS and {place, place.rsplit(".", 1)[-1]} & FACTS.int64:
         form = "int64"
     return Schema(type=kind, format=form, description=text)
 
 
 def _untyped(place: str, text: str) -> Schema:
-    if place in tables.INT_OR_STRING:
+    if place in FACTS.int_or_string:
         return Schema(format="int-or-string", description=text)
     return replace(ANY, description=text, atomic=True)
 
 
 def _is_quantities(place: str, item: str) -> bool:
-    return item == "str" and place.rsplit(".", 1)[-1] in tables.QUANTITY_MAPS
+    return item == "str" and place.rsplit(".", 1)[-1] in FACTS.quantity_maps
 
 
 def _quantity() -> Schema:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from claimctl.embedded.schema import go_tables as tables
+from claimctl.embedded.schema.facts import FACTS
 from claimctl.embedded.schema.tree import Schema
 from claimctl.embedded.text.quantity import canonical
 
@@ -37,15 +37,15 @@ def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
         place = f"{schema.definition}.{key}"
         if key in obj:
             _known(place, below, obj, key, _Place(key in schema.required, null_times))
-        elif place in tables.STRUCTS:
+        elif place in FACTS.structs:
             made: Object = {}
             shape(below, made, null_times=null_times)
             obj[key] = made
-        elif place in tables.NULLS:
+        elif place in FACTS.nulls:
             obj[key] = None
         elif below.format == "quantity" and key in schema.required:
             obj[key] = "0"
-        elif below.type in _ZERO and (key in schema.required or place in tables.ZEROES):
+        elif below.type in _ZERO and (key in schema.required or place in FACTS.zeroes):
             obj[key] = _ZERO[below.type]
 
 
@@ -73,7 +73,7 @@ def _known(place: str, schema: Schema, obj: Object, key: str, where: _Place) -> 
             _items(schema.items, value, where.null_times)
     elif schema.definition and isinstance(value, dict):
         shape(schema, value, null_times=where.null_times)
-    elif not where.required and place not in tables.ZEROES and _left_out(place, schema, value):
+    elif not where.required and place not in FACTS.zeroes and _left_out(place, schema, value):
         del obj[key]
 
 
@@ -105,7 +105,7 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
 
 def _without_items(place: str, obj: Object, key: str) -> None:
     """An empty list that Go would write is kept: who wrote it owns it. It is stored as null."""
-    if place not in tables.NULLS:
+    if place not in FACTS.nulls:
         del obj[key]
     elif obj[key] != []:
         obj[key] = None
@@ -115,7 +115,7 @@ def settle(schema: Schema, obj: Object) -> None:
     """Change an object, in place, to what comes back from the storage: empty lists are null."""
     for key, below in schema.properties.items():
         value = obj.get(key)
-        if value == [] and f"{schema.definition}.{key}" in tables.NULLS:
+        if value == [] and f"{schema.definition}.{key}" in FACTS.nulls:
             obj[key] = None
         elif value and below.definition and isinstance(value, dict):
             settle(below, value)
@@ -127,6 +127,6 @@ def settle(schema: Schema, obj: Object) -> None:
 
 def _left_out(place: str, schema: Schema, value: Any) -> bool:
     if schema.type == "string":
-        plain = schema.format in ("", "byte") and place not in tables.POINTERS
+        plain = schema.format in ("", "byte") and place not in FACTS.pointers
         return plain and value == ""
-    return place in tables.PLAIN and not value
+    return place in FACTS.plain and not value

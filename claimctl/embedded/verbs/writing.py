@@ -12,7 +12,7 @@ from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
 from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.kinds.not_emulated import refusal
-from claimctl.embedded.schema.go_types import NAMED
+from claimctl.embedded.schema.facts import FACTS
 from claimctl.embedded.schema.typed import go_value
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
@@ -375,7 +375,7 @@ def _converted(why: str) -> str:
     if wanted.startswith("[]"):
         return f"cannot restore slice from {given}"
     plain = wanted if wanted in ("int32", "int64", "bool") else "string"
-    if re.fullmatch(r"v1\w*\.[A-Z]\w+", wanted) and wanted not in NAMED.values():
+    if re.fullmatch(r"v1\w*\.[A-Z]\w+", wanted) and wanted not in FACTS.go_types.values():
         return f"cannot restore struct from: {given}"
     if given in ("int64", "float64") and plain != "bool":
         return f"cannot convert {given} to {plain}"

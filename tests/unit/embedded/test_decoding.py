@@ -15,7 +15,7 @@ from claimctl.embedded.schema.registry import Schemas
 
 FEATURES = Features()
 KINDS = builtin_kinds(FEATURES)
-WIDGET = Kind("example.com", ("v1",), "widgets", "widget", "Widget", custom=True)
+WIDGET = Kind("example.com", ("v1",), "widgets", "Widget", custom=True)
 
 
 def decoder() -> Decoder:

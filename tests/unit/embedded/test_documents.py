@@ -20,7 +20,6 @@ WIDGET = Kind(
     "example.com",
     ("v1",),
     "widgets",
-    "widget",
     "Widget",
     short_names=("wd",),
     subresources=("status", "scale"),

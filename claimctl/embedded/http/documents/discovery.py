@@ -185,7 +185,7 @@ def _names(kind: Kind) -> dict[str, Any]:
 def _resource(kind: Kind) -> dict[str, Any]:
     entry = {
         "name": kind.plural,
-        "singularName": kind.singular,
+        "singularName": kind.singular_name,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
         "verbs": _verbs(kind),
@@ -220,7 +220,7 @@ def _aggregated_resource(kind: Kind) -> dict[str, Any]:
         "resource": kind.plural,
         "responseKind": {"group": "", "version": "", "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
-        "singularResource": kind.singular,
+        "singularResource": kind.singular_name,
         "verbs": _verbs(kind),
         **_names(kind),
     }

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from claimctl.embedded.kinds.kind import Kind
-from claimctl.embedded.schema import list_rules as tables
+from claimctl.embedded.schema.facts import FACTS
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Schema
 
@@ -132,7 +132,7 @@ class Components:
         if match is None:
             return model
         family, version, name = match.groups()
-        if model in tables.META_MODELS:
+        if model in FACTS.meta_models:
             return f"{_META}.{name}"
         if family is None and self._group and model in _core_models(self._schemas):
             family = "core"

@@ -1,14 +1,11 @@
-"""Columns of tables: what a column is, and the cells that many kinds share."""
+"""Columns of tables: what a column is, and how durations are shown in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-
-from claimctl.embedded.text import jsonpath
-from claimctl.embedded.text.label_text import selector_text
 
 Object = dict[str, Any]
 NONE = "<none>"
@@ -30,6 +27,10 @@ class Row:
             value = value.get(name)
         return value
 
+    def items(self, *path: str) -> Any:
+        """The items of the list or map at a path; none where it is not set."""
+        return self.get(*path) or ()
+
     def text(self, *path: str, default: str = NONE) -> str:
         value = self.get(*path)
         return default if value in (None, "") else str(value)
@@ -38,47 +39,29 @@ class Row:
         value = self.get(*path)
         return value if isinstance(value, int) else 0
 
-    def age(self, *path: str) -> str:
-        """How long ago the time at a path is; the age of the object without a path."""
-        return since(self.get(*(path or ("metadata", "creationTimestamp"))), self.now)
-
-
-Cell = Callable[[Row], Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``text`` describes it; a text that begins with a dot is the field whose description it is.
+    """``of`` is the path of fields that the cell shows, ``default`` what stands for nothing.
 
-    Columns of priority 1 are shown by ``-o wide``.
+    ``text`` describes the column; a text that begins with a dot is the field whose description it
+    is. Columns of priority 1 are shown by ``-o wide``.
     """
 
     name: str
     cell: Cell
+    of: tuple[str, ...] = ()
+    default: str = NONE
     text: str = ""
     priority: int = 0
     type: str = "string"
     format: str = ""
 
-
-def name_of(row: Row) -> str:
-    return row.text("metadata", "name", default="")
-
-
-NAME = Column("Name", name_of, ".metadata.name", format="name")
-AGE = Column("Age", lambda row: row.age(), ".metadata.creationTimestamp")
+    def value(self, row: Row) -> Any:
+        return self.cell(row, self)
 
 
-def field(*path: str, default: str = NONE) -> Cell:
-    return lambda row: row.text(*path, default=default)
-
-
-def number(*path: str) -> Cell:
-    return lambda row: row.number(*path)
-
-
-def wide(name: str, cell: Cell, text: str) -> Column:
-    return Column(name, cell, text, priority=1)
+Cell = Callable[[Row, Column], Any]
 
 
 def since(time: str | None, now: datetime) -> str:
@@ -118,66 +101,3 @@ def human(seconds: int) -> str:
 
 def _two(large: int, unit: str, small: int, small_unit: str) -> str:
     return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
-
-
-def joined(values: Iterable[Any]) -> str:
-    return ",".join(str(value) for value in values) or NONE
-
-
-def containers(*path: str) -> tuple[Column, Column]:
-    """Names and images of a pod template's containers."""
-    return (
-        wide(
-            "Containers",
-            lambda row: joined(c.get("name", "") for c in row.get(*path) or ()),
-            "Names of each container in the template.",
-        ),
-        wide(
-            "Images",
-            lambda row: joined(c.get("image", "") for c in row.get(*path) or ()),
-            "Images referenced by each container in the template.",
-        ),
-    )
-
-
-def selector(row: Row) -> str:
-    """spec.selector in the syntax of a query."""
-    return selector_of(row.get("spec", "selector"))
-
-
-def selector_of(found: Object | None) -> str:
-    """A metav1.LabelSelector, or the plain labels of a Service, in the syntax of a query."""
-    if not found:
-        return NONE
-    whole = found if {"matchLabels", "matchExpressions"} & set(found) else {"matchLabels": found}
-    return selector_text(whole) or NONE
-
-
-def custom_columns(definitions: Sequence[Object]) -> list[Column]:
-    """additionalPrinterColumns of a definition."""
-    return [NAME, *(_custom(one) for one in definitions)]
-
-
-def _custom(definition: Object) -> Column:
-    path = definition["jsonPath"]
-    text = f"Custom resource definition column (in JSONPath format): {path}"
-    return Column(
-        definition["name"],
-        _custom_cell(path, definition["type"]),
-        definition.get("description") or text,
-        definition.get("priority", 0),
-        definition["type"],
-        definition.get("format", ""),
-    )
-
-
-def _custom_cell(path: str, kind: str) -> Cell:
-    def cell(row: Row) -> Any:
-        values = jsonpath.find(path, row.obj)
-        if not values or values[0] is None:
-            return None
-        if kind == "date":
-            return since(str(values[0]), row.now)
-        return str(values[0]) if kind == "string" else values[0]
-
-    return cell

@@ -10,8 +10,8 @@ from typing import Any
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.http.documents.discovery import not_acceptable
 from claimctl.embedded.http.gates import View
-from claimctl.embedded.http.tables.columns import AGE, NAME, Column, Row, custom_columns
-from claimctl.embedded.http.tables.kinds import COLUMNS, DEFAULT, SINCE
+from claimctl.embedded.http.tables.builtin import builtin_columns, custom_columns
+from claimctl.embedded.http.tables.columns import Column, Row
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
@@ -73,12 +73,8 @@ class Tables:
 
     def _chosen(self, kind: Kind, version: str) -> Sequence[Column]:
         if not kind.custom:
-            since, columns = SINCE.get((kind.group, kind.plural), (None, DEFAULT))
-            if since is not None and self._features().version >= since:
-                return columns
-            return COLUMNS.get((kind.group, kind.plural), DEFAULT)
-        own = self._custom.get((kind.group, version, kind.plural))
-        return custom_columns(own) if own else [NAME, AGE]
+            return builtin_columns(kind, self._features().version)
+        return custom_columns(self._custom.get((kind.group, version, kind.plural)) or ())
 
 
 def _form(accept: str) -> str:
@@ -234,7 +230,7 @@ class Table:
         }
 
     def _row(self, row: Row) -> Object:
-        cells = [one.column.cell(row) for one in self.columns]
+        cells = [one.column.value(row) for one in self.columns]
         shown = {"Metadata": partial(row.obj), "Object": row.obj}.get(self.include)
         return {"cells": cells, "object": shown}
 

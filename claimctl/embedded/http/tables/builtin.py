@@ -1,0 +1,104 @@
+"""Which columns a kind has: those of built-in kinds are in ``columns.json``.
+
+The file names a column's cell by its function in ``cells`` (``text`` if it names none), and the
+field that the cell shows by its path (``of``), which describes the column unless ``text`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from claimctl.embedded.http.tables.cells import CELLS
+from claimctl.embedded.http.tables.columns import NONE, Cell, Column, Row, since
+from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.text import jsonpath
+from claimctl.embedded.text.data import table
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A column as the file has it."""
+
+    name: str
+    cell: str = "text"
+    of: str = ""
+    default: str = NONE
+    text: str | None = None
+    priority: int = 0
+    type: str = "string"
+    format: str = ""
+
+    def column(self) -> Column:
+        return Column(
+            self.name,
+            CELLS[self.cell],
+            tuple(self.of.split(".")),
+            self.default,
+            f".{self.of}" if self.text is None else self.text,
+            self.priority,
+            self.type,
+            self.format,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """``shared`` columns go by their names in the lists of ``kinds`` (by group/plural)."""
+
+    shared: dict[str, _Written]
+    kinds: dict[str, list[str | _Written]]
+
+
+def builtin_columns(kind: Kind, release: tuple[int, int]) -> Sequence[Column]:
+    """The columns of a built-in kind in that release."""
+    found = _columns()
+    if kind.resource == "serviceaccounts" and release >= (1, 36):
+        return found["plain"]
+    # events of both groups are the same objects
+    return found.get("/".join(kind.storage), found["default"])
+
+
+@lru_cache(maxsize=1)
+def _columns() -> dict[str, list[Column]]:
+    file = table(__package__, "columns.json", _File)
+    shared = {name: written.column() for name, written in file.shared.items()}
+    return {
+        kind: [shared[one] if isinstance(one, str) else one.column() for one in columns]
+        for kind, columns in file.kinds.items()
+    }
+
+
+def custom_columns(definitions: Sequence[Object]) -> Sequence[Column]:
+    """additionalPrinterColumns of a definition, after the name; the age where it has none."""
+    plain = _columns()["plain"]
+    return [plain[0], *(_custom(one) for one in definitions)] if definitions else plain
+
+
+def _custom(definition: Object) -> Column:
+    path = definition["jsonPath"]
+    text = f"Custom resource definition column (in JSONPath format): {path}"
+    return Column(
+        definition["name"],
+        _custom_cell(path, definition["type"]),
+        text=definition.get("description") or text,
+        priority=definition.get("priority", 0),
+        type=definition["type"],
+        format=definition.get("format", ""),
+    )
+
+
+def _custom_cell(path: str, kind: str) -> Cell:
+    def cell(row: Row, column: Column) -> Any:
+        values = jsonpath.find(path, row.obj)
+        if not values or values[0] is None:
+            return None
+        if kind == "date":
+            return since(str(values[0]), row.now)
+        return str(values[0]) if kind == "string" else values[0]
+
+    return cell
