@@ -1,5 +1,5 @@
-"""Preparing a downgrade: workload references become pod references under running pods.
+"""Prepare a downgrade: replace workload references by pod references while the pods run.
 
-``prepare.run_plan`` carries out a DowngradePlan, in the controller or with an administrator's
-own rights; ``plans`` is the plan's life as the command sees it.
+``prepare.run_plan`` carries out a DowngradePlan. The controller calls it, or the command does with
+the rights of the administrator. ``plans`` is for the command: begin, carry out or follow a plan.
 """

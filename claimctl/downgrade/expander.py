@@ -1,7 +1,8 @@
-"""Expanding one claim on the API server, under the version it was decided on.
+"""Replace the workload references of one claim by pod references on the API server.
 
-What goes is on record first: the write carries the version of the claim whose list was recorded,
-so it takes out nothing else, and a crash between the two loses nothing.
+The plan's status records the references before the claim's list is written. The write to the
+claim carries the resourceVersion that was recorded, so it removes only recorded references, and
+a crash between the two writes loses nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from claimctl.wire.resources import PODS, RESOURCECLAIMS
 from claimctl.wire.unreadable import Unreadable
 
 ATTEMPTS = 10
-"""How often a claim is read again after somebody else wrote it."""
+"""How often a claim is tried. After a conflict the claim is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Expander:
 
     Attributes:
         announce: stores the record in the plan; awaited before the claim is written.
-        on_record: UIDs of the references that reservations made.
-        tended: a controller runs and goes on looking after tombstones.
+        on_record: UIDs of the references that the statuses of reservations record.
+        tended: whether a controller runs and will remove the tombstones later.
     """
 
     client: Client
@@ -64,12 +65,12 @@ class Expander:
         pods: Listing[Pod],
         doubtful: Collection[str] = (),
     ) -> DowngradedClaim:
-        """Write the claim's holders as pods and tell what came of it.
+        """Replace the claim's workload references by pod references; return the new record.
 
         Args:
-            claim: as read before ``pods`` were listed; the first attempt is made with these.
-            pods: all of the claim's namespace.
-            doubtful: UIDs of references that an earlier run may have taken out.
+            claim: the claim, read before ``pods`` were listed. The first attempt uses both.
+            pods: all pods of the claim's namespace.
+            doubtful: UIDs of references that an earlier run may have removed.
         """
         for _ in range(ATTEMPTS):
             expansion = self._decided(record, claim, pods)
@@ -84,7 +85,7 @@ class Expander:
             except Conflict:
                 record = withdrawn(record, claim, doubtful)
             except RequestTimeout:
-                # Our own write may have arrived, or may arrive yet.
+                # The server may have carried out our write, or may still do so.
                 doubtful = in_doubt(record)
             except NotFound:
                 return over(record)
@@ -111,7 +112,7 @@ class Expander:
         )
 
     async def _write(self, claim: ResourceClaim, expansion: Expanded) -> None:
-        """A claim that cannot be read in the answer has been written all the same."""
+        """Write the list. If the answer cannot be read, the write has succeeded nevertheless."""
         with suppress(UnreadableObject):
             await self.client.merge_patch(
                 RESOURCECLAIMS,
@@ -125,7 +126,10 @@ class Expander:
     async def _read(
         self, record: DowngradedClaim
     ) -> tuple[ResourceClaim, Listing[Pod]] | Unreadable | None:
-        """The claim, and then the pods: a LIST proves something only for what was read before."""
+        """Read the claim first, then list the pods.
+
+        In this order, a pod that is missing from the LIST was gone at the claim's version.
+        """
         try:
             claim = await self.client.get(RESOURCECLAIMS, record.name, record.namespace)
         except NotFound:

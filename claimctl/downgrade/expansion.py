@@ -1,10 +1,10 @@
-"""Turning workload references into pod references, so that a feature can be switched off.
+"""Decide how workload references become pod references, so that a feature can be switched off.
 
-Without the feature the kubelet looks for the pod itself in ``status.reservedFor``; so every pod
-that may be running has to stand there, and nothing but pods may hold the claim. KEP-5194
-(Upgrade / Downgrade) asks administrators to replace the references to workloads by those of pods.
-What is replaced is what the feature put there and what is claimctl's own; another's hold is
-neither, and the claim that has one is left whole.
+Without the feature, the kubelet starts a pod only if ``status.reservedFor`` lists the pod itself.
+So the list must name every pod that may be running, and only pods may hold the claim. KEP-5194
+(Upgrade / Downgrade) asks administrators to replace references to workloads by references to pods.
+claimctl replaces the references that the feature or claimctl itself wrote. A claim with a
+workload reference of another writer stays unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from claimctl.wire.unreadable import Unreadable
 
 
 class Obstacle(StrEnum):
-    """Why the holders of a claim cannot be written as pods."""
+    """Why the workload references of a claim cannot be replaced by pod references."""
 
     TOO_MANY_CONSUMERS = "TooManyConsumers"
     GENERATED_FOR_POD_GROUP = "GeneratedForPodGroup"
@@ -43,11 +43,11 @@ class Obstacle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The list as it should be written."""
+    """The list that should be written."""
 
     reserved_for: tuple[Reference, ...]
     removed: tuple[Reference, ...]
-    """The workload references that are not in it any more."""
+    """The workload references that the new list leaves out."""
 
     @property
     def pods(self) -> int:
@@ -56,7 +56,7 @@ class Expanded:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The claim has to stay as it is; ``message`` names the workload and what would help."""
+    """The claim must not be changed; ``message`` names the workload and what would help."""
 
     obstacle: Obstacle
     message: str
@@ -69,25 +69,28 @@ class Unchanged:
 
     pods: int = 0
     by_pods: bool = False
-    """Allocated, and held by pods alone."""
+    """Whether the claim is allocated and only pods hold it."""
 
 
 Expansion = Expanded | Refused | Unchanged
 
 
 def workload_references(claim: ResourceClaim) -> tuple[Reference, ...]:
-    """The references that have to give way to pods."""
+    """The references that pod references have to replace."""
     return tuple(filter(is_workload, claim.status.reserved_for))
 
 
 def unknown_references(
     claim: ResourceClaim, on_record: Collection[str] = ()
 ) -> tuple[Reference, ...]:
-    """Those of them that are somebody else's hold.
+    """The workload references that another writer put there as a hold.
 
-    Known are: claimctl's own, by managedFields or on record with a reservation; what the claim was
-    made for, which the scheduler copied from ``spec.reservedFor`` (whoever made the claim); and
-    PodGroups, which schedulers and KCM list and nobody takes out once their gate is off.
+    Three kinds of references are known:
+
+    - claimctl's own: managedFields or the status of a reservation show that claimctl wrote them;
+    - the reference that the scheduler copied from ``spec.reservedFor``;
+    - PodGroups: the scheduler and kube-controller-manager list them, and neither removes them
+      once the feature gate is off.
     """
     own = uids_written_by(claim) | frozenset(on_record)
     return tuple(
@@ -109,20 +112,21 @@ def expand(
     tombstones: bool = True,
     unreadable: Iterable[Unreadable] = (),
 ) -> Expansion:
-    """Write the holders of a claim as pods.
+    """Decide the list of a claim in which pod references replace the workload references.
 
     Args:
-        claim: the claim under the version that will be the write's precondition.
-        pods: all of its namespace, from a live LIST that began after that version was read. Who is
-            not there is gone, also where its entry names a pod that does not name the claim.
-        on_record: UIDs of references that reservations made on this claim.
-        again: the workload references were taken out before; where none is left, pods that are
-            not listed and have to be are still added.
-        opened_by: references that were taken out before. A scheduler that saw one of them may bind
-            a pending pod without a write to the claim.
-        tombstones: whether a controller goes on looking after them. Without one they would stay
-            for ever and keep KCM from deallocating, so they go.
-        unreadable: those pods of that LIST that cannot be read.
+        claim: the claim at the resourceVersion that will be the precondition of the write.
+        pods: all pods of the claim's namespace, from a live LIST that began after the claim was
+            read. A pod that is not among them is gone.
+        on_record: UIDs of the references that the statuses of reservations record for this claim.
+        again: an earlier run removed the workload references. Missing pods are then added even
+            if the list has no workload reference any more.
+        opened_by: references that an earlier run removed. A scheduler that saw one of them may
+            bind a pending pod without a write to the claim.
+        tombstones: whether to keep tombstones, because a controller runs that will remove them
+            later. Without a controller they would stay and keep kube-controller-manager from
+            deallocating.
+        unreadable: the pods of that LIST that cannot be read.
     """
     listed = claim.status.reserved_for
     workloads = workload_references(claim)
@@ -152,7 +156,10 @@ def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
 def _missing(
     claim: ResourceClaim, consumers: Consumers, openers: Collection[Reference]
 ) -> tuple[Reference, ...]:
-    """Pods that use the claim, or may be bound to it unlisted, and are not in the list, sorted."""
+    """The pods that the list lacks: bound ones, and ones that may be bound without a listing.
+
+    The result is sorted by name and UID.
+    """
     known = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     open_to = (pod for pod in consumers.pending.values() if _is_open(claim, openers, pod))
     pods = (*consumers.bound.values(), *open_to)
@@ -161,9 +168,10 @@ def _missing(
 
 
 def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> bool:
-    """Whether a scheduler may be binding the pod without a write to the claim (``binding``).
+    """Whether a scheduler may be binding the pod without a write to the claim.
 
-    Without the feature a kubelet refuses a pod that is not listed, and nobody would list it.
+    Such a pod must be listed: without the feature, the kubelet refuses a bound pod that is not
+    listed, and no component lists it later. See ``reservation.release.binding``.
     """
     group = group_of(pod.spec)
     names = {each.name for each in openers if is_pod_group(each)}
@@ -174,7 +182,8 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
 def _kept(listed: tuple[Reference, ...], pods: Iterable[Pod]) -> tuple[Reference, ...]:
     """The list without workloads and without pods that are gone or done.
 
-    A listed pod without a node may be between the scheduler's two writes (claim, then binding).
+    A listed pod without a node stays: the scheduler writes the claim first and binds the pod
+    second, and may be between the two writes.
     """
     alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
     return tuple(
@@ -185,7 +194,7 @@ def _kept(listed: tuple[Reference, ...], pods: Iterable[Pod]) -> tuple[Reference
 def _with_marks(
     entries: tuple[Reference, ...], pods: Iterable[Pod], tombstones: bool
 ) -> tuple[Reference, ...]:
-    """Leave out tombstones that mark nothing, and all of them where living pods need the room."""
+    """Drop tombstones of pods that are not finished; drop all of them if the list is too long."""
     marked = set()
     if tombstones and len(entries) <= LIMIT:
         marked = {pod.metadata.uid for pod in pods if is_finished(pod)}
@@ -215,7 +224,7 @@ def _obstacle(
 
 
 def _generated_for_group(claim: ResourceClaim) -> bool:
-    """Whether the claim was made from a PodGroup's template (its controller owner tells)."""
+    """Whether the claim was made from a PodGroup's template: its controller is a PodGroup."""
     owner = claim.metadata.controller()
     return (
         owner is not None

@@ -1,9 +1,8 @@
-"""A plan's status on the API server: what is written down before it is done.
+"""The status of a plan on the API server: each step is recorded before it is done.
 
-Everybody who carries out a plan writes its status under the version that he read. Whoever finds
-that somebody else has written meanwhile starts over from what stands there now, as after a crash:
-so whoever puts a claim's version on record has read the claim after the plan, and no record of a
-write that is under way is overwritten by an older one.
+Status writes use optimistic concurrency: on a conflict, the writer reads the plan again and starts
+over, as after a crash. So a writer always reads a claim after the plan that it records the claim
+in, and an older record never overwrites the record of a write that is under way.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ Progress = Callable[[DowngradePlanStatus], None]
 
 
 class PlanWithdrawn(Exception):
-    """The plan was deleted, or replaced by another one, while it was carried out."""
+    """The plan was deleted, or was created anew, while it was carried out."""
 
 
 class Overtaken(Exception):
-    """Somebody else wrote the plan while it was carried out: start over, a little later.
+    """Another client wrote the plan while it was carried out: wait a little and start over.
 
     Attributes:
-        plan: as it is now.
+        plan: the plan with the other client's write.
     """
 
     def __init__(self, plan: DowngradePlan) -> None:
@@ -41,7 +40,7 @@ def _unheard(status: DowngradePlanStatus) -> None:
 
 
 class Ledger:
-    """One plan's status; ``progress`` hears of everything that is stored."""
+    """Writes the status of one plan; ``progress`` is called with every status that is stored."""
 
     def __init__(self, client: Client, plan: DowngradePlan, progress: Progress = _unheard) -> None:
         self.plan = plan
@@ -49,12 +48,12 @@ class Ledger:
         self._progress = progress
 
     async def store(self, status: DowngradePlanStatus) -> None:
-        """Write the status, unless it stands there already.
+        """Write the status, unless the plan has it already.
 
         Raises:
-            Overtaken: the plan was written since it was read.
-            PlanWithdrawn: the plan is not there any more, or is being deleted.
-            KubeError: the request failed; whether the status was written may be unknown.
+            Overtaken: another client wrote the plan since it was read.
+            PlanWithdrawn: the plan is gone or is being deleted.
+            KubeError: the request failed; it may be unknown whether the status was written.
         """
         if status != self.plan.status:
             await self._write(status)
@@ -76,8 +75,11 @@ class Ledger:
             raise PlanWithdrawn(f"plan {meta.name} was deleted") from None
 
     async def _overtaken(self) -> Exception:
-        """After a conflict. That the same stands there by now means nothing: whoever wrote it may
-        have acted on it, and then it is in doubt what was replaced."""
+        """The exception to raise after a conflict.
+
+        A conflict counts even if the stored status equals ours: the client that wrote it may have
+        acted on it, and then it is in doubt which references were replaced.
+        """
         name, uid = self.plan.metadata.name, self.plan.metadata.uid
         gone = PlanWithdrawn(f"plan {name} was deleted")
         try:
@@ -88,10 +90,10 @@ class Ledger:
 
 
 def status_body(old: DowngradePlanStatus, new: DowngradePlanStatus) -> dict[str, Any]:
-    """What of the status has changed, as a merge patch.
+    """The changed fields of the status as a merge patch.
 
-    Fields with their default are left out of what is encoded, so a merge patch would keep the
-    earlier value of an emptied one.
+    Encoding omits fields with default values. This patch names them, because a merge patch would
+    otherwise keep the old value of a field that is now empty.
     """
     before, after = _whole(old), _whole(new)
     return {key: value for key, value in after.items() if before[key] != value}

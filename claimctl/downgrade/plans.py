@@ -1,4 +1,4 @@
-"""A DowngradePlan's life as the command sees it: begun or taken up again, carried out, followed."""
+"""What the command does with a DowngradePlan: begin or continue it, carry it out, follow it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from claimctl.wire.seams import Clock
 
 LEASE_NAME = "claimctl-controller"
 QUIET_SECONDS = 10.0
-"""For so long at least nobody else may have written a plan before somebody goes on with it: longer
-than a run is ever silent while a scheduler's cache settles (at the default settle time)."""
+"""Another client's plan is taken over after this many seconds without a write to it. A run writes
+nothing while it waits for the scheduler's cache, so this exceeds the default settle time."""
 _RUNS = 5
 
 
 class PlanRefused(Exception):
-    """The plan cannot be begun or followed; one line that says why and what to do."""
+    """The plan cannot be begun or followed. The message is one line: why, and what to do."""
 
 
 async def controller_runs(client: Client, clock: Clock) -> bool:
-    """Whether somebody holds the controller's Lease, wherever it is, and has renewed it in time."""
+    """Whether a controller holds its Lease, in any namespace, and has renewed it in time."""
     leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
     return any(_fresh(lease, clock.now()) for lease in leases.items)
 
@@ -53,7 +53,7 @@ def _fresh(lease: Lease, now: datetime) -> bool:
 
 
 async def find(client: Client) -> tuple[DowngradePlan, ...]:
-    """The plans there are.
+    """List the plans.
 
     Raises:
         PlanRefused: the cluster does not know DowngradePlans.
@@ -68,10 +68,10 @@ async def find(client: Client) -> tuple[DowngradePlan, ...]:
 
 
 async def begin(client: Client, namespaces: tuple[str, ...]) -> DowngradePlan:
-    """Write a plan, or ask once more for the one that is there with the same scope.
+    """Create a plan, or ask for another run of the existing plan with the same scope.
 
     Raises:
-        PlanRefused: a plan with another scope is there.
+        PlanRefused: a plan with another scope exists, or the plan is being deleted.
     """
     for plan in await find(client):
         if set(plan.spec.namespaces) != set(namespaces) or plan.metadata.deleting:
@@ -97,7 +97,7 @@ def _in_the_way(plan: DowngradePlan) -> str:
 
 
 async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
-    """An empty phase asks for another run; what earlier runs recorded stays."""
+    """Ask for another run by an empty phase. The records of earlier runs stay."""
     return await client.merge_patch(
         DOWNGRADEPLANS,
         plan.metadata.name,
@@ -110,10 +110,10 @@ async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
 async def carry_out(
     client: Client, plan: DowngradePlan, clock: Clock, progress: Progress
 ) -> DowngradePlanStatus:
-    """Do without a controller what it would do, with the caller's own rights.
+    """Carry the plan out in this process, with the caller's rights, where no controller runs.
 
     Raises:
-        PlanRefused: the plan was deleted, or somebody else keeps writing it.
+        PlanRefused: the plan was deleted, or another client keeps writing it.
     """
     name = plan.metadata.name
     try:
@@ -133,7 +133,7 @@ async def carry_out(
 
 
 async def _left_alone(client: Client, plan: DowngradePlan, clock: Clock) -> DowngradePlan:
-    """The plan when nobody has written it for a while, or when it is carried out."""
+    """Wait until no client has written the plan for ``QUIET_SECONDS``, or until it is over."""
     while True:
         version = plan.metadata.resource_version
         await clock.sleep(QUIET_SECONDS)
@@ -145,10 +145,11 @@ async def _left_alone(client: Client, plan: DowngradePlan, clock: Clock) -> Down
 async def follow(
     client: Client, plan: DowngradePlan, progress: Progress, *, patience_seconds: float = 60.0
 ) -> DowngradePlanStatus:
-    """Watch a controller carry the plan out; ``progress`` hears of every change.
+    """Wait while a controller carries the plan out; ``progress`` is called after every change.
 
     Raises:
-        PlanRefused: it went on with nothing for ``patience_seconds``, or the plan was deleted.
+        PlanRefused: the controller wrote nothing to the plan for ``patience_seconds``, or the
+            plan was deleted.
     """
     name = plan.metadata.name
     try:
@@ -170,7 +171,7 @@ async def follow(
 
 
 async def _next_change(client: Client, plan: DowngradePlan) -> None:
-    """Wait until the plan has another version, or its watch has to be opened anew."""
+    """Wait until the plan has changed, or until its watch has to be opened anew."""
     version = plan.metadata.resource_version
     try:
         async with aclosing(client.watch(DOWNGRADEPLANS, resource_version=version)) as events:

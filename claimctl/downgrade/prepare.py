@@ -1,9 +1,9 @@
-"""Carrying out a DowngradePlan: freeze, record, expand, verify.
+"""Carry out a DowngradePlan: freeze, record, expand, verify.
 
-The plan itself is the freeze: while it is there the controller adds no workload reference in its
-scope. What will be taken out is in the plan's status before a claim is written, under the version
-that this write carries, so that nothing is lost when the run is cut off; the next run goes on from
-there.
+The plan itself is the freeze: while the plan exists, the controller adds no workload reference in
+its scope. Before a claim is written, the plan's status records the references that the write will
+remove and the resourceVersion that it carries. So a run that is cut off loses nothing, and the
+next run continues from the records.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
 REPORT_SECONDS = 1.0
-"""Least time between two reports of progress within one phase."""
+"""Least time between two progress reports within one phase, in seconds."""
 
 ROUNDS = 3
-"""How often lists that did not stay as written are written again."""
+"""How often ``verify`` writes lists again that other clients changed back."""
 
 
 async def run_plan(
@@ -62,18 +62,18 @@ async def run_plan(
     """Expand every claim in the plan's scope that a workload holds.
 
     Args:
-        ledger: of the plan, as read just before.
-        settle_seconds: how long a scheduler may still act on a claim as it was before its list
-            was written; only then lists that the scheduler does not keep itself are verified.
-        tended: a controller runs and goes on looking after tombstones.
+        ledger: the plan, read just before.
+        settle_seconds: how long a scheduler may act on the claim's old list. Lists that pods
+            shared without being listed are verified after this time.
+        tended: whether a controller runs and will remove the tombstones later.
 
     Returns:
-        The last stored status: phase Prepared, or Blocked when a claim was left as it was.
+        The last stored status. Its phase is Prepared, or Blocked if a workload still holds a claim.
 
     Raises:
-        Overtaken: somebody else wrote the plan: start over with what is there now.
+        Overtaken: another client wrote the plan; start over with its present status.
         PlanWithdrawn: the plan is gone.
-        KubeError: a list or a report failed; what is done so far is in the plan's status.
+        KubeError: a LIST or a status write failed; the plan's status records what is done.
     """
     run = _Run(client, ledger, clock, tended)
     await run.tell(Phase.FROZEN)
@@ -86,7 +86,7 @@ async def run_plan(
 
 
 async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
-    """What ``run_plan`` would do, from live lists, without a single write."""
+    """The status that ``run_plan`` would reach, from live LISTs and without a write."""
     claims, unreadable = await _claims(client, plan)
     on_record = await _on_record(client, plan, claims.values())
     doubtful = {record.uid: in_doubt(record) for record in plan.status.claims}
@@ -110,10 +110,10 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
 async def _claims(
     client: Client, plan: DowngradePlan
 ) -> tuple[dict[str, ResourceClaim], list[Unreadable]]:
-    """The claims in the plan's scope by UID, read live, and those that cannot be read.
+    """Read the claims in the plan's scope: by UID, and those that cannot be read.
 
     Raises:
-        UnreadableObject: of one it is not even known which it is.
+        UnreadableObject: a claim cannot be read, and its name or UID is not known either.
     """
     found, unreadable = {}, []
     for namespace in plan.spec.namespaces or ("",):
@@ -130,7 +130,7 @@ async def _claims(
 def _unread(
     unreadable: Iterable[Unreadable], known: Mapping[str, DowngradedClaim]
 ) -> dict[str, DowngradedClaim]:
-    """Whether a workload holds a claim that cannot be read is not known: it counts as failed."""
+    """A failed record for each claim that cannot be read: a workload may hold it."""
     return {
         each.uid: unread(
             known.get(each.uid)
@@ -148,8 +148,11 @@ async def _pods(client: Client, namespace: str) -> Listing[Pod]:
 async def _on_record(
     client: Client, plan: DowngradePlan, claims: Iterable[ResourceClaim]
 ) -> frozenset[str]:
-    """UIDs of the references that reservations made on these claims; none where the cluster does
-    not know reservations, or they cannot be read: what is not known to be claimctl's stays."""
+    """UIDs of the references that the statuses of reservations record for these claims.
+
+    A cluster that does not serve ClaimReservations gives none, nor does a reservation that cannot
+    be read. Their references then count as another writer's, and stay.
+    """
     reservations: list[ClaimReservation] = []
     for namespace in plan.spec.namespaces or ("",):
         reservations += (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items
@@ -157,7 +160,7 @@ async def _on_record(
 
 
 class _Run:
-    """One pass over a plan; ``records`` by claim UID in the order of namespace and name."""
+    """One run of a plan. ``records`` has claim UIDs as keys, sorted by namespace and name."""
 
     def __init__(self, client: Client, ledger: Ledger, clock: Clock, tended: bool) -> None:
         self._plan = ledger.plan
@@ -195,7 +198,7 @@ class _Run:
         return claims
 
     async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
-        """One LIST of pods per namespace serves all its claims, which were read before."""
+        """Expand the claims, which were read before. They share one LIST of pods a namespace."""
         open_ = [record for record in self.records.values() if record.uid in claims]
         for namespace, records in groupby(open_, key=lambda record: record.namespace):
             pods = await _pods(self._client, namespace)
@@ -210,10 +213,11 @@ class _Run:
         await self._tell_news()
 
     async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
-        """Read back what was written, and write again what did not stay.
+        """Read the written claims again, and write those again that have changed since.
 
-        A scheduler that shared the claim may have bound pods without listing them until it saw
-        the new list; where it lists every pod itself there is nothing to wait for.
+        While a claim was shared, schedulers bound its pods without listing them. A scheduler may
+        do so until it sees the new list, so ``settle_seconds`` pass first. Where the scheduler
+        lists every pod itself, there is nothing to wait for.
         """
         if any(_was_shared(before[uid], self.records[uid]) for uid in self._expanded()):
             await self._clock.sleep(settle_seconds)
@@ -229,11 +233,11 @@ class _Run:
         return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
 
     async def _not_as_written(self, *, or_bound_later: bool = False) -> dict[str, ResourceClaim]:
-        """The expanded claims that a workload holds again, or that a bound pod is missing from.
+        """The expanded claims that a workload holds again, or whose list lacks a bound pod.
 
         Args:
-            or_bound_later: also those that a pending pod is missing from which came before the
-                list was written: a scheduler may be binding it still.
+            or_bound_later: also the claims whose list lacks a pending pod that a scheduler may
+                still be binding, because it saw the list before it was written.
         """
         claims, unreadable = await _claims(self._client, self._plan)
         mine = (each for each in unreadable if each.uid in self.records)
@@ -253,7 +257,7 @@ class _Run:
 
 
 def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
-    """Whether pods used the claim without being listed."""
+    """Whether pods could use the claim without being listed."""
     allocation = claim.status.allocation
     any_pod = allocation is not None and allocation.reserved_for_any_pod
     return any_pod or any(map(is_pod_group, record.replaced_references))

@@ -1,8 +1,9 @@
-"""What a DowngradePlan's status says: pure functions over its records.
+"""The records in a DowngradePlan's status, one a claim, and pure functions that change them.
 
-``replaced_references`` holds what was taken out of a claim. While the record is Pending it also
-holds what is about to be, by a write under ``resource_version``. Whether such a write arrived, a
-crash or a lost answer may leave open: then it is in doubt, and stays on record.
+``replaced_references`` has the references that were removed from a claim. While the record is
+Pending, it also has those that the next write will remove; that write carries the claim's
+``resource_version``. A crash or a lost answer may leave open whether the write succeeded. The
+references are then in doubt, and stay on record.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from claimctl.wire.unreadable import Unreadable
 
 
 class Phase(StrEnum):
-    """How far a plan has come; empty: nobody has looked at it yet."""
+    """How far a plan has come. An empty phase asks for a run."""
 
     FROZEN = "Frozen"
     EXPANDING = "Expanding"
     PREPARED = "Prepared"
     BLOCKED = "Blocked"
-    """Carried out, and some claims are still held by a workload."""
+    """Carried out, but workloads still hold some claims."""
     FAILED = "Failed"
-    """Given up: the controller does not take the plan for a freeze any more."""
+    """Given up. The controller does not freeze the plan's scope any more."""
 
 
 class State(StrEnum):
-    """What became of one claim."""
+    """The result for one claim."""
 
     PENDING = "Pending"
     EXPANDED = "Expanded"
@@ -50,7 +51,7 @@ class State(StrEnum):
 
 
 def is_over(status: DowngradePlanStatus) -> bool:
-    """Whether nobody works on the plan any more."""
+    """Whether the run of the plan has ended."""
     return status.phase in {Phase.PREPARED, Phase.BLOCKED, Phase.FAILED}
 
 
@@ -59,13 +60,14 @@ def survey(
     earlier: Iterable[DowngradedClaim],
     on_record: Collection[str] = (),
 ) -> tuple[DowngradedClaim, ...]:
-    """One pending record per claim that a workload holds, or held before an earlier run.
+    """One pending record for each claim that a workload holds, or held before an earlier run.
 
-    What is about to go is announced. What an earlier run took out is kept, so that restoring knows
-    it; claims that are gone, or came back under another UID, are forgotten.
+    A record has the references that the coming write removes, and those that earlier runs removed,
+    so that they can be restored. Records of claims that are gone, or have another UID now, are
+    dropped.
 
     Args:
-        on_record: UIDs of the references that reservations made.
+        on_record: UIDs of the references that the statuses of reservations record.
     """
     known = {record.uid: record for record in earlier}
     records = (_pending(claim, known.get(claim.metadata.uid), on_record) for claim in claims)
@@ -91,7 +93,7 @@ def _pending(
 
 
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
-    """The record from before the write that takes all workloads out of the claim as it is."""
+    """The record to store before the write that removes all workloads from this claim's list."""
     if not workload_references(claim):
         return _with(record, claim, (), record.resource_version)
     due = _with(record, claim, workload_references(claim), claim.metadata.resource_version)
@@ -99,7 +101,7 @@ def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
 
 
 def is_announced(record: DowngradedClaim, claim: ResourceClaim) -> bool:
-    """Whether the record tells of a write to the claim as it is, and of all that would go."""
+    """Whether the record has the claim's resourceVersion and all its workload references."""
     replaced = {reference.uid for reference in record.replaced_references}
     return record.resource_version == claim.metadata.resource_version and all(
         reference.uid in replaced for reference in workload_references(claim)
@@ -107,14 +109,17 @@ def is_announced(record: DowngradedClaim, claim: ResourceClaim) -> bool:
 
 
 def in_doubt(record: DowngradedClaim) -> frozenset[str]:
-    """UIDs of what an earlier run put on record: it may have been replaced."""
+    """UIDs of the references that the record says were replaced, or may have been replaced."""
     return frozenset(reference.uid for reference in record.replaced_references)
 
 
 def withdrawn(
     record: DowngradedClaim, claim: ResourceClaim, doubtful: Collection[str]
 ) -> DowngradedClaim:
-    """The record when the claim was surely not written: what it lists was not replaced."""
+    """The record after a write that surely failed: the listed references were not replaced.
+
+    References in ``doubtful`` stay on record.
+    """
     kept = tuple(each for each in workload_references(claim) if each.uid in doubtful)
     known = {reference.uid for reference in record.replaced_references}
     return _with(record, claim, tuple(each for each in kept if each.uid in known), "")
@@ -146,10 +151,9 @@ def told(
     expansion: Expansion,
     doubtful: Collection[str] = (),
 ) -> DowngradedClaim:
-    """The record after its claim was written, or was found not to need or not to allow it.
+    """The record after the claim was written, or needed no write, or must not be written.
 
-    A claim that pods alone hold by now was expanded by an earlier run, or by a write whose
-    answer was lost.
+    A claim that only pods hold was expanded by an earlier run, or by a write whose answer was lost.
     """
     if isinstance(expansion, Refused):
         left = withdrawn(record, claim, doubtful)
@@ -161,12 +165,12 @@ def told(
 
 
 def over(record: DowngradedClaim) -> DowngradedClaim:
-    """The record of a claim that is gone or not allocated: there is nothing to put back."""
+    """The record of a claim that is gone or not allocated: there is nothing to restore."""
     return _ended(record, State.UNCHANGED, replaced_references=(), resource_version="")
 
 
 def unread(record: DowngradedClaim, found: Unreadable) -> DowngradedClaim:
-    """The record of a claim that cannot be read: what was on record of it stays."""
+    """The record of a claim that cannot be read. Its references stay on record."""
     return failed(record, Reason.UNREADABLE, found.told())
 
 
@@ -196,6 +200,6 @@ def status(
 
 
 def final_phase(records: Iterable[DowngradedClaim]) -> Phase:
-    """Blocked when any claim is still held by a workload."""
+    """Blocked if any claim was refused or failed, else Prepared."""
     blocked = any(record.state in {State.REFUSED, State.FAILED} for record in records)
     return Phase.BLOCKED if blocked else Phase.PREPARED
