@@ -1,5 +1,6 @@
-"""What a person asks about claims: why one is held, whether a controller acts, what is wrong.
+"""Answers for administrators: why a claim is held, whether a controller acts, what is wrong.
 
-``claim_view`` is a claim as it is shown, ``explain`` answers about one claim, ``controller_health``
-tells from outside whether a controller acts, and ``cluster_checks`` are the checks of ``doctor``.
+``claim_view`` is a claim as commands show it. ``explain`` says why one claim is held.
+``controller_health`` says from outside whether a controller acts. ``cluster_checks`` has the
+checks of ``claimctl doctor``.
 """

@@ -1,4 +1,4 @@
-"""Claims as a person sees them: state, devices, holders, retention."""
+"""Claims as commands show them: state, devices, holders, retention policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from claimctl.wire.reservations import ClaimReservation
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """One claim with the pods that name it and the reservations of it."""
+    """One claim with the pods and the reservations that name it."""
 
     claim: ResourceClaim
     pods: tuple[Pod, ...]
@@ -69,12 +69,12 @@ class ClaimView:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Where the claim is in use; where it would be, when nobody uses it."""
+        """The nodes of the claim's consumers; without consumers, the nodes of its allocation."""
         return self.consumers.nodes() or _selected_nodes(self.claim)
 
     @property
     def holders(self) -> str:
-        """Entries of the list against its limit, then the workloads by name."""
+        """The number of listed pods and the limit, then the names of the workloads."""
         entries = f"pods {len(self.listed_pods)}/{LIMIT}"
         names = [f"{each.resource}/{each.name}" for each in self.workloads]
         return ", ".join([entries, *names])
@@ -90,7 +90,7 @@ def views(
     pods: Iterable[Pod],
     reservations: Iterable[ClaimReservation],
 ) -> list[ClaimView]:
-    """Each claim with what belongs to it, sorted by namespace and name."""
+    """One view for each claim, sorted by namespace and name."""
     users: dict[tuple[str, str], list[Pod]] = {}
     for pod in pods:
         for name in claim_names(pod):
@@ -113,7 +113,7 @@ def _view(
 
 
 def _selected_nodes(claim: ResourceClaim) -> tuple[str, ...]:
-    """Nodes that the allocation names; drivers of local devices pin them by name."""
+    """The nodes that the allocation names. Drivers of node-local devices select nodes by name."""
     allocation = claim.status.allocation
     selector = allocation.node_selector if allocation else None
     terms = (selector.node_selector_terms or ()) if selector else ()
@@ -128,7 +128,7 @@ def _hostnames(term: Any) -> Sequence[Any]:
 
 
 def document(view: ClaimView, now: datetime) -> dict[str, Any]:
-    """The stable form for programs."""
+    """The view as a JSON document for programs; its fields are stable."""
     consumers = view.consumers
     created = view.claim.metadata.creation_timestamp
     return {

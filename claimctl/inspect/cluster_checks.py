@@ -1,4 +1,4 @@
-"""What ``claimctl doctor`` makes of a cluster: pure functions from what is there to findings."""
+"""The checks of ``claimctl doctor``: pure functions from an observed cluster to findings."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.unreadable import Unreadable
 
 PODGROUPS_FROM = (1, 36)
-"""Older kubelets refuse pods that are listed by their PodGroup alone."""
+"""Kubelets before this version refuse a pod if the list names only its PodGroup."""
 PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to act on; ``object`` is a claim, a node, a right, or ''."""
+    """A problem to act on; ``object`` is a claim, a node, a right, or ''."""
 
     check: str
     message: str
@@ -41,14 +41,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was read of the cluster, live."""
+    """The state of the cluster, read live."""
 
     dialect: str
     claims: tuple[ResourceClaim, ...] = ()
     leftovers: Mapping[str, Orphan] = field(default_factory=dict)
-    """By the claim's UID."""
+    """The orphans by claim UID."""
     uids: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Of all objects that can be listed in claims, by resource: pods, podgroups, deployments..."""
+    """UIDs of all objects that claims can list, by resource: pods, podgroups, deployments, ..."""
     nodes: tuple[Node, ...] = ()
     events: tuple[Event, ...] = ()
     missing_rights: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def _unread(observed: Observed) -> Iterator[Finding]:
 
 
 def _claims(observed: Observed) -> Iterator[Finding]:
-    """Of a claim that is left over, the references need no word of their own."""
+    """Findings about each claim. An orphan's finding covers its dangling references."""
     for claim in observed.claims:
         yield from _places(claim)
         leftover = observed.leftovers.get(claim.metadata.uid)
@@ -92,7 +92,7 @@ def _places(claim: ResourceClaim) -> Iterator[Finding]:
 
 
 def leftovers(sights: Iterable[ScannedClaim]) -> dict[str, Orphan]:
-    """Claims that nobody will free, as ``claimctl orphans`` finds them."""
+    """The orphans by claim UID, as ``claimctl orphans`` finds them."""
     found = {sight.claim.metadata.uid: judge(sight, WatchTimes()) for sight in sights}
     return {uid: leftover for uid, leftover in found.items() if leftover is not None}
 
@@ -103,7 +103,7 @@ def _left_over(claim: ResourceClaim, leftover: Orphan) -> Iterator[Finding]:
 
 
 def said(leftover: Orphan) -> str:
-    """Why a claim is left over, with what stands against freeing it."""
+    """Why a claim is an orphan, and what blocks freeing it."""
     against = "; ".join(f"{one.reason}: {one.message}" for one in leftover.against)
     return f"{leftover.message}; {against}" if against else leftover.message
 
@@ -116,7 +116,10 @@ def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
 
 
 def _is_gone(reference: Reference, observed: Observed) -> bool:
-    """Of resources that were not read, nothing is known; nor while one has no UID to be read."""
+    """Whether the object is known to be gone.
+
+    This is unknown if the resource was not listed, or if an object of the LIST has no readable UID.
+    """
     known = observed.uids.get("pods" if is_tombstone(reference) else reference.resource)
     return known is not None and "" not in known and reference.uid not in known
 
@@ -137,7 +140,7 @@ def _kubelets(observed: Observed) -> Iterator[Finding]:
 
 
 def _refused(observed: Observed) -> Iterator[Finding]:
-    """Kubelets that refuse pods: their gates may differ from the API server's."""
+    """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
     counts = Counter(
         (event.regarding.namespace, event.note)
         for event in observed.events
@@ -148,7 +151,7 @@ def _refused(observed: Observed) -> Iterator[Finding]:
 
 
 def uids(found: Listing[Any]) -> frozenset[str]:
-    """Of all objects; '' where that of one cannot be read."""
+    """The UIDs of all objects, with '' for an object whose UID cannot be read."""
     return frozenset(
         (
             *(each.metadata.uid for each in found.items),

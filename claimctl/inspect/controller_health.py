@@ -1,7 +1,7 @@
-"""Whether a controller acts on a claim, as far as a reader can tell from outside.
+"""Find out from outside whether a controller acts on a claim.
 
-The Lease says whether one is elected. That one is, and is throttled or forbidden, shows only in
-what it should have written by now: then the objects are behind what is true.
+The Lease shows whether a controller is elected. An elected controller may be throttled, or lack
+rights. This shows in objects that the controller should have written by now and has not.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import LEASES
 
 SKEW_SECONDS = 30.0
-"""By how much the clocks of a controller and of whoever asks may differ before it is said that
-the controller is silent."""
+"""Allowance for the difference between the controller's clock and the clock of this machine. An
+older Lease counts as not renewed."""
 STALLED_SECONDS = 60.0
-"""A step of a release that nothing stands against takes the settle time at most."""
+"""A release without blockers has stalled after this time: each step takes the settle time at
+most."""
 
 
 class State(StrEnum):
@@ -41,7 +42,7 @@ class State(StrEnum):
 
 
 class Sign(StrEnum):
-    """What shows that the controller does not get through."""
+    """A sign that the controller does not act, or that its writes fail."""
 
     NOT_ACTING = "NoControllerActing"
     REFUSED = "WritesRefused"
@@ -53,7 +54,7 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """What the Lease tells."""
+    """Whether the Lease shows an elected controller."""
 
     state: State
     message: str
@@ -67,7 +68,7 @@ class Trouble:
 
     @property
     def lasting(self) -> bool:
-        """Whether one look is enough to tell; the others may be a moment's delay."""
+        """Whether one observation proves the trouble. Other signs may be a short delay."""
         return self.sign not in (Sign.STATUS_BEHIND, Sign.HOLD_MISSING)
 
 
@@ -94,14 +95,17 @@ _BEHIND = (
 
 
 def advice(troubles: Iterable[Trouble]) -> tuple[str, ...]:
-    """What to do, each once; behind by itself only where nothing else says why."""
+    """What to do about the troubles, each advice once.
+
+    The general advice for a status that is behind appears only if no other sign says why.
+    """
     signs = dict.fromkeys(trouble.sign for trouble in troubles)
     known = tuple(ADVICE[sign] for sign in signs if sign in ADVICE)
     return known or ((_BEHIND,) if signs else ())
 
 
 async def election(client: Client, now: datetime) -> Election:
-    """Who is elected, wherever the Lease is; unknown to those who may not list Leases."""
+    """Find the Lease in any namespace; the state is unknown if the caller may not list Leases."""
     try:
         leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
     except (Forbidden, NotFound):
@@ -112,7 +116,7 @@ async def election(client: Client, now: datetime) -> Election:
 
 
 def elected(leases: Iterable[Lease], now: datetime) -> Election:
-    """What the Leases of that name say at ``now``."""
+    """Whether one of the controller's Leases is held and was renewed in time before ``now``."""
     renewed = [(_renewed(lease), lease) for lease in leases]
     if not renewed:
         text = f"there is no Lease {LEASE_NAME}: none runs, or one without --leader-elect"
@@ -136,9 +140,10 @@ def _renewed(lease: Lease) -> datetime:
 
 
 def troubles(found: Election, context: ClaimContext) -> tuple[Trouble, ...]:
-    """Everything that shows at this moment that nobody acts, or to no effect.
+    """All signs that no controller acts on the claim, or that its writes fail.
 
-    A claim that is left alone because something cannot be read shows nothing of that kind.
+    If an unreadable object concerns the whole claim, the controller leaves the claim alone. Only
+    the Lease is judged then.
     """
     retentions = () if about_claim(context.snapshot.unreadable) else context.retentions
     return (
@@ -190,7 +195,7 @@ def _behind(context: ClaimContext, retention: RetentionDecision) -> Found:
 
 
 def _stalled(context: ClaimContext, retention: RetentionDecision) -> Found:
-    """A release that nothing stands against, as far as can be seen, and that does not go on."""
+    """A release that has no known blocker and nevertheless does not progress."""
     reason, progress = context.release_reason, retention.held.reservation.status.release
     if not context.snapshot.allocated or retention.action is not Action.RELEASE or reason is None:
         return
@@ -208,7 +213,11 @@ def _stalled(context: ClaimContext, retention: RetentionDecision) -> Found:
 
 
 def _waits(context: ClaimContext, retention: RetentionDecision) -> bool:
-    """Whether it is KCM's turn, or the controller waits for what only it can know."""
+    """Whether the release waits for another component or for time.
+
+    Either kube-controller-manager has to remove the listed pods, or the controller waits because it
+    did not see the history of the claim's pods.
+    """
     released = _condition(retention.held.reservation, ConditionType.RELEASED)
     if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
         return True

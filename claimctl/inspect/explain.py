@@ -1,7 +1,7 @@
-"""Why a claim is held and what would release it: the controller's own decision, read-only.
+"""Explain why a claim is held and what would release it, by the controller's own decision.
 
-Everything is read live and once, so what only a controller that watched all the time can know
-(pods that vanished unseen) is taken from what it wrote into the reservations.
+Nothing is written. Everything is read live and once. Ghosts are taken from the statuses of
+reservations, because only a controller that watched all the time can know which pods vanished.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
 LOOK_AGAIN_SECONDS = 5.0
-"""A controller that acts has written what it has to by then."""
+"""Time between two observations. A controller that acts has written its status by then."""
 ADVICE = {
     Reason.CONSUMERS_LEFT: "Scale the workload down or delete the pods that use the claim.",
     Reason.WORKLOAD_WANTS_PODS: "Scale the workload to 0, suspend it or delete it.",
@@ -73,33 +73,36 @@ ADVICE = {
     ),
     Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
 }
-"""What a person can do about a reason."""
+"""What an administrator can do about a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``release`` says why it is let go already, if it is; ``obstacles`` what forbids a release
-    by hand right now."""
+    """The answer of ``claimctl explain``.
+
+    ``release`` is the reason of a release that is under way. ``obstacles`` are the blockers of a
+    release now.
+    """
 
     view: ClaimView
     context: ClaimContext
     release: Reason | None
     obstacles: tuple[Blocker, ...]
     election: acting.Election | None = None
-    """None where nobody looked for the controller; then there are no troubles either."""
+    """None if the Lease was not read; then there are no troubles either."""
     troubles: tuple[acting.Trouble, ...] = ()
-    """What shows that the controller does not get through."""
+    """Signs that the controller does not act, or that its writes fail."""
     leftover: Orphan | None = None
-    """Set where nobody will ever free the claim."""
+    """Set if the claim is an orphan."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What cannot be read and concerns the claim."""
+        """The unreadable objects that concern the claim."""
         return self.context.snapshot.unreadable
 
     @property
     def left_alone(self) -> bool:
-        """Whether nothing at all is decided about the claim."""
+        """Whether an unreadable object keeps the controller from any decision on the claim."""
         return bool(about_claim(self.unreadable))
 
     @property
@@ -113,7 +116,7 @@ class Explanation:
         )
 
     def advice(self) -> tuple[str, ...]:
-        """What a person can do; first of all, have a controller act again."""
+        """What an administrator can do. Advice about the controller comes first."""
         return (*acting.advice(self.troubles), *self._advice())
 
     def _advice(self) -> tuple[str, ...]:
@@ -154,12 +157,13 @@ def _plain_advice(explanation: Explanation) -> str:
 async def explain_with_controller(
     client: Client, namespace: str, name: str, clock: Clock
 ) -> Explanation:
-    """As ``explain``, and whether a controller acts on it.
+    """Explain a claim, and find out whether a controller acts on it.
 
-    What may be a moment's delay is believed when it is still so after ``LOOK_AGAIN_SECONDS``.
+    A sign that may be a short delay counts only if it is still there after ``LOOK_AGAIN_SECONDS``.
 
     Raises:
-        NotFound: there is no such claim.
+        NotFound: the claim does not exist.
+        UnreadableObject: the claim cannot be read.
     """
     told = await _with_troubles(client, namespace, name, clock)
     if all(trouble.lasting for trouble in told.troubles):
@@ -185,7 +189,7 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     """Read everything about one claim and judge it as the controller would.
 
     Raises:
-        NotFound: there is no such claim.
+        NotFound: the claim does not exist.
         UnreadableObject: the claim cannot be read.
     """
     claim = await client.get(RESOURCECLAIMS, name, namespace)
@@ -228,7 +232,7 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
 
 
 async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with what tells whether the claim's devices can be reached."""
+    """Add nodes and ResourceSlices to the snapshot: can pending pods reach the devices?"""
     nodes = await client.list(NODES, partial=True)
     slices = await client.list(RESOURCESLICES, partial=True)
     doubtful = (
@@ -245,7 +249,7 @@ async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
 
 
 async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
-    """The ReplicaSets that cannot be read, for those who may list them."""
+    """The ReplicaSets that cannot be read; none if the caller may not list ReplicaSets."""
     try:
         return (await client.list(REPLICASETS, namespace, partial=True)).unreadable
     except Forbidden:
@@ -253,15 +257,15 @@ async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
 
 
 def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
-    """As the controller found it out; without one nothing depends on it."""
+    """The dialect that the controller detected. Without a controller, nothing depends on it."""
     found = (one.status.dialect for one in reservations)
     return next((dialect for dialect in found if dialect in DIALECTS), "hold")
 
 
 def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
-    """Seconds since the release on record began, once it has come to its fence.
+    """Seconds since the recorded release began, if it is fenced; else 0.
 
-    The controller measures by its own clock, from the fence on, and a little later.
+    The controller measures a little less: from the fence, by its own clock.
     """
     releases = (one.status.release for one in reservations)
     fenced = [each.since for each in releases if each and each.step == ReleaseStep.FENCED]
@@ -308,12 +312,12 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
 
 
 def owner_of(explanation: Explanation, reference: Reference) -> str:
-    """Who a workload reference belongs to, for people."""
+    """Whether claimctl or another writer owns a workload reference, as text."""
     return "claimctl's" if reference.uid in explanation.context.own else "not claimctl's"
 
 
 def says(retention: RetentionDecision) -> str:
-    """Where a reservation stands, in a line."""
+    """What a reservation asks for, as one line of text."""
     if retention.action is Action.HOLD and retention.blocker is not None:
         return f"holds ({retention.blocker.reason}): {retention.blocker.message}"
     if retention.action is Action.RELEASE:

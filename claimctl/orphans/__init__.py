@@ -1,5 +1,5 @@
-"""Claims that nobody will ever free: finding them, judging them, and freeing them.
+"""Orphans: claims that nobody will ever free.
 
-``scan`` reads the cluster, ``judge`` says why a claim is left over and what stands against freeing
-it (pure), and ``reclaim`` watches and frees with the rights of whoever asks.
+``scan`` reads the cluster. ``judge`` says why a claim is an orphan and what blocks freeing it; it
+does no I/O. ``reclaim`` watches orphans and frees them with the rights of the caller.
 """

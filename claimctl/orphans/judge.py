@@ -1,10 +1,11 @@
-"""Claims that nobody will ever free: what shows it, what stands against it, and the next write.
+"""Decide whether a claim is an orphan, what blocks freeing it, and which write comes next.
 
-A pure function of one claim as it was read live. It judges by the rules of a release
-(``release.next_step``), in their most careful form: nobody told which dialect the cluster speaks,
-so schedulers are always given the settle time; and nobody watched before, so pods may have
-vanished up to the first look. Times in the objects prove nothing about that: managedFields do not
-note who took an entry out of a list, and when.
+``judge`` is a pure function of one claim that was read live. It applies the rules of a release
+(``release.protocol.next_step``) in their most careful form:
+
+- The dialect of the cluster is unknown, so every scheduler gets the settle time.
+- No process watched the claim before, so a pod may have vanished just before the first scan. Times
+  in the objects do not help: managedFields do not record who removed an entry from a list, or when.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 
 
 def questions(sight: ScannedClaim) -> tuple[Reference, ...]:
-    """The listed objects that have to be read live before the claim can be judged.
+    """The references whose objects have to be read live before the claim can be judged.
 
-    None for a claim that is reserved or healthy; of one in use only claimctl's own.
+    A reserved or unallocated claim has none; a claim in use has only claimctl's own references.
     """
     if sight.reserved or sight.claim.status.allocation is None:
         return ()
@@ -56,7 +57,7 @@ def questions(sight: ScannedClaim) -> tuple[Reference, ...]:
 
 
 def judge(sight: ScannedClaim, patience: WatchTimes) -> Orphan | None:
-    """Whether a claim is a leftover; if it is, why, and what comes next."""
+    """Why the claim is an orphan and what comes next; None if the claim is no orphan."""
     if sight.reserved:
         return None
     if sight.claim.status.allocation is None:
@@ -79,7 +80,7 @@ class _Entries:
     pods: tuple[Reference, ...] = ()
     tombstones: tuple[Reference, ...] = ()
     orphaned: tuple[Reference, ...] = ()
-    """Claimctl's own, for which no reservation answers."""
+    """Claimctl's own references without a reservation."""
     dangling: tuple[Reference, ...] = ()
     held: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
@@ -99,7 +100,7 @@ class _Entries:
 
 
 def _kind(fate: OwnerState, *, own: bool) -> str:
-    """Which of the ``_Entries`` a holder belongs to."""
+    """The field of ``_Entries`` that a workload reference belongs to."""
     if own and fate not in (OwnerState.RESERVING, OwnerState.UNTOLD):
         return "orphaned"
     if fate in (OwnerState.GONE, OwnerState.REPLACED):
@@ -108,7 +109,7 @@ def _kind(fate: OwnerState, *, own: bool) -> str:
 
 
 def _own(claim: ResourceClaim) -> frozenset[str]:
-    """UIDs of the workload references that claimctl wrote, or made the claim for."""
+    """UIDs of the workload references that claimctl wrote, or for which it made the claim."""
     listed = frozenset(
         each.uid
         for each in claim.status.reserved_for
@@ -124,7 +125,7 @@ def _own(claim: ResourceClaim) -> frozenset[str]:
 
 
 def _cause(sight: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
-    """The first that applies. A claim in use is no leftover, but for a hold of claimctl's own."""
+    """The first cause that applies. A claim in use is an orphan only by claimctl's own hold."""
     if entries.orphaned:
         return Cause.ORPHANED_HOLD
     if in_use:
@@ -167,9 +168,10 @@ def _names(references: Iterable[Reference]) -> str:
 
 
 def _users(sight: ScannedClaim) -> tuple[Blocker, ...]:
-    """The pods that use the claim or may at any moment, through any place that can name it.
+    """Blockers for the pods that use the claim or may start to use it at any moment.
 
-    Of pods that are not listed and that a scheduler may still bind ``_next`` asks to wait.
+    Pods that are not listed and that a scheduler may still bind are not included: ``_next`` makes
+    the orphan wait for those.
     """
     pods = Consumers.of(sight.live.pods)
     done = pods.finished.keys() | pods.dropped.keys()
@@ -192,7 +194,7 @@ def _users(sight: ScannedClaim) -> tuple[Blocker, ...]:
 
 
 def _reason(claim: ResourceClaim) -> Reason:
-    """A claim that is being deleted takes no pod that is not listed already."""
+    """The reason of the release. A claim that is being deleted takes only pods that it lists."""
     return Reason.CLAIM_DELETED if claim.metadata.deleting else Reason.RELEASE_REQUESTED
 
 
@@ -211,9 +213,10 @@ def _holders_left(sight: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
 
 
 def _next(found: Orphan, sight: ScannedClaim, entries: _Entries, patience: WatchTimes) -> Orphan:
-    """The next step of the release, once nobody can have used the claim for the whole grace.
+    """The orphan with its next write, or with what it waits for.
 
-    That goes for a fence as well: what follows it is not for claimctl alone to decide.
+    No pod may have used the claim for the whole grace. This holds for a fence too, because other
+    clients may deallocate the claim after it.
     """
     if (settling := _settling(patience)) is not None:
         return replace(found, wait=settling)
@@ -232,7 +235,7 @@ def _next(found: Orphan, sight: ScannedClaim, entries: _Entries, patience: Watch
 
 
 def _snapshot(sight: ScannedClaim, patience: WatchTimes | None = None) -> Snapshot:
-    """The claim as a release looks at it, for a cluster whose schedulers have to settle."""
+    """The claim as the snapshot of a release, in the dialect that always waits to settle."""
     claim, known = sight.claim, patience or WatchTimes()
     meta, age = claim.metadata, known.version_age
     live = replace(
@@ -256,8 +259,11 @@ def _snapshot(sight: ScannedClaim, patience: WatchTimes | None = None) -> Snapsh
 
 
 def _finalizer(claim: ResourceClaim, patience: WatchTimes) -> Orphan | None:
-    """Nothing is allocated any more. A scheduler about to allocate puts the finalizer first, so
-    it is taken off only where claimctl deallocated, and only after the settle time."""
+    """Judge a claim that is not allocated but may still have the delete-protection finalizer.
+
+    A scheduler adds the finalizer before it allocates. So claimctl removes the finalizer only
+    from a claim that claimctl deallocated, and only after the settle time.
+    """
     meta = claim.metadata
     if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for:
         return None

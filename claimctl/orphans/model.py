@@ -1,6 +1,6 @@
-"""What is known of a claim that may be left over, and what can be said of it.
+"""The data of ``claimctl orphans``: a scanned claim, and the judgement that it is an orphan.
 
-Everything is read live: nobody watched before.
+All data is read live, because no process has watched the claims before.
 """
 
 from __future__ import annotations
@@ -16,52 +16,56 @@ from claimctl.reservation.snapshot import LiveList
 from claimctl.wire.claims import ResourceClaim
 
 GRACE_SECONDS = 300.0
-"""How long a pod that vanished may still be running; as in a ClaimReservation without a word."""
+"""How long a vanished pod may still be running, in seconds: the default of
+``forceDeletedPodGraceSeconds`` of a ClaimReservation."""
 
 
 class Cause(StrEnum):
-    """What makes a claim a leftover."""
+    """Why a claim is an orphan."""
 
     DELETED_BUT_ALLOCATED = "DeletedButAllocated"
-    """Being deleted, and none of those it is reserved for is left."""
+    """The claim is being deleted, and all objects in its list are gone or done."""
     ALLOCATED_TO_NOBODY = "AllocatedToNobody"
-    """Allocated with an empty list: KCM never deallocates that."""
+    """The claim is allocated with an empty list; kube-controller-manager (KCM) never deallocates
+    such a claim."""
     DANGLING_REFERENCE = "DanglingReference"
-    """Held for a workload or group that is gone, or is another object by now."""
+    """The list names a workload or PodGroup that is gone, or that has another UID now."""
     ORPHANED_HOLD = "OrphanedHold"
-    """Held by claimctl itself, for no ClaimReservation that is left."""
+    """The list has a hold of claimctl, but no ClaimReservation names the claim."""
     ORPHANED_TOMBSTONES = "OrphanedTombstones"
-    """Reserved for nothing but claimctl's marks of finished pods."""
+    """The list has nothing but tombstones of claimctl."""
     DEAD_PODS = "DeadPods"
-    """Reserved for nothing but pods that are gone or done; KCM should have freed it."""
+    """The list has only pods that are gone or done; KCM should have deallocated the claim."""
     UNKNOWN_REFERENCE = "UnknownReference"
-    """Reserved for something that no API of the cluster knows, and used by nobody."""
+    """The list names an object of a kind that the cluster does not serve; no pod uses the claim."""
     UNFINISHED_RELEASE = "UnfinishedRelease"
-    """Deallocated as a leftover by claimctl, which ended before it took the finalizer off."""
+    """An earlier run deallocated the claim and ended before it removed the finalizer."""
     FINALIZER_LEFT = "FinalizerLeft"
-    """Being deleted and not allocated; somebody else left the finalizer."""
+    """The claim is being deleted and not allocated, and still has the finalizer; nothing shows
+    that claimctl deallocated it."""
 
 
 class OwnerState(StrEnum):
-    """What a live read said of an object that a list names."""
+    """The result of a live read of an object that a claim's list names."""
 
     GONE = "Gone"
     REPLACED = "Replaced"
-    """Its name belongs to an object with another UID."""
+    """An object with the same name and another UID exists."""
     ALIVE = "Alive"
     RESERVING = "Reserving"
-    """Alive, and it asks claimctl to reserve this claim: a ClaimReservation is to come."""
+    """The object exists, and its annotation asks claimctl to reserve this claim: the controller
+    will make a ClaimReservation."""
     UNKNOWN_KIND = "UnknownKind"
-    """No API of the cluster serves such objects."""
+    """The cluster does not serve objects of this kind."""
     UNTOLD = "Untold"
-    """The question failed."""
+    """The read failed, so the state is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     fate: OwnerState
     note: str = ""
-    """Why the question failed."""
+    """Why the read failed."""
 
 
 UNASKED = Answer(OwnerState.UNTOLD, "nobody asked")
@@ -69,45 +73,52 @@ UNASKED = Answer(OwnerState.UNTOLD, "nobody asked")
 
 @dataclass(frozen=True, slots=True)
 class ScannedClaim:
-    """One claim as it was read live; everything else was read after it."""
+    """One claim that was read live, with what was read after it."""
 
     claim: ResourceClaim
     live: LiveList
     now: datetime
     answers: Mapping[str, Answer] = field(default_factory=dict)
-    """By UID, of the references that ``questions`` named."""
+    """Answers by UID, for the references that ``judge.questions`` returned."""
     reserved: bool = False
-    """Whether a ClaimReservation names the claim: then it is the controller's."""
+    """Whether a ClaimReservation names the claim; the controller then looks after the claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """How long this process has watched, on its own monotonic clock, and how long it has to."""
+    """How long this process has watched a claim, and how long it must watch.
+
+    All values are seconds on this process's monotonic clock.
+    """
 
     settle_seconds: float = 5.0
     grace_seconds: float = GRACE_SECONDS
     binding_seconds: float = 60.0
     slow_binding_seconds: float = 600.0
-    """As in ``Rules``: how long a scheduler may still bind a pod to a claim that is deleted."""
+    """How long a scheduler may still bind a pod to a deleted claim, as in ``Rules``."""
     version_age: float = 0.0
-    """From the first sight of the claim's version until the pods were listed."""
+    """Time from the scan that first saw the claim's version to the LIST of pods."""
     quiet_age: float = 0.0
-    """Since a LIST of pods that began when this version had settled showed no consumer."""
+    """Time since the first LIST of pods that began after this version had settled and that showed
+    no consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A claim left over. Without ``against`` and ``wait`` its next write may be made."""
+    """The judgement that a claim is an orphan.
+
+    Without ``against`` and ``wait``, the next write may be made.
+    """
 
     cause: Cause
     message: str
     against: tuple[Blocker, ...] = ()
-    """What does not end by itself."""
+    """Blockers that do not end by themselves."""
     wait: Blocker | None = None
-    """What ends by the passing of time."""
+    """A blocker that ends after some time."""
     write: WriteList | RemoveClaimFinalizer | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether something could not be found out because a request failed."""
+        """Whether a failed request leaves open if the claim may be freed."""
         return any(one.reason is Reason.CANNOT_TELL for one in self.against)

@@ -1,9 +1,12 @@
-"""Freeing the claims that are left over, by the hand of whoever asks.
+"""Free orphans with the rights of the caller.
 
-Nobody watched before, so the process watches first: a claim is freed only when it did not change,
-and had no consumer, for the settle time and then for the whole grace; all claims wait together.
-The deallocation is one write, the finalizer another. A mark on the claim, put there just before,
-says whose they are, so that another run can finish what a crash left between them.
+No process has watched the claims before, so this one watches first. It frees a claim only if the
+claim did not change and had no consumer for the settle time and then for the whole grace. All
+claims wait at the same time.
+
+The deallocation is one write, and the removal of the finalizer is another. Just before both, the
+claim gets an annotation as a mark of claimctl. If the process crashes between the two writes, the
+next run sees the mark and removes the finalizer.
 """
 
 from __future__ import annotations
@@ -32,10 +35,11 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
 CHANGES = 4
-"""How often a claim may change, or a write fail to arrive, before the claim is left alone."""
+"""After more changes of a claim, or failed writes to it, the run leaves the claim alone."""
 TELL_SECONDS = 60.0
+"""Time between two progress lines."""
 LEAST_SECONDS = 0.1
-"""Between two looks: what is left of a wait may be less than the clock can tell."""
+"""Least time between two scans: the rest of a wait may be less than the clock's resolution."""
 
 
 class Outcome(StrEnum):
@@ -44,25 +48,26 @@ class Outcome(StrEnum):
     LEFT = "Left"
     FAILED = "Failed"
     SETTLED = "NotLeftOver"
-    """It changed meanwhile: somebody uses it, or freed it."""
+    """The claim is no orphan any more: a pod uses it, or another client freed it."""
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A claim that was found left over, and what became of it."""
+    """An orphan that the run found, and what became of it. Times are of the monotonic clock."""
 
     claim: ResourceClaim
     leftover: Orphan
     since: float
-    """When its present version was first seen."""
+    """When the claim's present version was first seen."""
     quiet_since: float | None = None
+    """When a scan first showed the settled claim without a consumer."""
     due: float = 0.0
-    """When to look again."""
+    """When to scan the claim again."""
     changes: int = 0
     deallocated: bool = False
     outcome: Outcome | None = None
     note: str = ""
-    """Why it failed."""
+    """Why freeing the claim failed."""
 
     @property
     def key(self) -> ClaimKey:
@@ -75,11 +80,11 @@ class Candidate:
 
 @dataclass(slots=True)
 class Reclaim:
-    """One run over a namespace, or over all of them ('').
+    """One run over a namespace, or over all namespaces ('').
 
     Args:
-        patience: how long to settle and how long the grace is.
-        tell: is given lines of progress.
+        patience: the settle time, the grace and the binding times.
+        tell: called with lines of progress.
     """
 
     client: Client
@@ -90,10 +95,10 @@ class Reclaim:
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
 
     async def preview(self) -> tuple[Candidate, ...]:
-        """What is left over and would be freed; nothing is written.
+        """Find the orphans and say which of them ``run`` would free; write nothing.
 
         Raises:
-            KubeError: the claims cannot be looked at.
+            KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
         for each in self._open():
@@ -101,10 +106,10 @@ class Reclaim:
         return self._all()
 
     async def run(self) -> tuple[Candidate, ...]:
-        """Free what can be freed; trouble with one claim does not stop the others.
+        """Free the orphans that can be freed. A failure at one claim does not stop the others.
 
         Raises:
-            KubeError: the claims cannot be looked at.
+            KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
         for each in self._open():
@@ -120,7 +125,7 @@ class Reclaim:
     def _open(self) -> list[Candidate]:
         return [each for each in self._all() if each.outcome is None]
 
-    # -- looking
+    # -- scanning
 
     async def _find(self) -> None:
         seen = await survey(self.client, self.clock, self.namespace)
@@ -146,7 +151,7 @@ class Reclaim:
                 await self._guarded(each, self._advance(each, sight, seen))
 
     async def _advance(self, candidate: Candidate, sight: ScannedClaim, seen: Scan) -> None:
-        """Judge a candidate anew and make its next write, if it is time for that."""
+        """Judge a candidate again, and make its next write if nothing blocks it."""
         found = self._judged(candidate, sight, seen)
         if found is None:
             if not sight.reserved:
@@ -183,7 +188,7 @@ class Reclaim:
         if not found.against and candidate.changes > CHANGES:
             text = "somebody else changes the claim again and again: run again later"
             found = replace(found, against=(Blocker(Reason.FIGHTING_WRITER, text),))
-        # What it was left over as is told to the end, although our own fence changes that.
+        # Keep the first cause and message: our own fence changes the list, and thereby the cause.
         first = candidate.leftover
         candidate.leftover = replace(found, cause=first.cause, message=first.message)
         if found.against:
@@ -192,7 +197,7 @@ class Reclaim:
             candidate.due = self.clock.monotonic() + max(found.wait.after or 0.0, LEAST_SECONDS)
 
     def _close(self, candidate: Candidate) -> None:
-        """It is no leftover any more: by our own write, or by somebody else's."""
+        """Close a candidate that is no orphan any more, by our own or another client's write."""
         candidate.outcome = Outcome.FREED if candidate.deallocated else Outcome.SETTLED
         self._tell(candidate, "freed" if candidate.deallocated else "not left over any more")
 
@@ -213,7 +218,7 @@ class Reclaim:
         except NotFound:
             self._close(candidate)
         except (Conflict, RequestTimeout, Unreachable):
-            # Somebody else wrote, or our own write may have arrived: look afresh.
+            # Another client wrote the claim, or our write may have succeeded: scan again.
             candidate.changes += 1
             candidate.due = self.clock.monotonic()
         except KubeError as error:
@@ -221,7 +226,7 @@ class Reclaim:
             self._tell(candidate, f"failed: {error}")
 
     async def _try_rights(self, candidate: Candidate) -> None:
-        """A dry run of the writes to come: whoever may not make them need not wait for it."""
+        """Try the coming writes as dry runs, so that a lack of rights shows before the wait."""
         claim = candidate.claim
         await self._patch(claim, _mark(claim), dry_run=True)
         if claim.status.allocation is not None:
@@ -241,7 +246,11 @@ class Reclaim:
             self._tell(candidate, "its dead holders are taken out")
 
     async def _deallocate(self, candidate: Candidate) -> None:
-        """Each write under the version that the one before made: whoever comes between wins."""
+        """Mark, deallocate, remove the finalizer.
+
+        Each write carries the version that the write before it made. If another client writes in
+        between, our next write fails with a conflict.
+        """
         claim = candidate.claim
         if claim.metadata.annotation(RELEASE_ANNOTATION) != claim.metadata.uid:
             claim = candidate.claim = await self._patch(claim, _mark(claim))
@@ -258,7 +267,7 @@ class Reclaim:
         self._close(candidate)
 
     async def _withdraw_mark(self, claim: ResourceClaim) -> None:
-        """Of a claim that is not freed after all; it does no harm where that fails."""
+        """Remove the mark of a claim that is not freed after all. A mark that stays is harmless."""
         if claim.metadata.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
             with suppress(KubeError):
                 await self._patch(claim, {"metadata": {"annotations": {RELEASE_ANNOTATION: None}}})
@@ -287,7 +296,7 @@ class Reclaim:
 
 
 def _may_be(found: Unreadable, candidate: Candidate) -> bool:
-    """Whether what cannot be read may be the candidate's claim."""
+    """Whether the unreadable object may be the candidate's claim."""
     return found.resource.plural == RESOURCECLAIMS.plural and (
         found.uid == candidate.claim.metadata.uid
         or (not found.identified and found.may_be_in(candidate.key.namespace))
@@ -299,7 +308,7 @@ def _mark(claim: ResourceClaim) -> dict[str, Any]:
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Carry a few writes to their end, also when we are asked to stop in between."""
+    """Finish the writes even if this task is cancelled in between."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

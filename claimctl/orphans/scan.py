@@ -1,8 +1,8 @@
-"""Looking at all claims at once, live: what is needed to tell which of them are left over.
+"""Read claims, pods and ClaimReservations live, as input for ``judge``.
 
-The order of the reads is the proof. Claims come first: a LIST of pods that began later shows
-every pod that a version of a claim can know of, so what is listed and not there is gone.
-ClaimReservations come last, as close as can be to a write.
+The order of the reads matters. Claims are read first. A LIST of pods that begins later has every
+pod that these claims can name, so a listed pod that is missing from it is gone. ClaimReservations
+are read last, as close to a write as possible.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What one look saw. Times are of the looker's monotonic clock, in seconds."""
+    """The result of one scan. Times are seconds on this process's monotonic clock."""
 
     sights: tuple[ScannedClaim, ...]
     reservations: tuple[ClaimReservation, ...]
     pods: frozenset[str]
-    """UIDs of all of them, whether they name a claim or not."""
+    """UIDs of all pods, whether they name a claim or not."""
     began: float
-    """When all claims had been read, and the LIST of pods began."""
+    """When the LIST of pods began; all claims had been read by then."""
     listed: float
-    """When that ended."""
+    """When the LIST of pods ended."""
     unreadable: tuple[Unreadable, ...] = ()
-    """Claims, pods and reservations that cannot be read: such claims are not among the sights."""
+    """Claims, pods and reservations that cannot be read. ``sights`` lacks these claims."""
 
 
 async def survey(
     client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
 ) -> Scan:
-    """Look at the claims of a namespace ('' means all), or at those of them in ``only``.
+    """Scan the claims of a namespace ('' means all), or those of them in ``only``.
 
     Raises:
         KubeError: claims, pods or reservations cannot be read.
@@ -92,7 +92,7 @@ async def survey(
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """The pods by each claim that they name, the UIDs of all, and those that cannot be read."""
+    """The pods by each claim that they name, the UIDs of all pods, and the unreadable pods."""
 
     users: Mapping[ClaimKey, list[Pod]]
     uids: frozenset[str]
@@ -115,7 +115,7 @@ class _Crowd:
 
 @dataclass(frozen=True, slots=True)
 class _Reserved:
-    """The claims that reservations name, and reservations that cannot be read."""
+    """The claims that reservations name, and the reservations that cannot be read."""
 
     keys: set[ClaimKey]
     unreadable: tuple[Unreadable, ...]
@@ -131,7 +131,7 @@ def _key(claim: ResourceClaim) -> ClaimKey:
 
 
 def _kept(pod: Pod) -> tuple[str, Pod | None]:
-    """The UID of every pod; more only of those that name a claim."""
+    """The pod's UID, and the slimmed pod if the pod names a claim."""
     return pod.metadata.uid, slim_pod(pod)
 
 
@@ -145,14 +145,14 @@ def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:
 
 
 class Examiner:
-    """Reads the objects that suspicious claims list."""
+    """Reads the objects that the lists of possible orphans name."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._discovery = Discovery(client)
 
     async def examine(self, sight: ScannedClaim) -> ScannedClaim:
-        """The sight with the answers to its questions."""
+        """The scanned claim with the answers to its questions."""
         answers = {each.uid: await self._ask(sight.claim, each) for each in questions(sight)}
         return replace(sight, answers=answers)
 
@@ -176,7 +176,7 @@ class Examiner:
     async def _reserves(
         self, claim: ResourceClaim, reference: Reference, found: ObjectHeader
     ) -> bool:
-        """Whether a controller would make a ClaimReservation of the workload's annotation."""
+        """Whether the controller would make a ClaimReservation from the workload's annotation."""
         kind = _KINDS.get((reference.api_group, reference.resource))
         if kind is None or found.metadata.annotation(RESERVE_ANNOTATION) is None:
             return False
@@ -190,10 +190,10 @@ class Examiner:
 async def _every(
     client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
 ) -> tuple[list[U], list[Unreadable]]:
-    """What is kept of each object of one consistent quorum read, page by page, and what cannot
-    be read.
+    """List every object in one consistent quorum read, page by page, and apply ``kept`` to each.
 
-    A page token that expires on the way means all over again, in one piece.
+    If the page token expires on the way, everything is read again in one piece. The second list
+    has the objects that cannot be read.
     """
     try:
         return await _paged(client, resource, namespace, kept, PAGE)
