@@ -1,5 +1,5 @@
-"""The witness: it reads the history of a cluster and says which promises were broken.
+"""The witness: it reads the history of a cluster and reports which promises were broken.
 
-It shares no code with what claimctl decides by. What a consumer is, is written down twice, so that
-a mistake there does not excuse itself here.
+The witness shares no code with claimctl's decisions. It defines terms like 'consumer' a second
+time, so a mistake in claimctl does not hide itself from the witness.
 """

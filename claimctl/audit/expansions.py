@@ -1,8 +1,11 @@
-"""What a DowngradePlan allows, by the history alone: references that were put on record before.
+"""Judge by the history which references a DowngradePlan allows claimctl to replace by pods.
 
-A reference may give way to pods when a plan's status named it as replaced, under the very version
-of the claim that the write then followed on, and when the reservation feature put it there: what
-the claim was made for (KEP-5194), or a PodGroup (KEP-5729).
+Two conditions must hold for a replaced reference:
+
+- Before the write, the status of the plan named the reference as replaced, together with the
+  resourceVersion of the claim that the write was based on.
+- The reservation feature put the reference there: it is the object that the claim was created for
+  (KEP-5194), or a PodGroup (KEP-5729).
 """
 
 from __future__ import annotations
@@ -16,23 +19,24 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlan
 
 Record = tuple[str, str, frozenset[str]]
-"""The UID of the plan, the version of the claim, and the UIDs of what is replaced in it."""
+"""The UID of the plan, the claim's resourceVersion, and the UIDs of the replaced references."""
 
 
 @dataclass(slots=True)
 class Expansions:
-    """What stands in the plan's status; after the plan's end, what stood there last.
+    """The records in the status of the plan.
 
-    A write that was decided under the plan may arrive after it, also when an administrator has made
-    the next plan by then. The version sees to it that it is that write alone. The next plan's own
-    word about a claim takes the place of what the one before said about it.
+    The records of a deleted plan stay. A write that was decided under a plan may arrive after the
+    plan is deleted, even after an administrator has created the next plan. The resourceVersion in
+    the record matches that write only. A record of the next plan replaces the older record of the
+    same claim.
     """
 
     _records: dict[str, Record] = field(default_factory=dict)
-    """By UID of the claim."""
+    """Records by claim UID."""
 
     def notice(self, revision: Revision) -> None:
-        """Take in one revision of a DowngradePlan; others are passed over."""
+        """Read one revision of a DowngradePlan; ignore other kinds."""
         if revision.plural != "downgradeplans" or revision.type == "DELETED":
             return
         plan = decode(revision.data, DowngradePlan)
@@ -44,7 +48,7 @@ class Expansions:
         self._records = kept
 
     def may_replace(self, revision: Revision, reference: Reference) -> bool:
-        """Whether the write to a claim could take this out for a downgrade."""
+        """Whether a downgrade allows this write to remove the reference from the claim."""
         before = _before(revision)
         if before is None or reference.uid not in self._recorded(before):
             return False
@@ -53,10 +57,10 @@ class Expansions:
         return reference == created_for or group == ("scheduling.k8s.io", "podgroups")
 
     def unrecorded(self, revision: Revision, world: World) -> list[Reference]:
-        """Workloads that gave way to running pods and were not on record.
+        """The removed workload references that a downgrade should have recorded and did not.
 
-        Only where any pod may use the claim: there, with a consumer listed, nothing but a downgrade
-        takes out the last workload.
+        This is judged only if any pod may use the claim and a consumer is listed. In that case,
+        only a downgrade removes the last workload reference.
         """
         before = _before(revision)
         if before is None or revision.type == "DELETED":

@@ -1,8 +1,9 @@
-"""Which references claimctl may take out of a claim, written down a second time.
+"""Judge by the history which references claimctl may remove from a claim.
 
-Its own, and those of objects that are gone or done. Whose a reference is, is known from who put
-it there, from what the claim was created for, and from which workload a reservation names. A
-DowngradePlan adds what the feature itself put there (see ``expansions``), and nothing else.
+claimctl may remove its own references, and references to objects that are gone or done. A
+reference is claimctl's own if claimctl wrote it, if claimctl created the claim for its object, or
+if a reservation of the claim names its object. A DowngradePlan also allows references that the
+feature wrote (see ``expansions``).
 """
 
 from __future__ import annotations
@@ -24,18 +25,22 @@ from claimctl.wire.reservations import TOMBSTONE_GROUP
 
 @dataclass(slots=True)
 class Removals:
-    """Notes who put which reference where, and finds those that claimctl may not remove."""
+    """Records which references claimctl wrote, and finds removals that claimctl may not do.
+
+    Args:
+        users: the user names that claimctl writes under.
+    """
 
     users: Collection[str]
     _own: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     _groups: dict[str, bool] = field(default_factory=dict)
-    """By UID of every PodGroup there is: whether claimctl made it."""
+    """By UID of each existing PodGroup: whether claimctl created it."""
     _gone: dict[str, None] = field(default_factory=dict)
-    """UIDs of the objects that were deleted, pods aside."""
+    """UIDs of deleted objects, except pods."""
     expansions: Expansions = field(default_factory=Expansions)
 
     def notice(self, revision: Revision) -> None:
-        """Take in one revision of whatever a claim can be reserved for, or of a claim itself."""
+        """Read one revision of a claim, or of an object that a claim can be reserved for."""
         if revision.type == "DELETED" and revision.plural != "pods":
             self._gone[decode(revision.data, ObjectHeader).metadata.uid] = None
         self.expansions.notice(revision)
@@ -57,7 +62,7 @@ class Removals:
             self._groups[uid] = revision.actor in self.users
 
     def forbidden(self, revision: Revision, world: World) -> list[Reference]:
-        """What this write took out that was neither claimctl's own nor of something dead."""
+        """The references that this write removed although claimctl may not remove them."""
         before = _references(revision.previous)
         after = _references(revision.data) if revision.type != "DELETED" else {}
         key = (revision.namespace, revision.name)
@@ -93,7 +98,10 @@ def _is_pod(reference: Reference) -> bool:
 
 
 def _folds(revision: Revision) -> bool:
-    """KEP-5194: where any pod may use the claim, the workload's entry stands for all its pods."""
+    """Whether the workload's entry in the list stands for all its pods.
+
+    So it is if the allocation admits any pod (KEP-5194).
+    """
     claim = decode(revision.data, ResourceClaim)
     allocation = claim.status.allocation
     return (
@@ -104,7 +112,7 @@ def _folds(revision: Revision) -> bool:
 
 
 def _dead(namespace: str, reference: Reference, world: World) -> bool:
-    """Gone, replaced under its name, or done with its devices."""
+    """Whether the pod is gone, has another UID now, or is done."""
     pod = world.pods.get(namespace, {}).get(reference.name)
     if pod is None or pod.metadata.uid != reference.uid:
         return True
@@ -112,8 +120,11 @@ def _dead(namespace: str, reference: Reference, world: World) -> bool:
 
 
 def _in_vain(key: Key, reference: Reference, world: World) -> bool:
-    """Whether the pod has no use of its entry: it found no node for a claim that is given up for
-    that, or the claim is being deleted. Who is bound all the same is judged when it is."""
+    """Whether a pending pod cannot use its entry.
+
+    Either the claim is being deleted, or the pod is unschedulable and claimctl gives up the
+    claim's devices for that reason. If the pod is bound nevertheless, the binding is judged.
+    """
     pod, claim = world.pods.get(key[0], {}).get(reference.name), world.claims.get(key)
     if pod is None or runs(pod):
         return False
@@ -126,14 +137,14 @@ def _in_vain(key: Key, reference: Reference, world: World) -> bool:
 
 
 def is_done(pod: Pod) -> bool:
-    """Whether a pod will not use its devices any more."""
+    """Whether the pod will not use its devices any more."""
     if pod.status.phase in TERMINAL and not runs(pod) and not left_behind(pod):
         return True
     return pod.metadata.deleting and not pod.spec.node_name
 
 
 def _named(claim: Key, reference: Reference, world: World) -> bool:
-    """Whether a reservation of the claim is about the workload, or the group, of that name."""
+    """Whether a reservation of the claim names this workload or this PodGroup."""
     for one in world.reservations_of(claim):
         ref = one.spec.workload_ref
         named = (ref.api_group, f"{ref.kind.lower()}s", ref.name)

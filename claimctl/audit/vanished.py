@@ -1,4 +1,4 @@
-"""Pods that vanished while their containers may still have been running, by the history alone."""
+"""Find by the history the pods that vanished while their containers may have been running."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 
 GUARD = "claimctl.io/release"
-"""The finalizer by which claimctl lets no reservation go before it has done its part."""
+"""The finalizer of a ClaimReservation. claimctl removes it when its release work is done."""
 
 Graces = dict[str, float]
-"""By UID of a reservation that claimctl guards: the grace it asks for, in seconds."""
+"""By UID of each reservation with that finalizer: its grace in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """A pod that was last seen bound and not done. ``at`` is in seconds of the server's clock."""
+    """A vanished pod that was bound and not done. ``at`` is in seconds of the server's clock."""
 
     pod: str
     node: str
     boot: str
     at: float
     owed: Graces
-    """Of the reservations that there were, as each asked for last."""
+    """The graces that the pod must get: of the reservations at that time, as last updated."""
 
 
 @dataclass(slots=True)
 class Vanishings:
-    """Who vanished, by claim; a deallocation forgets them, since the devices are others then.
+    """The vanished pods by claim. A deallocation drops them: the next allocation is another one.
 
     Args:
-        users: the names claimctl writes under.
+        users: the user names that claimctl writes under.
     """
 
     users: Collection[str]
@@ -46,7 +46,7 @@ class Vanishings:
     _graces: defaultdict[Key, Graces] = field(default_factory=lambda: defaultdict(dict))
 
     def notice(self, revision: Revision) -> None:
-        """Take in one revision of a pod, a node or a reservation."""
+        """Read one revision of a pod, a node or a reservation; ignore other kinds."""
         if revision.plural == "claimreservations":
             self._note_grace(revision)
         if revision.group:
@@ -59,11 +59,13 @@ class Vanishings:
             self._gone(revision, decode(revision.previous, Pod))
 
     def _note_grace(self, revision: Revision) -> None:
-        """A reservation that claimctl lets go goes on being owed its grace where it asked for more
-        than those that stay: the others answer for the rest, as they ask from then on.
+        """Update the graces that vanished pods must get.
 
-        The last one leaves the claim to KCM, which knows of none; and who takes the finalizer off
-        by force has taken it on himself.
+        If claimctl removes the finalizer of a reservation while others stay, the longest grace
+        stays due: a grace that is longer than the graces of all others is kept. If it was the
+        last reservation, its grace ends, because the claim is left to kube-controller-manager,
+        which knows no grace. If another user removes the finalizer, the grace ends too: that user
+        takes the risk.
         """
         one = decode(revision.data, ClaimReservation)
         claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
@@ -93,10 +95,11 @@ class Vanishings:
         self.by_claim.pop(claim, None)
 
     def within(self, claim: Key, grace: float, now: float) -> list[str]:
-        """Names of the pods that may still use the claim at ``now``.
+        """Names of the vanished pods that may still use the claim at ``now``.
 
         Args:
-            grace: that of the reservations there are now; more may be owed to those of before.
+            grace: the longest grace of the present reservations, in seconds. Earlier reservations
+                may have asked for a longer one.
         """
         return [
             each.pod

@@ -1,8 +1,4 @@
-"""A witness that reads the server's history and nothing else.
-
-It shares no code with what claimctl decides by: what a consumer is, is written down twice, so
-that a mistake there does not excuse itself here.
-"""
+"""The witness: it judges claimctl's writes by the server's history alone."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something that must never be true, and the revision from which on it was."""
+    """A broken promise, and the revision that broke it."""
 
     rule: str
     revision: int
@@ -48,30 +44,34 @@ class Violation:
 
 @dataclass(slots=True)
 class Witness:
-    """Counts what ``users`` (the names claimctl writes under) did to claims."""
+    """Judges the writes of claimctl, and counts writes and deallocations per claim.
+
+    Args:
+        users: the user names that claimctl writes under.
+    """
 
     users: Collection[str]
     grace: float = 0.0
-    """Seconds for which a vanished pod counts where no reservation says how long."""
+    """Seconds for which a vanished pod counts if no reservation names a grace."""
     violations: list[Violation] = field(default_factory=list)
     writes: Counter[Key] = field(default_factory=Counter)
-    """Per claim: how many of its revisions claimctl wrote."""
+    """Per claim: the number of claimctl's writes."""
     revisions: Counter[Key] = field(default_factory=Counter)
-    """Per claim: how often anybody wrote it."""
+    """Per claim: the number of all writes."""
     losses: Counter[Key] = field(default_factory=Counter)
-    """Per claim: how often its allocation was taken away."""
+    """Per claim: the number of deallocations."""
     deallocations: dict[Key, str] = field(default_factory=dict)
-    """Per claim: who took the allocation away last."""
+    """Per claim: the user that deallocated it last."""
     devices: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    """Per claim: the devices it was allocated, in their order."""
+    """Per claim: the devices of its allocations, in order of time."""
 
     reasons: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
-    """Per claim: every reason that its reservations ever gave, in their order."""
+    """Per claim: all reasons in the statuses of its reservations, in order of time."""
     unfinished: dict[Key, None] = field(default_factory=dict)
-    """Claims that claimctl deallocated and whose scheduler's finalizer is still to go."""
+    """Claims that claimctl deallocated and that still have the scheduler's finalizer."""
     fenced: dict[Key, None] = field(default_factory=dict)
-    """Claims that claimctl left allocated to nobody but finished pods, for a release: whoever
-    deallocates first, a scheduler may, claimctl finishes."""
+    """Claims that claimctl fenced: allocated, with no entry but tombstones. A scheduler may
+    deallocate such a claim before claimctl does; claimctl then removes the finalizer."""
     vanished: Vanishings = field(init=False)
     removals: Removals = field(init=False)
 
@@ -80,7 +80,7 @@ class Witness:
         self.removals = Removals(self.users)
 
     def notice(self, revision: Revision, world: World) -> None:
-        """Judge one revision; the world shows it already."""
+        """Judge one revision, which ``world`` has applied already."""
         self.vanished.notice(revision)
         self.removals.notice(revision)
         if revision.actor in self.users:
@@ -150,7 +150,7 @@ class Witness:
             self._accuse(TOOK_FINALIZER, revision, revision.name, ["-"], "unprotected by")
 
     def _notice_effect(self, revision: Revision) -> None:
-        """Promise 7: a revision of claimctl's says something that the one before did not."""
+        """Promise 7: each write of claimctl changes the object."""
         if revision.previous is None or revision.type == "DELETED":
             return
         if _content(revision.previous) == _content(revision.data):
@@ -168,7 +168,10 @@ class Witness:
             self.devices[key] = (*known, device)
 
     def _note_finalizer(self, revision: Revision, *, ours: bool) -> None:
-        """Whoever deallocates takes it off; with another allocation it is needed again."""
+        """Note which deallocated claims still have the finalizer.
+
+        The component that deallocates removes the finalizer. A new allocation needs it again.
+        """
         key, claim = (revision.namespace, revision.name), as_claim(revision)
         kept = claim is not None and FINALIZER in claim.metadata.finalizers
         if claim is not None and claim.status.allocation is not None:
@@ -204,7 +207,7 @@ class Witness:
                 )
 
     def _judge_binding(self, revision: Revision, world: World, pod: Pod) -> None:
-        """What the settle time is for: nobody is bound to what claimctl has just deallocated."""
+        """No pod may be bound to a claim that claimctl has deallocated; hence the settle time."""
         for name in sorted(claims_of(pod)):
             key = (revision.namespace, name)
             claim = world.claims.get(key)
@@ -237,10 +240,10 @@ def _before(revision: Revision) -> ResourceClaim | None:
 
 
 def _emptied(before: ResourceClaim, after: ResourceClaim) -> bool:
-    """Whether only pods and workloads were listed, and now nobody is beside the allocation.
+    """Whether the write emptied the list of an allocated claim, where that is no fence.
 
-    Where the scheduler lists no pods (any pod may use the claim, or a group is listed, or the
-    cluster speaks ``native``), an empty list is the fence of a release.
+    An empty list is the fence of a release if the scheduler lists no pods: the allocation admits
+    any pod, or the list had a PodGroup. The caller checks for the dialect ``native``.
     """
     fences = (
         before.status.allocation is not None and before.status.allocation.reserved_for_any_pod
@@ -254,7 +257,7 @@ def _unprotected(before: ResourceClaim, after: ResourceClaim) -> bool:
 
 
 def _content(data: bytes) -> dict[str, Any]:
-    """An object without what changes with every write."""
+    """The object without the metadata fields that change with every write."""
     found: dict[str, Any] = msgspec.json.decode(data)
     meta = {
         key: value
@@ -265,7 +268,7 @@ def _content(data: bytes) -> dict[str, Any]:
 
 
 def _deallocates(revision: Revision) -> bool:
-    """Whether the claim lost its allocation, or went with it."""
+    """Whether the claim lost its allocation, or was deleted while it was allocated."""
     if revision.previous is None:
         return False
     before = decode(revision.previous, ResourceClaim)

@@ -1,6 +1,6 @@
-"""What is true on the server, kept from its revisions alone.
+"""The state of the server, computed from its revisions alone.
 
-Nothing here comes from claimctl's own caches or decisions, so it can contradict them.
+This module uses neither claimctl's caches nor its decisions, so it can contradict them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 class World:
-    """Pods and claims as of revision ``number``; listeners hear of each change in order."""
+    """Pods, claims and reservations at revision ``number``.
+
+    Listeners are called with each revision in order.
+    """
 
     def __init__(self) -> None:
         self.number = 0
         self.pods: dict[str, dict[str, Pod]] = {}
-        """By namespace, then by name."""
+        """Pods by namespace, then by name."""
         self.claims: dict[Key, ResourceClaim] = {}
         self.reservations: dict[Key, ClaimReservation] = {}
         self._listeners: list[Callable[[Revision, World], None]] = []
 
     def listen(self, listener: Callable[[Revision, World], None]) -> None:
-        """Have ``listener`` called with each revision, when the world shows it already."""
+        """Call ``listener`` with each revision from now on, after the revision is applied."""
         self._listeners.append(listener)
 
     def read(self, revisions: Iterable[Revision]) -> None:
@@ -42,7 +45,7 @@ class World:
             self.apply(revision)
 
     def apply(self, revision: Revision) -> None:
-        """Take in one revision; those that were seen already are skipped."""
+        """Apply one revision; skip revisions that were applied already."""
         if revision.number <= self.number:
             return
         self.number = revision.number
@@ -75,7 +78,7 @@ class World:
 
 
 def as_pod(revision: Revision) -> Pod | None:
-    """The pod after this revision, None when that deleted it."""
+    """The pod after this revision; None if the revision deleted it."""
     return _as(revision, Pod)
 
 
@@ -95,7 +98,7 @@ def _put(table: dict[K, T], key: K, value: T | None) -> None:
 
 
 def claims_of(pod: Pod) -> set[str]:
-    """The claims a pod uses: named, generated, or made for an extended resource."""
+    """The names of the claims that a pod uses: named, generated, or for extended resources."""
     named = {claim.resource_claim_name for claim in pod.spec.resource_claims}
     generated = {status.resource_claim_name for status in pod.status.resource_claim_statuses}
     extended = pod.status.extended_resource_claim_status
@@ -104,7 +107,7 @@ def claims_of(pod: Pod) -> set[str]:
 
 
 def runs(pod: Pod) -> bool:
-    """Whether a container may be running: what a device is used by."""
+    """Whether a container of the pod may be running, and so may use a device."""
     statuses = (
         *pod.status.container_statuses,
         *pod.status.init_container_statuses,
@@ -114,17 +117,17 @@ def runs(pod: Pod) -> bool:
 
 
 def is_bound_consumer(pod: Pod) -> bool:
-    """A pod with a node that is not certainly done with its devices."""
+    """Whether the pod has a node and may still use its devices."""
     if not pod.spec.node_name:
         return False
     return pod.status.phase not in TERMINAL or runs(pod) or left_behind(pod)
 
 
 def left_behind(pod: Pod) -> bool:
-    """Whether PodGC gave a terminal phase to a pod of a node that is gone.
+    """Whether PodGC set the terminal phase, for a lost node, and containers may still be running.
 
-    What the kubelet reported last need not be how it ended: only containers that it had reported
-    to be terminated have stopped.
+    PodGC does not know whether the containers have stopped. Only containers that the kubelet
+    reported as terminated have stopped.
     """
     swept = any(each.reason == "DeletionByPodGC" for each in pod.status.conditions)
     told = pod.status.container_statuses
