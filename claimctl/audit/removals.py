@@ -98,9 +98,9 @@ def _is_pod(reference: Reference) -> bool:
 
 
 def _folds(revision: Revision) -> bool:
-    """Whether the workload's entry in the list stands for all its pods.
+    """Whether a workload is listed whose entry stands for all its pods.
 
-    So it is if the allocation admits any pod (KEP-5194).
+    The entry does so if the allocation admits any pod (KEP-5194).
     """
     claim = decode(revision.data, ResourceClaim)
     allocation = claim.status.allocation

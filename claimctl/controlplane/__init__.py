@@ -1,6 +1,7 @@
-"""Real control planes on the loopback: etcd and the Kubernetes programs of one folder.
+"""Run real control planes on the loopback: etcd and the Kubernetes programs of one folder.
 
-The folder is what ``KUBEBUILDER_ASSETS`` names: ``etcd``, ``kube-apiserver``,
-``kube-controller-manager`` and ``kube-scheduler``. Nothing here decides about claims; kubelets are
-played by a stand-in (``kubelet``), since their program needs containers.
+The environment variable ``KUBEBUILDER_ASSETS`` names the folder. It has ``etcd``,
+``kube-apiserver``, ``kube-controller-manager`` and ``kube-scheduler``. This package makes no
+decision about claims. A stand-in plays the kubelets (``kubelet``), because the real kubelet needs
+a container runtime.
 """

@@ -1,7 +1,7 @@
-"""Who wrote which version of an object: read from the API server's audit log.
+"""Find out from the API server's audit log which user wrote which version of an object.
 
-The log is in blocking mode. So each request is in it before it is carried out; of one that the
-server was killed in the middle of, the log has no more than that.
+The log is in blocking mode, so the API server logs each request before it carries the request out.
+If the server is killed during a request, the log has the beginning of the request but not its end.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ AUDITED = {
     "scheduling.k8s.io": ("podgroups", "podgroups/status"),
     "claimctl.io": ("claimreservations", "claimreservations/status", "downgradeplans"),
 }
-"""By API group: what is logged with the answers, which carry the new version."""
+"""By API group: the resources whose writes are logged with their answers. An answer has the
+object's new version."""
 
 _REFUSED = 400
 _RECEIVED = "RequestReceived"
 _REQUEST_SECONDS, _CLOCK_SECONDS = 75.0, 1.0
-"""The longest that a request takes (a minute, by the API server's own limit), and how far the times
-of two processes of one machine may be apart."""
+"""The longest time a request takes (the API server's limit of 60 s, and some more), and the
+largest difference between the times that two processes of one machine note for one event."""
 WRITES = ("create", "update", "patch", "delete")
 
 
 def policy() -> str:
-    """The text of the audit policy: the writes of ``AUDITED``, and nothing else."""
+    """The audit policy as YAML: log the writes to ``AUDITED``, and nothing else."""
     rule = {
         "level": "RequestResponse",
         "verbs": list(WRITES),
@@ -73,7 +74,7 @@ class _Details(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """An object, or a Status with details of one."""
+    """The answer to a write: an object, or a Status with the object's UID in its details."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     details: _Details | None = None
@@ -84,7 +85,7 @@ class _Answer(msgspec.Struct):
 
     @property
     def goes(self) -> bool:
-        """Whether nothing keeps the object any more."""
+        """Whether the object is being deleted and has no finalizer any more."""
         return bool(self.metadata.deletion_timestamp) and not self.metadata.finalizers
 
 
@@ -107,9 +108,9 @@ class _Entry(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One request that the API server carried out, or may have.
+    """One request that the API server carried out, or may have carried out.
 
-    ``agent`` is the program that sent it, ``uid`` that of the object in the answer.
+    ``agent`` is the program that sent the request. ``uid`` is the UID of the object in the answer.
     """
 
     user: str
@@ -125,7 +126,7 @@ Address = tuple[str, str, str]
 
 @dataclass(slots=True)
 class AuditLog:
-    """The writes in an audit log, which grows; call ``read`` to take in what is new."""
+    """The writes in a growing audit log. ``read`` reads the new lines."""
 
     path: Path
     _writes: defaultdict[tuple[Address, str], list[Write]] = field(
@@ -134,13 +135,14 @@ class AuditLog:
     _removals: defaultdict[tuple[Address, str], list[Write]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """By address and UID: what may have ended the object without an answer that has its version."""
+    """By address and UID: the writes that may have removed the object, if the answer to the write
+    does not have the version of the deletion."""
     _begun: dict[str, tuple[Address, Write, float]] = field(default_factory=dict)
-    """By audit ID: what was received, and when, and has not ended yet."""
+    """By audit ID: the requests that have begun and not ended, with the time of their begin."""
     _offset: int = 0
 
     def read(self) -> None:
-        """Take in the whole lines that were added since the last call."""
+        """Read the complete lines that were added since the last call."""
         try:
             with open(self.path, "rb") as log:
                 log.seek(self._offset)
@@ -150,7 +152,7 @@ class AuditLog:
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
-            # an API server that was killed may leave half a line in the middle
+            # a killed API server may leave an incomplete line in the middle of the log
             try:
                 self._take(decode(line, _Entry))
             except msgspec.MsgspecError:
@@ -176,7 +178,7 @@ class AuditLog:
         if write.verb != "delete" and answer.goes:
             self._removals[address, write.uid].append(write)
         if not version:
-            # the deletion of a custom resource is answered with a Status, which has no version
+            # the answer to the deletion of a custom resource is a Status, which has no version
             if write.verb == "delete":
                 self._removals[address, write.uid].append(write)
         elif asked and asked != version:
@@ -185,30 +187,31 @@ class AuditLog:
             self._writes[address, version].append(write)
 
     def writer(self, address: Address, version: str) -> Write | None:
-        """Who made this version.
+        """The write that made this version, or None.
 
-        A write that changes nothing is answered with it, too. One that names the version before it
-        made this one for certain; of others the first is taken.
+        Several answers may have the same version, because the answer to a write that changes
+        nothing has the present version. A write whose request named an older version made this one
+        for certain. Otherwise the first write counts.
         """
         found = self._writes.get((address, version))
         return found[0] if found else None
 
     def remover(self, address: Address, version: str, uid: str) -> Write | None:
-        """Who deleted an object.
+        """The write that removed an object, or None.
 
-        The answer to a DELETE has the version of the deletion, or none. The answer to the write
-        that takes the last finalizer off is the object, being deleted and without finalizers.
+        This is a DELETE, or the write that removed the last finalizer of an object that was being
+        deleted.
 
         Args:
-            version: that of the deletion.
-            uid: of the object that was deleted.
+            version: the version of the deletion. The answer to a DELETE has it, or has none.
+            uid: the UID of the deleted object.
         """
         deletes = [each for each in self._writes.get((address, version), ()) if _deletes(each)]
         removals = self._removals.get((address, uid), [])
         return next(iter((*deletes, *removals)), None)
 
     def lost(self, address: Address, at: float) -> list[Write]:
-        """Requests that were under way at a time and have no end in the log.
+        """The requests about an object that were under way and have no end in the log.
 
         Args:
             at: when the object was written, in seconds of the wall clock.
@@ -228,7 +231,7 @@ def _deletes(write: Write) -> bool:
 
 
 def _asked_version(entry: _Entry) -> str:
-    """The version that the request names; a JSON patch has no metadata."""
+    """The version that the request names, or '': a JSON patch has no metadata."""
     try:
         asked = decode(entry.request_object, _Answer)
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""Which flags a Kubernetes version needs to serve Dynamic Resource Allocation, and PodGroups."""
+"""The flags that a Kubernetes version needs to serve Dynamic Resource Allocation and PodGroups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _GROUPS_SINCE = (1, 36)
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Feature gates of all programs, and the API versions that the API server has to serve."""
+    """Feature gates for all programs, and API versions that the API server does not serve by
+    default."""
 
     gates: dict[str, bool] = field(default_factory=dict)
     served: tuple[str, ...] = ()
@@ -30,13 +31,13 @@ class Features:
 
 
 def features_of(version: tuple[int, int], *, pod_groups: bool = False) -> Features:
-    """What to switch on. DRA is on by default from 1.34, and a beta API never is.
+    """The features to switch on for a Kubernetes version.
 
-    PodGroups for claims (KEP-5729) are in v1alpha2 of scheduling.k8s.io in 1.36, and in v1beta1
-    from 1.37 on.
+    DRA is on by default from 1.34. Beta APIs are off by default in every version. PodGroups for
+    claims (KEP-5729) are in scheduling.k8s.io/v1alpha2 in 1.36, and in v1beta1 from 1.37.
 
     Raises:
-        CannotStart: the version has no PodGroups for claims.
+        CannotStart: PodGroups for claims are wanted, and the version has none.
     """
     gates: dict[str, bool] = {}
     served: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ def features_of(version: tuple[int, int], *, pod_groups: bool = False) -> Featur
 
 
 def resource_api(version: tuple[int, int]) -> str:
-    """The newest version of resource.k8s.io that ``features_of`` has served."""
+    """The newest version of resource.k8s.io that the API server serves with ``features_of``."""
     if version >= (1, 34):
         return "v1"
     return "v1beta2" if version >= (1, 33) else "v1beta1"

@@ -1,4 +1,4 @@
-"""The keys, tokens and kubeconfigs of a control plane, in one directory."""
+"""Make the keys, tokens and kubeconfigs of a control plane in one directory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _USERS = {
     SCHEDULER_USER: "",
     CONTROLLER_MANAGER_USER: "system:masters",
 }
-"""Everybody's groups. The controller manager uses one account for all its controllers here, so it
-needs the rights of all of them."""
+"""The users, each with its group. kube-controller-manager uses one account for all its controllers
+here, so this account needs the rights of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What the servers read. Paths are made by ``make_files``."""
+    """The files that servers and clients read; ``make_files`` makes them."""
 
     directory: Path
     url: str
@@ -39,16 +39,16 @@ class Files:
 
     @property
     def access(self) -> Access:
-        """The administrator's."""
+        """Access as administrator."""
         return Access(self.url, self.tokens[ADMIN_USER], self.certificate)
 
     def write_kubeconfig(self, path: Path, token: str) -> None:
-        """A kubeconfig for somebody else, such as a ServiceAccount."""
+        """Write a kubeconfig for another user, such as a ServiceAccount."""
         write_kubeconfig(path, Access(self.url, token, self.certificate))
 
 
 def make_files(directory: Path, port: int, more: Mapping[str, str] | None = None) -> Files:
-    """Keys, a certificate for the loopback, tokens and kubeconfigs.
+    """Make keys, a certificate for the loopback, tokens and kubeconfigs.
 
     Args:
         more: further users, each with a group ('' for none).

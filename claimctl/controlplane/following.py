@@ -1,4 +1,4 @@
-"""Following all objects of a kind on a real API server, as plain documents."""
+"""Follow all objects of a kind on a real API server, as plain documents."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from claimctl.kube.errors import KubeError
 from claimctl.wire.seams import Response, Transport
 
 Notice = Callable[[str, Object], None]
-"""Called with ADDED, MODIFIED or DELETED and the object as it is then (or last was)."""
+"""Called with ADDED, MODIFIED or DELETED and the new object, or the last one if it is deleted."""
 
 _PAUSE_SECONDS = 0.5
 _WATCH_SECONDS = 300
 
 
 class _Expired(Exception):
-    """The server no longer knows the version; list anew."""
+    """The server does not know the version any more: list again."""
 
 
 @dataclass(slots=True)
 class Follower:
-    """Lists a kind and then watches it, through broken connections and restarts of the server.
+    """Lists the objects of a kind and then watches them.
 
-    After a gap the objects that are gone are reported as DELETED, as they last were.
+    It goes on after broken connections and restarts of the server. After such a gap it reports
+    each object that is gone as DELETED, with the last known object.
     """
 
     transport: Transport
@@ -36,7 +37,7 @@ class Follower:
     notice: Notice
     namespace: str = ""
     listed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set after the first list: what happens from then on is noticed."""
+    """Set after the first LIST. Every later change is reported."""
 
     async def run(self) -> None:
         """Follow until cancelled."""

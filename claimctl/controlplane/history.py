@@ -1,8 +1,8 @@
-"""Every version of every object of a real cluster, in one order, with who wrote it.
+"""The history of a real cluster: every version of every object, in order, with its writer.
 
-The versions come from a watch of etcd itself, from the first revision on; it stays open while API
-servers are killed. The API server has to store JSON for that. Its audit log tells who wrote
-(``Wanted(history=True)``).
+The versions come from a watch of etcd from the first revision on. The watch stays open while the
+API server is killed. The API server has to store objects as JSON, and its audit log names the
+writers (``Wanted(history=True)``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FOLLOWED = frozenset(
         *("deployments", "replicasets", "statefulsets", "jobs", "namespaces"),
     }
 )
-"""The plurals of the kinds that are noted."""
+"""The plurals of the kinds that are in the history."""
 
 _AUDITED = frozenset(name for names in AUDITED.values() for name in names)
 _WAIT_SECONDS = 3.0
@@ -39,18 +39,18 @@ _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 
 
 class HistoryLost(Exception):
-    """etcd no longer has what comes next: it was compacted past this history's position."""
+    """The history has a gap: etcd was compacted beyond this position, or went away."""
 
 
 @dataclass(slots=True)
 class History:
-    """The versions seen so far.
+    """The revisions read so far.
 
     Args:
-        storage_url: of etcd, where clients are served.
-        audit: tells who wrote; without one, ``managers`` alone does.
-        managers: users by the field manager that they write under, for writes that the audit log
-            does not have because the API server was killed.
+        storage_url: the client URL of etcd.
+        audit: the audit log, which names the writers. Without it, only ``managers`` does.
+        managers: users by field manager, for writes that the audit log lacks because the API
+            server was killed.
     """
 
     storage_url: str
@@ -65,18 +65,18 @@ class History:
 
     @property
     def position(self) -> int:
-        """Every revision up to this one has been taken in."""
+        """All revisions up to this number have been handed to the listeners."""
         return self._waiting[0][1].number - 1 if self._waiting else self._received
 
     def subscribe(self, listener: Listener) -> None:
-        """Have ``listener`` called with each revision, in order, once its writer is known."""
+        """Call ``listener`` with each revision, in order, as soon as its writer is known."""
         self._listeners.append(listener)
 
     async def run(self) -> None:
         """Follow until cancelled.
 
         Raises:
-            HistoryLost: etcd was compacted past what this has read, or went away.
+            HistoryLost: etcd was compacted beyond this position, or went away.
         """
         async with aiohttp.ClientSession(timeout=_NO_TIMEOUT, read_bufsize=2**20) as session:
             read = asyncio.create_task(self._read(session), name="history")
@@ -92,9 +92,9 @@ class History:
         raise HistoryLost(f"etcd at {self.storage_url} ended the watch")
 
     async def caught_up(self) -> None:
-        """Wait until all that has been written so far is in ``revisions``.
+        """Wait until everything that has been written so far is in ``revisions``.
 
-        A key of its own, which the watch brings in its turn, marks the place.
+        This writes a key of its own and waits until the watch has passed the key's revision.
         """
         body = {"key": _encoded(_MARK), "value": ""}
         async with (
@@ -131,7 +131,10 @@ class History:
             self._received = max(self._received, number)
 
     def _release(self, now: float) -> None:
-        """Hand on what has a known writer, in order; after a while also what has none."""
+        """Hand on the waiting revisions in order, each when its writer is known.
+
+        A revision without a known writer is handed on after ``_WAIT_SECONDS``.
+        """
         self._moved.set()
         if self._waiting and self.audit is not None:
             self.audit.read()
@@ -159,10 +162,12 @@ class History:
         return self.audit.remover(address, str(revision.number), uid)
 
     def _guess(self, revision: Revision) -> Write:
-        """A request that the API server was killed in, or else what the field managers say.
+        """Guess the writer of a revision that the audit log does not explain.
 
-        A request that the log does not have at all, such as the deletion of a whole collection, is
-        nobody's of whom ``managers`` knows.
+        If all requests that the API server was killed in are of one user, it is that user. If they
+        are of several users, the field manager decides between them. If there are none, the log
+        does not have the request at all, as with the deletion of a whole collection. The writer is
+        then the field manager's name, and no user of ``managers``.
         """
         if self.audit is None or not _is_audited(revision):
             return self._by_manager(revision, self.managers)
@@ -174,7 +179,7 @@ class History:
         return found
 
     def _by_manager(self, revision: Revision, users: Mapping[str, str]) -> Write:
-        """The user of the field manager that wrote last; removals leave no such trace."""
+        """The user of the field manager that wrote last. A removal leaves no managed field."""
         entries = revision.object()["metadata"].get("managedFields") or ()
         latest: Object = max(entries, key=lambda entry: str(entry.get("time", "")), default={})
         manager = str(latest.get("manager", ""))
@@ -184,7 +189,7 @@ class History:
 
 _PREFIX, _MARK = "/registry/", "/claimctl-history"
 _ALL = ("/", "0")
-"""From the first key with a slash to the last one."""
+"""The range of all keys that begin with a slash."""
 
 
 def _encoded(key: str) -> str:
@@ -192,7 +197,7 @@ def _encoded(key: str) -> str:
 
 
 def _revision(event: Mapping[str, Any], number: int, now: float) -> Revision | None:
-    """What etcd says of one key as a revision; None for a kind that is not followed."""
+    """One etcd event as a revision, or None if its kind is not in ``FOLLOWED``."""
     key = base64.b64decode(event["kv"]["key"]).decode()
     parts = key.removeprefix(_PREFIX).split("/")
     plural = _plural(parts)
@@ -224,14 +229,14 @@ def _revision(event: Mapping[str, Any], number: int, now: float) -> Revision | N
 
 
 def _plural(parts: Sequence[str]) -> str:
-    """Custom resources are stored below their group, nodes under their name of old."""
+    """The plural in an etcd key. Custom resources have their group first; nodes are 'minions'."""
     if "." in parts[0] and len(parts) > 1:
         return parts[1]
     return "nodes" if parts[0] == "minions" else parts[0]
 
 
 def _object(value: str, version: int) -> Object:
-    """An object as the API server would serve it: etcd keeps the version beside it."""
+    """The object with its version, which etcd stores outside the object."""
     found = decode(base64.b64decode(value))
     found["metadata"]["resourceVersion"] = str(version)
     return found

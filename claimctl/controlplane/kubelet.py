@@ -1,8 +1,8 @@
-"""A stand-in for the kubelets of a fleet: it admits, starts and stops pods, and is a witness.
+"""A stand-in for the kubelets of a fleet: it admits, starts and stops pods, and reports findings.
 
-It reads every claim live before it starts a pod, as a kubelet does. It refuses a pod whose claim is
-not allocated or does not list the pod. It also watches claims, and notes a pod that runs on a claim
-whose allocation went away. It shares no code with claimctl's decisions.
+As a kubelet does, the stand-in reads every claim live before it starts a pod. It refuses a pod if
+the claim is not allocated or does not list the pod. It also watches claims, and reports a finding
+if a claim loses its allocation while a pod runs on it. It shares no code with claimctl's decisions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from claimctl.wire.seams import Transport
 
 POD: Version = ("v1", "Pod")
 _AT_A_TIME = 16
-"""Requests under way at once."""
+"""The greatest number of concurrent requests."""
 _RETRY_SECONDS = 1.0
 
 
@@ -53,15 +53,16 @@ class Pace:
     start: float = 0.05
     stop: float = 0.05
     job: float = 1.0
-    """How long a pod of a Job runs unless its annotation says otherwise."""
+    """How long a pod of a Job runs if it has no annotation for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that must not happen, as seen from a node."""
+    """An event on a node that must not happen."""
 
     rule: str
-    """BoundWithoutAllocation, or LostAllocation: it ran, and the allocation went away."""
+    """BoundWithoutAllocation (the pod was bound on an unallocated claim), or LostAllocation (the
+    claim lost its allocation while the pod ran)."""
     pod: str
     claim: str
     message: str
@@ -75,13 +76,13 @@ class _Seat:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     gone: bool = False
     runs: bool = False
-    """Whether its containers run now. The API server may not know it yet."""
+    """Whether the containers run now. The API server may not know it yet."""
     ran: bool = False
-    """Whether they ever ran here."""
+    """Whether the containers ever ran here."""
     told: bool = False
-    """Whether the API server knows that they run; it may have been away."""
+    """Whether the kubelet has reported to the API server that the containers run."""
     booted: bool = False
-    """Its node was booted anew, and its containers are gone."""
+    """Whether the node was rebooted, so that the containers are gone."""
     restarts: int = 0
 
     def take(self, pod: Object) -> None:
@@ -93,7 +94,7 @@ class _Seat:
         return self.gone or deleting(self.pod) or ended(self.pod)
 
     async def until(self, holds: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait for something about the pod; False when ``seconds`` passed before that."""
+        """Wait until ``holds`` returns true; False if it did not within ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 while not holds():
@@ -104,11 +105,11 @@ class _Seat:
         return True
 
     def interrupted(self) -> bool:
-        """Whether what runs has to end, or has ended with its node."""
+        """Whether the containers have to end, or have ended with a reboot."""
         return self.leaving or self.booted
 
     def released(self) -> bool:
-        """Whether the object is to go, or has gone."""
+        """Whether the pod's object is being deleted or is gone."""
         return self.gone or deleting(self.pod)
 
 
@@ -117,10 +118,11 @@ class Kubelets:
     """The kubelets of all nodes of a fleet.
 
     Attributes:
-        namespace: where given, its pods are looked after, on whatever node, and no others.
-        pod_groups: whether a listed PodGroup lets in the pods that name it (a kubelet's gate).
-        findings: what was seen and must not happen.
-        refused: by ``namespace/pod``, why it was not started when that was last tried.
+        namespace: if set, only the pods of this namespace are played, on any node.
+        pod_groups: whether a listed PodGroup admits the pods that name it (a feature gate of the
+            kubelet).
+        findings: events that must not happen.
+        refused: by ``namespace/pod``, why the last attempt to start the pod failed.
     """
 
     transport: Transport
@@ -143,7 +145,7 @@ class Kubelets:
         """Register the nodes, then play their kubelets until cancelled.
 
         Args:
-            joined: set once all nodes are there.
+            joined: set as soon as all nodes are registered.
         """
         await join(self.client, self.fleet)
         if joined is not None:
@@ -162,7 +164,7 @@ class Kubelets:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def lose(self, node: str) -> None:
-        """The node is cut off: what runs goes on running, and nobody reports."""
+        """Cut the node off: its containers go on running, and its kubelet reports nothing."""
         self._lost.add(node)
 
     def in_touch(self) -> list[str]:
@@ -170,7 +172,7 @@ class Kubelets:
         return [node for node in self.fleet.names if node not in self._lost]
 
     async def recover(self, node: str, *, rebooted: bool) -> None:
-        """The node is back; after a boot it has another boot ID and nothing runs on it."""
+        """Connect the node again. After a reboot, it has a new boot ID and no containers."""
         if rebooted:
             self.fleet.boots[node] = self.fleet.boots.get(node, 0) + 1
         self._lost.discard(node)
@@ -182,7 +184,7 @@ class Kubelets:
     def _on(self, node: str) -> list[_Seat]:
         return [seat for seat in self._seats.values() if node_name(seat.pod) == node]
 
-    # What is news
+    # Changes of pods and claims
 
     def _pod_changed(self, change: str, pod: Object) -> None:
         node = node_name(pod)
@@ -193,7 +195,7 @@ class Kubelets:
             if seat is not None:
                 seat.gone = True
                 seat.take(pod)
-                # its containers are stopped by a kubelet that is still in touch
+                # a kubelet that is not cut off stops the containers
                 if node_name(pod) not in self._lost:
                     self._forget(seat)
         elif seat is None:
@@ -228,20 +230,20 @@ class Kubelets:
     # The life of a pod on its node
 
     async def _live(self, seat: _Seat) -> None:
-        """From the first sight of a bound pod until its object may go."""
+        """Play the pod from its binding until its object is gone."""
         await asyncio.sleep(self.pace.start)
         while not seat.gone:
             try:
                 await self._step(seat)
             except (KubeError, Refused, OSError):
-                # the API server is away, or somebody else wrote: look again
+                # the API server is away, or another client wrote the pod: try again
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _step(self, seat: _Seat) -> None:
         await self._in_touch(seat)
         if deleting(seat.pod):
             await self._stop(seat)
-            # a finalizer may keep the object, and so may a second deletion with a longer grace
+            # a finalizer, or a second deletion with a longer grace, may keep the object
             await seat.until(lambda: seat.gone)
         elif ended(seat.pod):
             await seat.until(seat.released)
@@ -257,7 +259,7 @@ class Kubelets:
         await seat.until(lambda: seat.gone or node not in self._lost)
 
     async def _started(self, seat: _Seat) -> bool:
-        """Start the containers unless a claim forbids it. Returns whether they run."""
+        """Start the containers unless a claim forbids it; return whether they run."""
         if not seat.runs and not await self._admitted(seat):
             return False
         if not seat.told:
@@ -266,7 +268,7 @@ class Kubelets:
         return True
 
     async def _admitted(self, seat: _Seat) -> bool:
-        """Whether the containers were started just now."""
+        """Try to start the containers; return whether they were started."""
         missing = await self._missing(seat)
         plain = "/".join(key_of(seat.pod))
         if missing and self.refused.get(plain) != missing:
@@ -279,7 +281,7 @@ class Kubelets:
         return True
 
     async def _missing(self, seat: _Seat) -> str:
-        """Why the devices of a pod cannot be prepared, or ''."""
+        """Why the devices of the pod cannot be prepared, or ''."""
         pod = seat.pod
         for each in pod_claims(pod):
             if each.claim == "":
@@ -305,7 +307,10 @@ class Kubelets:
             raise
 
     def _may_use(self, pod: Object, claim: Object) -> bool:
-        """Groups count by name, since a pod does not know the UID of its group."""
+        """Whether the claim lists the pod or its PodGroup.
+
+        The kubelet compares PodGroups by name, because a pod does not have its group's UID.
+        """
         listed = reserved_for(claim)
         if any(each["uid"] == uid(pod) for each in listed):
             return True
@@ -314,7 +319,7 @@ class Kubelets:
         return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
 
     async def _run(self, seat: _Seat) -> None:
-        """Until the containers end by themselves, the pod is deleted, or its node boots anew."""
+        """Run until the containers end, the pod is deleted, or the node is rebooted."""
         if await seat.until(seat.interrupted, self._run_seconds(seat.pod)):
             return
         await self._in_touch(seat)
@@ -327,17 +332,20 @@ class Kubelets:
             await self._end(seat, code)
 
     async def _end(self, seat: _Seat, code: int) -> None:
-        """The containers have ended before anybody can hear of it and take their devices."""
+        """End the containers, then report it.
+
+        In this order, no other pod can get the devices while the containers run.
+        """
         seat.runs = False
         try:
             await self._report(seat, finished(seat.pod, _now(), code, seat.restarts))
         except (KubeError, Refused, OSError):
-            # told again later, and not started again for that
+            # the next step reports the end again, and does not start the containers again
             seat.runs = True
             raise
 
     def _run_seconds(self, pod: Object) -> float | None:
-        """None for a pod that runs until it is deleted."""
+        """Seconds until the containers end; None if they run until the pod is deleted."""
         given = annotations_of(pod).get(RUN_SECONDS)
         if given is not None:
             return float(given)
@@ -345,7 +353,7 @@ class Kubelets:
         return self.pace.job if owner is not None and owner["kind"] == "Job" else None
 
     async def _boot(self, seat: _Seat) -> None:
-        """The containers are gone with the boot; the pod starts again where its policy says so."""
+        """Handle a reboot of the node: the restart policy decides if the pod starts again."""
         seat.runs = False
         if seat.pod["spec"].get("restartPolicy", "Always") == "Never":
             await self._report(seat, failed(seat.pod, _now()))
@@ -353,13 +361,13 @@ class Kubelets:
         seat.restarts += 1
 
     async def _stop(self, seat: _Seat) -> None:
-        """Containers first, then a terminal phase, and only then may the object go."""
+        """Stop the containers, report a terminal phase, and then delete the object."""
         await asyncio.sleep(self.pace.stop)
         await self._in_touch(seat)
         seat.runs = False
         started = seat.ran or (seat.pod.get("status") or {}).get("phase") != "Pending"
         if not ended(seat.pod):
-            # since Kubernetes 1.27 also for a pod that was never started
+            # since Kubernetes 1.27, a pod that was never started gets a terminal phase too
             await self._report(seat, stopped(seat.pod, _now()) if started else {"phase": "Failed"})
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(seat.pod)}}
         async with self._slots:

@@ -1,4 +1,4 @@
-"""Nodes with devices, as kubelets and DRA drivers register them."""
+"""Register nodes and their devices, as kubelets and DRA drivers do."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from claimctl.kube.documents import DocumentClient, Object, Refused, Version
 
 NODE: Version = ("v1", "Node")
 _PAGE = 128
-"""The API server takes at most so many devices in one ResourceSlice."""
+"""The largest number of devices that the API server accepts in one ResourceSlice."""
 
 FLEET_LABEL = "claimctl.io/fleet"
-"""On each node: the prefix of its fleet."""
+"""The label of each node with the prefix of its fleet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Nodes that look alike. Fleets with different prefixes and drivers can share a cluster."""
+    """Nodes of the same kind. Fleets with different prefixes and drivers can share a cluster."""
 
     version: tuple[int, int]
-    """Of Kubernetes: decides under which version of resource.k8s.io devices are published."""
+    """The Kubernetes version. It decides which version of resource.k8s.io devices have."""
     count: int = 3
+    """The number of nodes."""
     devices: int = 4
-    """How many a node has."""
+    """The number of devices of each node."""
     prefix: str = "node"
     driver: str = "gpu.example.com"
     device_class: str = "gpu.example.com"
     boots: dict[str, int] = field(default_factory=dict)
-    """How often each node has been booted anew."""
+    """By node: how often it has been rebooted."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,24 +47,24 @@ class Fleet:
 
 
 async def join(client: DocumentClient, fleet: Fleet) -> None:
-    """Register the class, the nodes and their devices. What is there already stays.
+    """Register the DeviceClass, the nodes and their devices. Existing objects stay.
 
     Raises:
-        Refused: the API server does not take one of them.
+        Refused: the API server refuses one of the objects.
     """
     await _create(client, _device_class(fleet))
     for name in fleet.names:
         await _create(client, {"apiVersion": "v1", "kind": "Node", **_node(fleet, name)})
         await report(client, fleet, name)
-        # the API server gives every new node the taint not-ready, which only the node lifecycle
-        # controller takes off
+        # the API server adds the taint not-ready to every new node, and only the node lifecycle
+        # controller of kube-controller-manager removes it
         await client.patch(NODE, "", name, {"spec": {"taints": None}})
         for body in _slices(fleet, name):
             await _create(client, body)
 
 
 async def leave(client: DocumentClient, fleet: Fleet) -> None:
-    """Take the nodes, their devices and the class away again."""
+    """Delete the nodes, their devices and the DeviceClass."""
     for name in fleet.names:
         for body in _slices(fleet, name):
             kind = (fleet.resource_api, "ResourceSlice")
@@ -75,7 +76,7 @@ async def leave(client: DocumentClient, fleet: Fleet) -> None:
 async def report(
     client: DocumentClient, fleet: Fleet, name: str, conditions: Sequence[Object] = ()
 ) -> None:
-    """The node's status, as its kubelet reports it; Ready unless ``conditions`` say otherwise."""
+    """Write the node's status as its kubelet does: Ready, unless ``conditions`` are given."""
     capacity = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
     status = {
         "capacity": capacity,
@@ -105,7 +106,7 @@ async def _create(client: DocumentClient, body: Object) -> None:
 def _node(fleet: Fleet, name: str) -> Object:
     system = {"os": "linux", "arch": "amd64"}
     labels = {"kubernetes.io/hostname": name, FLEET_LABEL: fleet.prefix}
-    # the controller manager adds those of beta and the annotation to nodes that lack them
+    # kube-controller-manager would add the beta labels and the annotation in further writes
     for group in ("kubernetes.io", "beta.kubernetes.io"):
         labels |= {f"{group}/{key}": value for key, value in system.items()}
     annotations = {"node.alpha.kubernetes.io/ttl": "0"}
@@ -159,6 +160,6 @@ def _slices(fleet: Fleet, node: str) -> list[Object]:
 
 
 def _device(fleet: Fleet, name: str) -> Object:
-    """v1beta1 puts what a device has into a field ``basic``; later versions do not."""
+    """A device without attributes. In v1beta1, its attributes are in the field ``basic``."""
     beta = fleet.resource_api.endswith("v1beta1")
     return {"name": name, "basic": {}} if beta else {"name": name}

@@ -1,9 +1,10 @@
-"""A control plane: etcd, API server, controller manager and scheduler, up and running.
+"""Run a control plane: etcd, API server, controller manager and scheduler.
 
     with running(ControlPlane(find_programs(folder), directory, Wanted(pod_groups=True))) as plane:
         ... plane.files.kubeconfig() ...
 
-Everything listens on the loopback only. Whatever ends the ``with`` block stops every server.
+All servers listen on the loopback only. At the end of the ``with`` block, also by an exception,
+every server is stopped.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ _AUDIT_POLICY, _AUDIT_LOG = "audit-policy.yaml", "audit.log"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How a control plane is to be. ``*_flags`` are further arguments; they win over ours."""
+    """The options of a control plane. ``*_flags`` are further flags; they override the defaults."""
 
     pod_groups: bool = False
-    """PodGroups for claims (Kubernetes 1.36 and newer)."""
+    """Whether to switch on PodGroups for claims (Kubernetes 1.36 and newer)."""
     node_lifecycle: bool = False
     """Whether the controller manager taints nodes whose kubelet does not report."""
     history: bool = False
-    """Whether ``history.History`` is to read what is written, and by whom: the API server then
-    stores JSON and keeps an audit log."""
+    """Whether to make ``ControlPlane.history`` possible: the API server then stores JSON and keeps
+    an audit log."""
     port: int = 0
-    """Of the API server; 0 takes a free one."""
+    """The port of the API server; 0 means any free port."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Further users with a token and a kubeconfig, each with a group ('' for none)."""
     api_server_flags: tuple[str, ...] = ()
@@ -68,14 +69,14 @@ class Wanted:
 
 @dataclass(slots=True)
 class ControlPlane:
-    """The servers of one cluster, with their files in ``directory``, which has to exist."""
+    """The servers of one cluster, with their files in ``directory``, which must exist."""
 
     programs: Programs
     directory: Path
     wanted: Wanted = field(default_factory=Wanted)
     servers: dict[str, Server] = field(default_factory=dict)
     storage_url: str = ""
-    """Of etcd, where clients are served."""
+    """The client URL of etcd."""
     _files: Files | None = None
 
     @property
@@ -89,10 +90,11 @@ class ControlPlane:
         return features_of(self.programs.version, pod_groups=self.wanted.pod_groups)
 
     def start(self) -> None:
-        """Start the servers in their order and wait until the API server answers.
+        """Start the servers in order and wait until the API server is ready.
 
         Raises:
-            CannotStart: a server ended, or was not ready in time; the end of its log says why.
+            CannotStart: a server ended, or was not ready in time. The message has the end of its
+                log.
         """
         _ = self.features
         port = self.wanted.port or free_port()
@@ -116,11 +118,15 @@ class ControlPlane:
         self._survive(clients)
 
     def history(self, managers: Mapping[str, str] | None = None) -> History:
-        """What is written from the first version on (with ``Wanted.history``); see there."""
+        """A reader of all writes from the first version on; needs ``Wanted.history``.
+
+        Args:
+            managers: users by field manager, see ``History``.
+        """
         return History(self.storage_url, AuditLog(self.directory / _AUDIT_LOG), managers or {})
 
     def compact(self) -> None:
-        """Have etcd forget all versions before the present one.
+        """Make etcd drop all versions before the present one.
 
         Raises:
             OSError: etcd gives no answer.
@@ -134,15 +140,15 @@ class ControlPlane:
             return json.load(answer)
 
     def stop(self) -> None:
-        """End every server, in the reverse order of their start."""
+        """Stop every server, in the reverse order of the start."""
         for server in reversed(self.servers.values()):
             server.stop()
 
     def restart(self, name: str, *, kill: bool = True) -> None:
-        """End one server, by SIGKILL or SIGTERM, start it again, and wait for the API server.
+        """End one server by SIGKILL or SIGTERM, start it again, and wait for the API server.
 
         Raises:
-            CannotStart: it does not come up again.
+            CannotStart: the server does not start again.
         """
         server = self.servers[name]
         server.kill() if kill else server.stop()
@@ -150,7 +156,11 @@ class ControlPlane:
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
-        """Raises CannotStart when the API server does not become ready, or a server has ended."""
+        """Wait until the API server is ready.
+
+        Raises:
+            CannotStart: the API server is not ready after ``READY_SECONDS``, or a server has ended.
+        """
         end = time.monotonic() + READY_SECONDS
         while not self.ready():
             for server in self.servers.values():
@@ -161,7 +171,10 @@ class ControlPlane:
             time.sleep(_LOOK_SECONDS)
 
     def _survive(self, servers: Sequence[Server]) -> None:
-        """These serve nothing that could be asked; a wrong flag ends them within a moment."""
+        """Wait a moment and check that the servers still run.
+
+        These servers have no endpoint to ask. With a wrong flag they end at once.
+        """
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             for server in servers:
@@ -169,13 +182,13 @@ class ControlPlane:
             time.sleep(_LOOK_SECONDS)
 
     def ready(self) -> bool:
-        """Whether the API server says that it is ready."""
+        """Whether the API server reports that it is ready."""
         with suppress(OSError):
             return self.request("GET", "/readyz") == 200
         return False
 
     def request(self, method: str, path: str, body: bytes | None = None) -> int:
-        """The HTTP status of one request of an administrator's; for set-up only.
+        """Send one request as administrator and return the HTTP status; for set-up only.
 
         Raises:
             OSError: there is no answer.
@@ -198,7 +211,11 @@ class ControlPlane:
                 return error.code
 
     def check(self) -> None:
-        """Raises CannotStart, with the end of its log, for a server that has ended by itself."""
+        """Check that every server runs.
+
+        Raises:
+            CannotStart: a server has ended by itself. The message has the end of its log.
+        """
         for server in self.servers.values():
             server.check()
 
@@ -225,7 +242,7 @@ class ControlPlane:
         return (
             f"--etcd-servers={self.storage_url}",
             "--bind-address=127.0.0.1",
-            # a machine without a default route has no other address to advertise
+            # without a default route, the API server finds no address to advertise
             "--advertise-address=127.0.0.1",
             f"--secure-port={port}",
             f"--tls-cert-file={self.files.path('tls.crt')}",
@@ -233,7 +250,7 @@ class ControlPlane:
             f"--cert-dir={self.files.path('certificates')}",
             f"--token-auth-file={self.files.path('tokens.csv')}",
             "--authorization-mode=Node,RBAC",
-            # pods here are never started: they need no ServiceAccount and no token
+            # containers are never started here, so pods need no ServiceAccount and no token
             "--disable-admission-plugins=ServiceAccount",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={accounts}",
@@ -260,7 +277,7 @@ class ControlPlane:
 
     def _controller_manager_flags(self) -> tuple[str, ...]:
         lifecycle = () if self.wanted.node_lifecycle else ("-node-lifecycle-controller",)
-        # addresses and routes of nodes, which nobody has here
+        # the nodes here have no pod addresses, routes or load balancers
         without = ("-node-ipam-controller", "-node-route-controller", "-service-lb-controller")
         return (
             f"--kubeconfig={self.files.kubeconfig(CONTROLLER_MANAGER_USER)}",
@@ -289,10 +306,10 @@ class ControlPlane:
 
 @contextmanager
 def running(plane: ControlPlane) -> Iterator[ControlPlane]:
-    """A control plane for the time of a ``with`` block.
+    """Run a control plane during a ``with`` block.
 
     Raises:
-        CannotStart: it does not come up; nothing is left running.
+        CannotStart: the control plane does not start. No server is left running.
     """
     try:
         plane.start()

@@ -1,6 +1,7 @@
-"""One server as a process of its own: started, stopped, killed, and what its log says at the end.
+"""Run one server as a process: start, stop, kill and pause it, and read the end of its log.
 
-A server dies with its parent also where that is killed (Linux only, by the parent-death signal).
+A server ends together with its parent process, even if the parent is killed (Linux only, by the
+parent-death signal).
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _STOP_SECONDS = 20.0
 _TAIL_BYTES = 16_384
 _PR_SET_PDEATHSIG = 1
 _GARBAGE_COLLECTION = {"GOGC": "400"}
-"""Go collects garbage when the heap has grown by so many percent. The default of 100 takes a third
-of the servers' time, and these heaps are small."""
+"""Go collects garbage when the heap has grown by this percentage. With the default of 100, garbage
+collection takes a third of the servers' time; the heaps here are small."""
 _ERROR = re.compile(r'\b[EF]\d{4} |"level":"(fatal|panic|error)"|^(panic|Error|error|flag)\b')
-"""How errors begin in the logs: klog's severity and date, etcd's JSON, Go's own words."""
+"""The beginning of an error in a log: klog's severity and date, etcd's JSON, or Go's messages."""
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
+    """A port of the loopback that no process listens on now."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
@@ -37,7 +38,7 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class Server:
-    """A program with its arguments; it may be started again after it has ended."""
+    """A program with its arguments. It can be started again after it has ended."""
 
     name: str
     command: Sequence[str]
@@ -45,7 +46,7 @@ class Server:
     _process: subprocess.Popen[bytes] | None = field(default=None)
 
     def start(self) -> None:
-        """Start it; what it prints is added to its log.
+        """Start the program and append its output to the log.
 
         Raises:
             CannotStart: the program does not run on this machine.
@@ -58,7 +59,7 @@ class Server:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env={**_GARBAGE_COLLECTION, **os.environ},
-                    # a Ctrl-C in the terminal is for the parent, which then stops its servers
+                    # Ctrl-C in the terminal reaches only the parent, which then stops its servers
                     start_new_session=True,
                     preexec_fn=_death_with_parent(),
                 )
@@ -74,12 +75,16 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def check(self) -> None:
-        """Raises CannotStart, with the end of its log, when it has ended."""
+        """Check that the server has not ended.
+
+        Raises:
+            CannotStart: the server has ended. The message has the end of its log.
+        """
         if self._process is not None and (code := self._process.poll()) is not None:
             raise CannotStart(f"{self.name} has ended with exit code {code}: {self.last_words()}")
 
     def last_words(self) -> str:
-        """The last line of the log that says why, or the last one; in one line."""
+        """The last error in the log; without an error, the last line."""
         lines = [line for line in self._tail() if line.strip()]
         telling = [line for line in lines if _tells(line)]
         return (telling or lines or ["its log is empty"])[-1].strip()[:500]
@@ -92,20 +97,20 @@ class Server:
         return data.decode(errors="replace").splitlines()
 
     def pause(self) -> None:
-        """Stop it from running without ending it (SIGSTOP)."""
+        """Pause the process without ending it (SIGSTOP)."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Send SIGKILL, and wait for the end of the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def stop(self) -> None:
-        """SIGTERM, after a while SIGKILL, and wait for the end."""
+        """Send SIGTERM, after ``_STOP_SECONDS`` SIGKILL, and wait for the end of the process."""
         if not self.running or self._process is None:
             return
         self.resume()
@@ -121,14 +126,14 @@ class Server:
 
 
 def _tells(line: str) -> bool:
-    """Whether a line of a Kubernetes or etcd log is an error, and no line of a stack trace."""
+    """Whether a line of a Kubernetes or etcd log is an error, and not part of a stack trace."""
     if line.startswith(("\t", " ", "goroutine ")):
         return False
     return _ERROR.search(line) is not None
 
 
 def _death_with_parent() -> Callable[[], None] | None:
-    """What the child does before the program starts: ask for SIGKILL when its parent ends."""
+    """What the child does before it runs the program: it asks for SIGKILL when its parent ends."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None, use_errno=True)
@@ -136,7 +141,7 @@ def _death_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # the parent may have ended before that
+        # the parent may have ended before this request
         if os.getppid() != parent:
             os._exit(1)
 

@@ -1,4 +1,4 @@
-"""The programs of a control plane in a folder: whether they are there, and of which version."""
+"""Find the programs of a control plane in a folder, and their version."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 ALL = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER)
 OLDEST = (1, 32)
-"""The first minor version that has structured parameters for DRA as beta."""
+"""The first minor version in which DRA with structured parameters is beta."""
 
 _VERSION_SECONDS = 30.0
 _KUBERNETES = re.compile(r"Kubernetes v(\d+)\.(\d+)(\S*)")
 
 
 class CannotStart(Exception):
-    """A control plane cannot be started; the message says why, in one line."""
+    """A control plane cannot be started. The message says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A folder whose programs run on this machine and belong together."""
+    """A folder with programs that run on this machine and have the same version."""
 
     directory: Path
     version: tuple[int, int]
@@ -33,18 +33,18 @@ class Programs:
     text: str
     """The whole version, such as ``v1.36.2``."""
     names: tuple[str, ...] = ALL
-    """The programs that are there."""
+    """The programs in the folder."""
 
     def path(self, name: str) -> str:
         return str(self.directory / name)
 
 
 def find_programs(directory: Path, wanted: Sequence[str] = ALL) -> Programs:
-    """Look at a folder, and run each wanted program once to learn its version.
+    """Check a folder, and run each wanted program once to read its version.
 
     Raises:
-        CannotStart: a program is missing, not executable, made for another machine, or of a
-            version that does not fit.
+        CannotStart: a program is missing, not executable, built for another architecture, or of
+            a wrong version.
     """
     if not directory.is_dir():
         raise CannotStart(f"{directory}: no such folder; it should hold {', '.join(wanted)}")
@@ -69,7 +69,7 @@ def find_programs(directory: Path, wanted: Sequence[str] = ALL) -> Programs:
 
 
 def present(directory: Path) -> tuple[str, ...]:
-    """Which of the programs a folder has."""
+    """The names of the programs that a folder has."""
     return tuple(name for name in ALL if (directory / name).exists())
 
 
@@ -81,7 +81,7 @@ def _check_file(path: Path) -> None:
 
 
 def _asked(path: Path) -> subprocess.CompletedProcess[str]:
-    """What ``--version`` gives. An etcd may refuse that flag, and still runs on this machine."""
+    """Run ``--version``. An etcd that refuses the flag still shows that it runs here."""
     try:
         return subprocess.run(
             [str(path), "--version"],
