@@ -138,7 +138,7 @@ class AuditLog:
     """By address and UID: the writes that may have removed the object, if the answer to the write
     does not have the version of the deletion."""
     _begun: dict[str, tuple[Address, Write, float]] = field(default_factory=dict)
-    """By audit ID: the requests that have begun and not ended, with the time of their begin."""
+    """By audit ID: the requests that have begun and not ended, with the time of their start."""
     _offset: int = 0
 
     def read(self) -> None:

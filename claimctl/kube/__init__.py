@@ -1,7 +1,7 @@
-"""Talking to a Kubernetes API server.
+"""The client side of a Kubernetes API server: requests, watches, caches, queues and leases.
 
-What is named here is for everybody; it is loaded when first asked for, so that a command which
-needs no server loads neither aiohttp nor the official client.
+The names here are the package's public interface. Each module is imported at first use, so that a
+command that needs no server imports neither aiohttp nor the official client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Credentials, and how to come by fresh ones."""
+"""Credentials: from the kubeconfig, a token file, a plugin or a provider."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOKEN_FILE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The value of the Authorization header, and a client certificate where a plugin gave one."""
+    """The value of the Authorization header, and a client certificate if a plugin returned one."""
 
     authorization: str = field(default="", repr=False)
     certificate: Pem | None = None
@@ -42,17 +42,20 @@ class Credentials:
 
 class Auth(Protocol):
     async def credentials(self, rejected: Credentials | None = None) -> Credentials:
-        """Good ones; never ``rejected``, which the server refused, if others can be had.
+        """Return credentials, fresh ones if possible.
+
+        Args:
+            rejected: credentials that the server has refused.
 
         Raises:
-            ConfigError: there are none to be had.
+            ConfigError: there are no credentials.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StaticAuth:
-    """What stands in the kubeconfig."""
+    """Credentials that the kubeconfig contains."""
 
     fixed: Credentials = Credentials()
 
@@ -61,7 +64,7 @@ class StaticAuth:
 
 
 class TokenFileAuth:
-    """A file that somebody else keeps fresh, such as a pod's service account token."""
+    """A token file that another program renews, such as a pod's ServiceAccount token."""
 
     def __init__(self, path: str, where: str) -> None:
         self._path = Path(path)
@@ -95,9 +98,9 @@ class TokenFileAuth:
 
 
 class FetchedAuth:
-    """Credentials that something has to be asked for; one question at a time.
+    """Credentials that a function fetches, one fetch at a time.
 
-    ``fetch`` returns them with the moment at which they end, None when that is not known.
+    ``fetch`` returns credentials and the time at which they expire, or None if it is unknown.
     """
 
     def __init__(
@@ -133,14 +136,14 @@ def exec_auth(user: Entry) -> FetchedAuth:
 
 
 def provider_auth(config: Mapping[str, Any], user: Entry) -> FetchedAuth:
-    """Credentials from the ``auth-provider`` of a kubeconfig user, as the official client does."""
+    """Credentials from the ``auth-provider`` of a kubeconfig user, by the official client."""
 
     async def fetch() -> tuple[Credentials, datetime | None]:
         configuration = Configuration()
         try:
             loader = KubeConfigLoader(config_dict=dict(config), config_base_path="")
             await loader.load_and_set(configuration)
-        except Exception as error:  # whatever a provider's library raises
+        except Exception as error:  # a provider's library may raise anything
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ConfigError(f"{user.where}: auth-provider: {reason}") from error
         return Credentials(configuration.api_key.get("BearerToken", "")), None
@@ -157,7 +160,7 @@ def _exec_settings(user: Entry, where: str) -> dict[str, Any]:
             raise ConfigError(f"{where}: {key} is missing")
     command = found["command"]
     if os.sep in command:
-        # a path is relative to the kubeconfig, a bare name is looked up in PATH
+        # a path is relative to the kubeconfig; a bare name is looked up in PATH
         command = str(user.directory / command)
     variables = found.get("env") or []
     if not all(isinstance(item, dict) and {"name", "value"} <= item.keys() for item in variables):
@@ -189,7 +192,7 @@ async def _run_plugin(settings: Mapping[str, Any], where: str) -> Mapping[str, A
 
 
 def _plugin_reason(text: str) -> str:
-    """The official client shows what a plugin said as the repr of bytes."""
+    """The plugin's message without the official client's additions: a prefix and a bytes repr."""
     plain = re.sub(r"\. b(['\"])(.*)\1$", r": \2", text.removeprefix("exec: "), flags=re.DOTALL)
     return " ".join(plain.replace("\\n", " ").split())
 

@@ -1,4 +1,4 @@
-"""Typed requests: reads are bytes to struct, writes carry the version they were decided on."""
+"""Typed requests: answers are decoded into structs, and patches carry a resourceVersion."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PAGE = 500
 
 
 class Client:
-    """One API server, spoken to through ``transport``.
+    """A client of one API server.
 
-    Every method raises the errors of ``claimctl.kube.errors``. A request has a deadline of
-    ``timeout_seconds`` per attempt, in the time of the running loop.
+    Every method raises the errors of ``claimctl.kube.errors``.
 
     Args:
         field_manager: the name under which the server records our writes.
-        rng: where the jitter of pauses comes from.
+        timeout_seconds: the deadline of each attempt, in seconds of the running loop.
+        rng: the source of the jitter in pauses.
     """
 
     def __init__(
@@ -62,35 +62,35 @@ class Client:
         return self._sender.rng
 
     def speak(self, group: str, version: str) -> None:
-        """Use this version of an API group from now on, whatever version a resource has."""
+        """Use this version of an API group for all later requests."""
         self._versions[group] = version
 
     def served(self, resource: Resource[T]) -> Resource[T]:
-        """The resource in the version that is spoken of its group."""
+        """The resource in the version that this client uses for its group."""
         version = self._versions.get(resource.group, resource.version)
         return resource if version == resource.version else replace(resource, version=version)
 
     def without_retries(self, timeout_seconds: float) -> Client:
-        """The same client for callers that keep a deadline themselves, as leases do."""
+        """A copy of this client that never retries, for callers that retry themselves."""
         other = copy(self)
         other._sender = replace(self._sender, retries=False, timeout=timeout_seconds)
         return other
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
-        """One object, as the quorum has it.
+        """Read one object (quorum read).
 
         Raises:
-            UnreadableObject: it is there and cannot be decoded.
+            UnreadableObject: the object exists and cannot be decoded.
         """
         call = self._call("GET", resource, namespace, name)
         return self._decode(call, resource, await self._sender.send(call))
 
     async def get_raw(self, path: str, query: Query = ()) -> bytes:
-        """The body of any path, such as ``/version``."""
+        """Read the body of any path, such as ``/version``."""
         return await self._sender.send(Call("GET", path, path, query))
 
     async def get_document(self, path: str, type_: type[T]) -> T:
-        """What is at any path, such as ``/apis``, as far as ``type_`` names it."""
+        """Read the document at any path, such as ``/apis``, into ``type_``."""
         body = await self.get_raw(path)
         try:
             return decode(body, type_)
@@ -107,13 +107,16 @@ class Client:
         limit: int = PAGE,
         partial: bool = False,
     ) -> Listing[T]:
-        """All pages of a quorum read; starts over, in one piece, when a page token expires.
+        """List objects page by page (quorum read).
+
+        If a page token expires, everything is read again in one piece.
 
         Args:
-            partial: leave what cannot be decoded in ``unreadable``: for whoever looks there.
+            partial: return objects that cannot be decoded in ``unreadable``. The caller must look
+                there.
 
         Raises:
-            UnreadableObject: an object cannot be decoded, unless ``partial``.
+            UnreadableObject: an object cannot be decoded, and ``partial`` is false.
         """
         selectors = _selectors(label_selector, field_selector)
         try:
@@ -125,7 +128,7 @@ class Client:
     async def list_if_served(
         self, resource: Resource[T], namespace: str = "", *, label_selector: str = ""
     ) -> Listing[T]:
-        """The same, in part; nothing where the cluster does not know the resource."""
+        """List objects with ``partial``; empty if the cluster does not serve the resource."""
         try:
             return await self.list(resource, namespace, label_selector=label_selector, partial=True)
         except NotFound:
@@ -141,14 +144,16 @@ class Client:
         limit: int = PAGE,
         partial: bool = False,
     ) -> AsyncGenerator[Listing[T], None]:
-        """The pages of one consistent quorum read, in turn; ``limit`` 0 asks for a single one.
+        """Yield the pages of one consistent quorum read.
 
         Args:
-            partial: leave what cannot be decoded in ``unreadable``: for whoever looks there.
+            limit: the number of objects a page; 0 means a single page.
+            partial: return objects that cannot be decoded in ``unreadable``. The caller must look
+                there.
 
         Raises:
-            UnreadableObject: an object cannot be decoded, unless ``partial``.
-            Gone: a page token expired before its page was asked for; start over.
+            UnreadableObject: an object cannot be decoded, and ``partial`` is false.
+            Gone: a page token expired before the next page was requested; start over.
         """
         selectors = _selectors(label_selector, field_selector)
         token = ""
@@ -167,7 +172,7 @@ class Client:
         *,
         dry_run: bool = False,
     ) -> T:
-        """Create an object; apiVersion and kind are filled in. The answer is what was stored."""
+        """Create an object and return it as stored. apiVersion and kind are filled in."""
         plain = {
             "apiVersion": self.served(resource).api_version,
             "kind": resource.kind,
@@ -189,10 +194,10 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        """Change the fields that ``patch`` names, if the object still is at ``resource_version``.
+        """Change the fields in ``patch`` if the object still has ``resource_version``.
 
         Raises:
-            Conflict: it is not; decide again on what it is now.
+            Conflict: the object has another version; read it and decide again.
         """
         if not resource_version:
             raise BadRequest("PATCH", name, message="a write needs the version it was decided on")
@@ -218,10 +223,10 @@ class Client:
         resource_version: str = "",
         propagation: str = "Background",
     ) -> None:
-        """Delete an object, if it still has the given UID and version.
+        """Delete an object if it still has the given UID and version.
 
         Raises:
-            Conflict: it has another UID or version.
+            Conflict: the object has another UID or version.
         """
         wanted = {"uid": uid, "resourceVersion": resource_version}
         preconditions = {key: value for key, value in wanted.items() if value}
@@ -241,14 +246,17 @@ class Client:
         timeout_seconds: int = 300,
         opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[watch.WatchEvent[T], None]:
-        """What happens after ``resource_version``, until the server closes or falls silent.
+        """Yield the events after ``resource_version``, until the stream ends or falls silent.
 
-        The server is asked to close after ``timeout_seconds``. The iterator ends quietly
-        then; go on from the last event's version. Whoever stops early must close it
-        (``contextlib.aclosing``). ``opened`` is called once the server has accepted the watch.
+        The iterator ends without an error; continue with the version of the last event. A caller
+        that stops early must close the iterator (``contextlib.aclosing``).
+
+        Args:
+            timeout_seconds: after this time, the server closes the stream.
+            opened: called when the server has accepted the watch.
 
         Raises:
-            Gone: the version is too old, said by HTTP status or by an ERROR event.
+            Gone: the version is too old, by HTTP status or by an ERROR event.
             Unreachable: the connection broke.
         """
         limits = watch.Limits(timeout=timeout_seconds)
@@ -276,7 +284,7 @@ class Client:
         namespace: str = "",
         name: str = "",
     ) -> bool:
-        """Whether we may do this, by SelfSubjectAccessReview; no namespace means cluster-wide."""
+        """Ask by SelfSubjectAccessReview whether we may do this; no namespace: cluster-wide."""
         attributes = {
             "verb": verb,
             "group": resource_group,
@@ -356,5 +364,5 @@ def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str
 
 
 def _paging(limit: int, token: str) -> tuple[tuple[str, str], ...]:
-    # the server takes limit=0 for 'no limit', and wants the limit again beside each token
+    # limit=0 means 'no limit'; the server needs the limit again beside each token
     return (("limit", str(limit)), ("continue", token)) if token else (("limit", str(limit)),)

@@ -1,4 +1,4 @@
-"""Time as the running event loop tells it."""
+"""A clock that follows the running event loop."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 
 class LoopClock:
-    """A Clock on the running loop, so that a loop with virtual time governs everything.
+    """A Clock on the running event loop. On a loop with virtual time, all its times are virtual.
 
     Args:
-        epoch: the wall time at which the loop's own clock read 0; None takes the wall clock of
-            the machine.
+        epoch: the wall time at time 0 of the loop; None means the machine's wall clock.
     """
 
     def __init__(self, epoch: datetime | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Bytes to structs: single objects, pages of lists and lines of watches."""
+"""Decode bytes into structs: single objects, pages of lists, and lines of watches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """A list, or one page of it.
+    """A list, or one page of a list.
 
-    ``continue_token`` and ``remaining`` (None: unknown) are of a page; a whole list has neither.
-    ``unreadable`` are objects that are there as well: whoever concludes from what is not in
-    ``items`` has to look at them.
+    Only a page has ``continue_token`` and ``remaining`` (None: unknown). ``unreadable`` has
+    objects that exist and cannot be decoded: a caller that treats an object as gone because
+    ``items`` lacks it must look there too.
     """
 
     items: tuple[T, ...]
@@ -34,7 +34,7 @@ class Listing(Generic[T]):
 
 class _Page(Wire, Generic[T], frozen=True, kw_only=True):
     metadata: ListMeta = ListMeta()
-    # Go writes an empty list of a kind without items as null
+    # Go encodes an empty list as null
     items: tuple[T, ...] | None = None
 
 
@@ -44,10 +44,10 @@ class _RawPage(Wire, frozen=True, kw_only=True):
 
 
 def decode_page(resource: Resource[T], body: bytes) -> Listing[T]:
-    """One page of a list; an object that cannot be decoded leaves the others as they are.
+    """Decode one page of a list. An object that cannot be decoded does not affect the others.
 
     Raises:
-        msgspec.MsgspecError: not JSON, or not a list.
+        msgspec.MsgspecError: the body is not JSON, or not a list.
     """
     try:
         page: _Page[T] = decode(body, _Page[resource.type], nulls=False)  # type: ignore[name-defined]  # a type made at run time
@@ -77,7 +77,7 @@ def _listing(
 
 
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
-    """One object, as a list or a watch brings it, or what can be said of it all the same."""
+    """Decode one object of a list or a watch; ``Unreadable`` if it cannot be decoded."""
     try:
         found: T = decode(raw, resource.type)
     except msgspec.MsgspecError as error:
@@ -88,7 +88,7 @@ def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unread
 
 
 async def lines(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The non-empty lines of a stream; what follows the last newline was cut off and is lost."""
+    """Yield the non-empty lines of a stream. An incomplete last line is dropped."""
     pieces: list[bytes] = []
     async for chunk in body:
         *whole, rest = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""From a kubeconfig, or a pod's service account, to everything a transport has to know."""
+"""Read from a kubeconfig, or from a pod's ServiceAccount, how to connect to an API server."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Connection:
     """How to reach one API server as one user.
 
     Attributes:
-        server: URL without a slash at its end; may have a path.
-        namespace: what ``-n`` defaults to.
-        context: name of the kubeconfig's context; empty in a pod.
-        source: where all this comes from, for messages.
-        headers: sent with every request (impersonation).
-        server_name: the name to expect in the server's certificate; empty: the host's.
-        proxy: URL of an HTTP proxy; empty: as the environment says.
+        server: the URL, without a slash at its end; it may have a path.
+        namespace: the default of ``-n``.
+        context: the name of the kubeconfig's context; empty in a pod.
+        source: where the connection was read from, for messages.
+        headers: headers of every request (impersonation).
+        server_name: the name in the server's certificate; empty means the host of ``server``.
+        proxy: the URL of an HTTP proxy; empty means the proxy of the environment.
     """
 
     server: str
@@ -58,12 +58,13 @@ class Connection:
 def load_connection(
     kubeconfig: str | None = None, context: str | None = None, as_user: str | None = None
 ) -> Connection:
-    """The connection that the arguments, KUBECONFIG, ~/.kube/config or the pod stand for.
+    """Load the connection from the arguments, KUBECONFIG, ~/.kube/config or the pod.
 
-    Nothing is sent and no plugin is run yet; certificates are looked at.
+    Certificates are read and checked. No request is sent and no plugin is run.
 
     Raises:
-        ConfigError: in one line, what is wrong, where, and what to do.
+        ConfigError: the configuration is not usable; one line says what is wrong, where, and what
+            to do.
     """
     paths = locate(kubeconfig, os.environ)
     if not paths and context is None and incluster_config.SERVICE_HOST_ENV_NAME in os.environ:
@@ -103,7 +104,7 @@ def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
 
 
 def _official(chosen: Selection) -> Any:
-    """What the official client makes of the selection, without plugins and files."""
+    """The official client's configuration for the selection, without plugins and files."""
     configuration = Configuration()
     left_out = ("exec", "auth-provider", "tokenFile", "client-certificate", "client-key")
     user = _without(chosen.user.value, left_out)
@@ -111,8 +112,8 @@ def _official(chosen: Selection) -> Any:
     loader = KubeConfigLoader(config_dict=_document(cluster, user), config_base_path="")
     loading = loader.load_and_set(configuration)
     try:
-        # a coroutine only for the sake of plugins and providers, which are taken out: it ends
-        # at its first step, in a running loop or without one
+        # this is a coroutine only because of plugins and providers, which are left out here: so
+        # it ends at its first step, with or without a running loop
         loading.send(None)
     except StopIteration:
         return configuration

@@ -1,7 +1,7 @@
-"""Finding any object by API group and resource name, whatever its kind and version.
+"""Read any object by its API group and resource name, by the API server's discovery.
 
-References name objects like that; which version serves them, and whether they have a namespace,
-only the API server's discovery tells.
+References in a claim's list name objects in this way. Only discovery knows which version serves
+them and whether they have a namespace.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UnknownKind(Exception):
 
 
 class Discovery:
-    """What is served is kept: make a new one where that may have changed."""
+    """Answers of the API server's discovery. They are cached for the life of this object."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -32,11 +32,11 @@ class Discovery:
     async def read(
         self, group: str, plural: str, name: str, namespace: str = ""
     ) -> ObjectHeader | None:
-        """One object live, by its metadata; None when the server says that there is none.
+        """Read the metadata of one object live; None if the server says that it does not exist.
 
         Raises:
-            UnknownKind: nothing of that name is served.
-            KubeError: the API server does not tell.
+            UnknownKind: the cluster does not serve the resource.
+            KubeError: a request failed.
         """
         resource = await self.find(group, plural)
         if resource is None:
@@ -45,16 +45,16 @@ class Discovery:
         try:
             return await self._client.get_document(path, ObjectHeader)
         except NotFound as error:
-            # A path that is served no more is a 404 as well, and says nothing of the object.
+            # The answer for a path that is no longer served is 404 too, and the object may exist.
             if f'"{name}" not found' in error.message:
                 return None
             raise
 
     async def find(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
-        """The resource in the first version that serves it; None where none does.
+        """The resource in the first version that serves it; None if no version does.
 
         Raises:
-            KubeError: the API server does not tell.
+            KubeError: a request failed.
         """
         key = (group, plural)
         if key not in self._known:
@@ -73,14 +73,14 @@ class Discovery:
         return None
 
     async def _versions(self, group: str) -> tuple[str, ...]:
-        """Of a group, the preferred one first, as the server orders them."""
+        """The versions of a group in the order of the server: the preferred one first."""
         if not group:
             return ("v1",)
         found = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
         return tuple(each.version for each in found.versions or ()) if found else ()
 
     async def _ask(self, path: str, type_: type[T]) -> T | None:
-        """The document, or None where the server has no such path."""
+        """Read a document; None if the server has no such path."""
         try:
             return await self._client.get_document(path, type_)
         except NotFound:

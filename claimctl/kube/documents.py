@@ -1,4 +1,4 @@
-"""Requests with plain documents, for any kind that the server serves."""
+"""Requests with plain documents (dicts), for any kind that the server serves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Version = tuple[str, str]
 
 
 class Refused(Exception):
-    """The server said no; ``status`` is what it said (metav1.Status)."""
+    """The server answered with an error; ``status`` is its metav1.Status."""
 
     def __init__(self, code: int, status: Mapping[str, Any]) -> None:
         self.code = code
@@ -31,14 +31,14 @@ class Refused(Exception):
 
     @property
     def causes(self) -> list[str]:
-        """One line per field, or the whole message where the server names none."""
+        """One line for each field at fault; the whole message if the server names no field."""
         causes = (self.status.get("details") or {}).get("causes") or ()
         lines = [f"{one.get('field')}: {one.get('message')}" for one in causes if one.get("field")]
         return list(dict.fromkeys(lines)) or [str(self)]
 
 
 class NotServed(Exception):
-    """The server does not know a kind."""
+    """The server does not serve a kind."""
 
     def __init__(self, api_version: str, kind: str) -> None:
         self.api_version = api_version
@@ -48,7 +48,7 @@ class NotServed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where a kind is served."""
+    """The path of a kind on the server."""
 
     path: str
     plural: str
@@ -63,9 +63,9 @@ class Served:
 
 @dataclass(slots=True)
 class DocumentClient:
-    """``kubectl`` in a few lines; what a group serves is asked once.
+    """A small client like ``kubectl``. It asks once which kinds an API group serves.
 
-    ``name`` is the user agent, and so the field manager of what it writes.
+    ``name`` is the user agent, and thereby also the field manager of its writes.
     """
 
     transport: Transport
@@ -73,11 +73,11 @@ class DocumentClient:
     _served: dict[str, dict[str, Served]] = field(default_factory=dict)
 
     async def create(self, body: Object, *, dry_run: bool = False) -> Object:
-        """Create an object from a manifest; its namespace is that of its metadata.
+        """Create an object from a manifest, in the namespace of its metadata.
 
         Raises:
-            Refused: by validation, admission or because it is there already.
-            NotServed: the server has no such kind.
+            Refused: validation or admission refused the object, or it exists already.
+            NotServed: the server does not serve the kind.
         """
         served = await self.served(body["apiVersion"], body["kind"])
         query = (("dryRun", "All"),) if dry_run else ()
@@ -88,20 +88,20 @@ class DocumentClient:
         return await self._send("GET", (await self.served(*kind)).at(namespace, name))
 
     async def patch(self, kind: Version, namespace: str, name: str, patch: Object) -> Object:
-        """A merge patch, whatever the version."""
+        """Send a merge patch without a resourceVersion."""
         served = await self.served(*kind)
         return await self._send("PATCH", served.at(namespace, name), patch)
 
     async def patch_status(
         self, kind: Version, namespace: str, name: str, patch: Object, patch_type: str = MERGE
     ) -> Object:
-        """Change the status; with ``STRATEGIC`` lists such as conditions merge by their keys."""
+        """Patch the status. With ``STRATEGIC``, lists such as conditions merge by their keys."""
         served = await self.served(*kind)
         path = f"{served.at(namespace, name)}/status"
         return await self._send("PATCH", path, patch, patch_type=patch_type)
 
     async def list(self, kind: Version, namespace: str = "") -> list[Object]:
-        """All objects of a kind, with the kind and apiVersion that lists leave out."""
+        """List all objects of a kind, and add the kind and apiVersion that a list omits."""
         served = await self.served(*kind)
         listing = await self._send("GET", served.at(namespace))
         api_version, name = kind
@@ -112,7 +112,7 @@ class DocumentClient:
     async def delete(
         self, kind: Version, namespace: str, name: str, options: Object | None = None
     ) -> None:
-        """Delete in the background, unless ``options`` say otherwise; what is gone is as good."""
+        """Delete an object, by default in the background. An object that is gone is no error."""
         served = await self.served(*kind)
         wanted = {"propagationPolicy": "Background"} if options is None else options
         try:
@@ -122,7 +122,7 @@ class DocumentClient:
                 raise
 
     async def served(self, api_version: str, kind: str) -> Served:
-        """Where the kind is served; raises NotServed."""
+        """The path of the kind; raises NotServed."""
         if kind not in self._served.get(api_version, {}):
             self._served[api_version] = await self._discover(api_version)
         try:

@@ -1,7 +1,7 @@
-"""What can go wrong between claimctl and an API server.
+"""Errors of requests to an API server.
 
-One class per answer that somebody treats differently. ``str()`` of each is one line that names
-the request, fit to be shown to a person.
+There is one class for each kind of answer that callers handle differently. ``str()`` of an error
+is one line that names the request and can be shown to a user.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from claimctl.wire.unreadable import Unreadable
 
 
 class ConfigError(Exception):
-    """No usable connection can be made of the configuration; one line naming file and field."""
+    """The configuration gives no usable connection; one line that names file and field."""
 
 
 class KubeError(Exception):
-    """The root of all trouble with one request.
+    """The base class of all errors of one request.
 
     Attributes:
         method, path: the request, without its query.
-        status: the HTTP status, 0 when there was no answer.
-        reason: the machine-readable reason of the Status object, or what stands in for it.
+        status: the HTTP status; 0 if there was no answer.
+        reason: the reason of the Status object, such as NotFound; else the name of the error class.
         message: the server's text, or ours.
     """
 
@@ -46,10 +46,10 @@ class KubeError(Exception):
 
 
 class Unreachable(KubeError):
-    """There was no answer, or none to the end: refused, reset, DNS, TLS.
+    """There was no complete answer: connection refused or reset, DNS or TLS failure.
 
-    ``delivered`` is False only when the request surely never reached the server, so that even a
-    write may be repeated.
+    ``delivered`` is False only if the request surely never reached the server. Then even a write
+    may be repeated.
     """
 
     def __init__(self, method: str, path: str, message: str, *, delivered: bool = True) -> None:
@@ -58,22 +58,22 @@ class Unreachable(KubeError):
 
 
 class RequestTimeout(KubeError):
-    """The deadline passed: whether a write was applied is unknown."""
+    """The deadline passed. It is unknown whether the server applied a write."""
 
 
 class BadAnswer(KubeError):
-    """The answer is not JSON, or not of the shape that was asked for."""
+    """The answer is not JSON, or has not the expected structure."""
 
 
 class LostEvent(BadAnswer):
-    """A line of a watch of which nothing can be made: what it told is lost, only a list helps."""
+    """A line of a watch cannot be decoded. The event is lost; only a new list helps."""
 
 
 class UnreadableObject(BadAnswer):
-    """The object that was asked for, written or listed is there and cannot be decoded.
+    """An object exists and cannot be decoded. If the request was a write, it succeeded.
 
     Attributes:
-        found: what can be said of it all the same.
+        found: the parts of the object that can be read.
     """
 
     def __init__(self, method: str, path: str, found: Unreadable) -> None:
@@ -84,30 +84,30 @@ class UnreadableObject(BadAnswer):
 class ApiError(KubeError):
     """An answer with status 400 or above.
 
-    ``retry_after`` is the number of seconds the server asks to wait, None when it does not ask.
+    ``retry_after`` is the number of seconds that the server asks the client to wait, or None.
     """
 
     retry_after: float | None = None
 
 
 class BadRequest(ApiError):
-    """400, and requests that are refused here because no server would accept them."""
+    """400; also raised here, without a request, if no server would accept the request."""
 
 
 class Unauthorized(ApiError):
-    """401: the credentials are missing or no longer good."""
+    """401: the credentials are missing or not valid any more."""
 
 
 class Forbidden(ApiError):
-    """403, or the 422 by which 1.36 refuses a claim's status without resourceclaims/binding."""
+    """403; or 422 from Kubernetes 1.36 if the verb on resourceclaims/binding is missing."""
 
 
 class NotFound(ApiError):
-    """404: the object, or the whole kind, is not there."""
+    """404: the object does not exist, or the server does not serve its kind."""
 
 
 class Conflict(ApiError):
-    """409: the object has changed since the version the write was decided on."""
+    """409: the object has another version than the write carries."""
 
 
 class AlreadyExists(ApiError):
@@ -119,11 +119,11 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """422: the server understood and refuses."""
+    """422: the object is not valid."""
 
 
 class TooManyRequests(ApiError):
-    """429: come again later; also how an eviction is refused by a disruption budget."""
+    """429: too many requests; or a disruption budget refuses an eviction."""
 
 
 class ServerError(ApiError):
@@ -145,7 +145,7 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 def from_answer(
     method: str, path: str, status: int, headers: Mapping[str, str], body: bytes
 ) -> ApiError:
-    """The error that an answer with ``status`` >= 400 stands for."""
+    """Make the error for an answer with ``status`` >= 400."""
     try:
         told = decode(body, Status)
     except msgspec.MsgspecError:
@@ -156,7 +156,7 @@ def from_answer(
 def from_status(
     method: str, path: str, status: int, told: Status, retry_after: str | None = None
 ) -> ApiError:
-    """The error that a Status object stands for; a watch sends it without an HTTP status."""
+    """Make the error for a Status object, which a watch may also send in an ERROR event."""
     error = _class_of(status, told)(
         method,
         path,
@@ -179,10 +179,10 @@ def _class_of(status: int, told: Status) -> type[ApiError]:
 
 
 def _is_missing_permission(told: Status) -> bool:
-    """Kubernetes 1.36 answers 422 where the verb on a synthetic subresource is missing.
+    """Whether a 422 means that the verb on a synthetic subresource is missing (from 1.36).
 
-    The causes are of the reason FieldValueForbidden, as are those of plain validation errors, so
-    only their text tells the two apart.
+    The reason of the causes is FieldValueForbidden, as for validation errors. Only the text
+    differs.
     """
     causes = (told.details and told.details.causes) or ()
     texts = [cause.message for cause in causes] or [told.message]

@@ -1,4 +1,4 @@
-"""Events for people: bounded, aggregated, and never in anybody's way."""
+"""Record Kubernetes Events: aggregated, with limits, and without blocking the caller."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ WARNING = "Warning"
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:
-    """What the recorder allows itself. Seconds and counts.
+    """The limits of the recorder, in seconds and counts.
 
     Attributes:
-        window: repeats within this long of the last one belong to one Event.
-        update_every: a series is written at most this often.
-        pending: distinct events that may wait to be written; the newest beyond it are dropped.
-        series: how many are remembered; the longest unseen is forgotten first.
-        burst, refill: new Events about one object: ``burst`` at once, another every ``refill``
-            seconds.
+        window: an event that repeats within this time after the last one belongs to its series.
+        update_every: least time between two writes of one series.
+        pending: distinct events that may wait to be written; further new ones are dropped.
+        series: the number of series in memory; the series that was unseen longest is dropped first.
+        burst, refill: the limit of new Events about one object: ``burst`` at once, and one more
+            every ``refill`` seconds.
         drain: how long ``drain`` tries.
     """
 
@@ -48,7 +48,7 @@ class EventLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What makes two events the same."""
+    """The identity of an event: events with equal fields belong to one series."""
 
     regarding: ObjectReference
     type: str
@@ -60,7 +60,7 @@ class _Told:
 
 @dataclass(slots=True)
 class _Series:
-    """One Event on the server: how often it was seen, and how much of that is written."""
+    """One Event on the server: how often it was recorded, and how many of those are written."""
 
     first_at: str
     last_at: str
@@ -100,9 +100,10 @@ class _Limiter:
 
 
 class EventRecorder:
-    """Writes events.k8s.io/v1 Events behind the back of those who record them.
+    """Records events.k8s.io/v1 Events in memory and writes them in the background.
 
-    ``record`` only remembers; ``run`` writes. What cannot be written is logged and forgotten.
+    ``record`` adds to the memory; ``run`` writes. An Event that cannot be written is logged and
+    dropped.
 
     Args:
         component: the reportingController, such as ``claimctl.io/controller``.
@@ -139,8 +140,8 @@ class EventRecorder:
         action: str,
         related: ObjectReference | None = None,
     ) -> None:
-        """Tell people that something happened to ``regarding``; never waits, never raises."""
-        # its version changes all the time and is not part of what happened
+        """Record an Event about ``regarding``; never waits, never raises."""
+        # without the resourceVersion, which would make every event a new one
         about = _any_version(regarding)
         told = _Told(about, type, reason[:128], _cut(note, 1024), action[:128], related)
         now = self._clock.monotonic()
@@ -151,7 +152,7 @@ class EventRecorder:
             self._seen_first(told, now)
 
     async def run(self) -> None:
-        """Write what is recorded, until cancelled."""
+        """Write recorded Events until cancelled."""
         while True:
             now = self._clock.monotonic()
             due = [told for told in self._pending if self._due_at(told) <= now]
@@ -161,7 +162,7 @@ class EventRecorder:
                 await self._rest()
 
     async def drain(self) -> None:
-        """Write what is left, series included; gives up after the deadline. After ``run``."""
+        """Write all waiting Events, for at most ``drain`` seconds. Call this after ``run``."""
         try:
             async with asyncio.timeout(self._limits.drain):
                 while self._pending:
@@ -213,7 +214,7 @@ class EventRecorder:
         try:
             await self._store(told, series, count)
         except KubeError as error:
-            # counts as written: an event is not worth a retry storm
+            # count it as written: an Event is not worth many retries
             log.warning("event not written", reason=told.reason, error=str(error))
         series.written = count
         series.written_at = self._clock.monotonic()
@@ -225,7 +226,7 @@ class EventRecorder:
             try:
                 series.stored = await self._patch(series.stored, series, count)
             except (NotFound, Conflict):
-                # expired on the server, or somebody else wrote to it: begin a new one
+                # the Event expired on the server, or another client wrote it: begin a new one
                 series.stored = None
             else:
                 return
@@ -247,10 +248,10 @@ class EventRecorder:
             return await self._client.create(EVENTS, event, event.metadata.namespace)
 
     def _event(self, told: _Told, series: _Series, count: int) -> Event:
-        # the API wants at least two in a series
+        # the API requires a count of at least 2 in a series
         repeats = EventSeries(count=count, last_observed_time=series.last_at)
         return Event(
-            # events about cluster-scoped objects live in 'default', as everywhere
+            # by convention, Events about cluster-scoped objects are in the namespace 'default'
             metadata=ObjectMeta(
                 name=self._name(told.regarding.name),
                 namespace=told.regarding.namespace or "default",
@@ -268,14 +269,14 @@ class EventRecorder:
         )
 
     def _name(self, about: str) -> str:
-        """Unique by time and a count: two in one microsecond are two."""
+        """A unique name, from the time and a counter."""
         self._number += 1
         micros = int(self._clock.now().timestamp() * 1_000_000)
         return f"{about[:200].rstrip('-.')}.{micros:x}.{self._number:x}"
 
 
 def _any_version(reference: ObjectReference) -> ObjectReference:
-    """The same object whatever its version."""
+    """The reference without its resourceVersion."""
     return ObjectReference(
         api_version=reference.api_version,
         kind=reference.kind,

@@ -1,4 +1,4 @@
-"""Objects by name, and by whatever else somebody looks for."""
+"""Objects by name, and by further indexes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def key_of(item: HasMetadata) -> Key:
 
 
 class Index(Generic[T]):
-    """A store of objects with any number of indexes, each from a value to the objects under it.
+    """A store of objects with any number of indexes. An index maps a value to objects.
 
-    Everything is handed out in the order in which the objects became known (or came under a
-    value), so that equal histories give equal answers.
+    Objects are returned in the order in which they were added (to the store, or under the value).
+    So equal histories give equal results.
     """
 
     def __init__(self, indexers: Mapping[str, Indexer[T]]) -> None:
@@ -50,11 +50,11 @@ class Index(Generic[T]):
         return self._objects.values()
 
     def under(self, index: str, value: str) -> tuple[T, ...]:
-        """The objects under ``value``; KeyError when there is no such index."""
+        """The objects under ``value``; KeyError if the index does not exist."""
         return tuple(self._objects[key] for key in self._keys[index].get(value, ()))
 
     def put(self, item: T) -> T | None:
-        """Add or replace; returns what was there."""
+        """Add or replace an object; return the old one."""
         key = key_of(item)
         old = self._objects.get(key)
         self._objects[key] = item
@@ -68,7 +68,7 @@ class Index(Generic[T]):
         return old
 
     def pop(self, key: Key) -> T | None:
-        """Take out; returns what was there."""
+        """Remove an object and return it."""
         old = self._objects.pop(key, None)
         if old is not None:
             for name, indexer in self._indexers.items():

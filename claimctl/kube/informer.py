@@ -1,7 +1,7 @@
-"""A local copy of one kind that follows the server: paged list, then watch for ever.
+"""A cache of the objects of one kind: it lists them page by page and then watches them.
 
-An object that cannot be decoded is a problem of that one object: it stays in the copy as it was
-when it could be read last, and is reported beside it (``unread``). It is never taken for gone.
+If an object cannot be decoded, the cache keeps its last readable version and reports the object in
+``unread``. The other objects are not affected. An unreadable object never counts as gone.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ log = structlog.get_logger(__name__)
 
 _BACKOFF = Backoff(first=0.8, cap=30.0)
 _AWAY = Backoff(first=0.8, cap=5.0)
-"""While nobody answers: a server that is down is not spared by being left alone for longer."""
+"""Pauses while the server does not answer. Longer pauses would not help a server that is down."""
 _LOOK_SECONDS = 0.05
 _GIVEN_SECONDS = 0.3
-"""How long a stream has to come as far by itself."""
+"""``catch_up`` waits this long for the stream before the first probe."""
 _PAUSE_SECONDS = 1.0
-"""Between two questions how far the server is."""
+"""Time between two probes."""
 _PROBE_SECONDS = 3
-"""Of a watch that asks how far a quiet stream is. A server's last bookmark comes two seconds
-before a watch's time is up."""
+"""timeoutSeconds of a probe. The server sends the last bookmark two seconds before the end."""
 _HEALTHY_SECONDS = 10.0
-"""A stream that lived this long, or said anything, clears the count of failures."""
+"""A stream that lived this long, or that brought an event, resets the count of failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """One object came (``old`` is None), changed, or went (``new`` is None).
+    """One object was added (``old`` is None), was changed, or was deleted (``new`` is None).
 
-    The two never have different UIDs: an object that was replaced under its name goes, then
-    comes. Where a watch event reported the deletion, ``old`` is the object as it was at the end.
+    ``old`` and ``new`` have the same UID: an object that was created anew under the same name is
+    reported as deleted and then as added. If a watch event reported the deletion, ``old`` is the
+    last version of the object.
 
     Attributes:
-        relist: noticed by a list, not by a watch event, or after a time in which the object could
-            not be read, or in which it may have been one that cannot be told; what happened
-            between is unknown.
+        relist: whether versions of the object between ``old`` and ``new`` may have been missed:
+            a list showed the change, or the object was unreadable, or an unreadable object
+            without a name may have been this object.
     """
 
     resource: Resource[T]
@@ -66,14 +66,14 @@ class Change(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """Keeps the objects of a kind as the server last told them.
+    """Caches the objects of a kind as the server last sent them.
 
     Args:
-        namespace: empty follows all namespaces.
-        keep: slims an object on arrival, or drops it by returning None; metadata has to keep
-            name, namespace, uid and resourceVersion. An object that is dropped after it was kept
-            is reported as gone.
-        indexes: by name, what an object is to be found under.
+        namespace: the namespace to follow; empty means all.
+        keep: called with each new object. It returns a slimmed object, or None to drop it. The
+            metadata must keep name, namespace, uid and resourceVersion. If a cached object is
+            dropped, it is reported as deleted.
+        indexes: by index name, the values that an object is found under.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.trouble: KubeError | None = None
-        """Why the copy is not being brought up to date just now; None when it is."""
+        """Why the cache is not being updated now; None while it is."""
         self._client = client
         self._clock = clock
         self._namespace = namespace
@@ -110,56 +110,58 @@ class Informer(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether a whole list has arrived since the start."""
+        """Whether a complete list has arrived since the start."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
     def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
-        """Have every change told to ``handler``, after indexes know it. Only before ``run``."""
+        """Call ``handler`` with every change, after the cache has it. Only before ``run``."""
         self._handlers.append(handler)
 
     def on_connect(self, handler: Callable[[], None]) -> None:
-        """Have it told whenever a watch was opened: what the server can do may have changed."""
+        """Call ``handler`` whenever a watch was opened: the server's version may have changed."""
         self._on_connect.append(handler)
 
     def on_list(self, handler: Callable[[str], None]) -> None:
-        """Have it told the version whenever all objects were listed: what was before is unknown."""
+        """Call ``handler`` with the version after each list: changes before it may be missed."""
         self._on_list.append(handler)
 
     def on_unread(self, handler: Callable[[Unreadable, bool], None]) -> None:
-        """Have it told when an object cannot be read, when that is over, and (True) when the
-        object was deleted meanwhile."""
+        """Call ``handler`` when an object becomes unreadable, and when it no longer is.
+
+        The second argument is True if the unreadable object was deleted.
+        """
         self._on_unread.append(handler)
 
     def get(self, name: str, namespace: str = "") -> T | None:
         return self._index.get((namespace, name))
 
     def unread(self) -> tuple[Unreadable, ...]:
-        """The objects that are there and cannot be read as they are now."""
+        """The objects that exist and whose present version cannot be read."""
         return self._unread.all()
 
     def doubt(self, name: str, namespace: str = "") -> Unreadable | None:
-        """Why it is not known how an object is now, or whether it is there; None when it is."""
+        """The unreadable object that is, or may be, the object of this name; else None."""
         return self._unread.about((namespace, name))
 
     def items(self) -> Iterable[T]:
-        """All objects; not to be iterated across an await."""
+        """All objects. Do not iterate across an await."""
         return self._index.items()
 
     def __len__(self) -> int:
         return len(self._index)
 
     def by_index(self, index: str, value: str) -> tuple[T, ...]:
-        """The objects under ``value``, in the order in which they came there."""
+        """The objects under ``value`` of an index, in the order in which they were added."""
         return self._index.under(index, value)
 
     async def catch_up(self, version: str, seconds: float) -> bool:
-        """Wait until the copy shows everything up to ``version``; False if not in ``seconds``.
+        """Wait until the cache has everything up to ``version``; False if not within ``seconds``.
 
-        A stream with nothing to tell says only about once a minute how far it is, and a stream
-        that is late looks the same. So the server is asked what came after the last event.
+        A quiet stream sends a bookmark only about once a minute, and a late stream looks the same
+        as a quiet one. So a probe asks the server what came after the last event.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -177,7 +179,10 @@ class Informer(Generic[T]):
             await self._clock.sleep(_LOOK_SECONDS)
 
     async def _probe(self) -> None:
-        """Watch anew from the last event on: if a bookmark comes first, nothing is under way."""
+        """Open a second watch from the last event on.
+
+        If a bookmark comes first, the cache lacks no event up to the bookmark's version.
+        """
         since = self._version
         if not self._following or not since:
             return
@@ -192,9 +197,10 @@ class Informer(Generic[T]):
                     return
 
     async def run(self) -> None:
-        """Follow the server until cancelled; every KubeError is waited out and tried again.
+        """Follow the server until cancelled. After a KubeError, pause and try again.
 
-        A handler that raises ends it: that is a bug, and a copy nobody hears of is worse.
+        An exception of a handler ends the informer, because that is a bug: to go on would leave
+        the other components with missing changes.
         """
         while True:
             try:
@@ -202,8 +208,8 @@ class Informer(Generic[T]):
                     await self._list()
                 await self._watch()
             except Gone as error:
-                # in both its forms, status and ERROR event; of a page token too: then the next
-                # list is asked for in one piece, which no token can cut short
+                # the version of the watch or a page token expired; in the latter case, the next
+                # list is read in one piece, without tokens
                 self._page_size = PAGE if self._version else 0
                 self._version = ""
                 await self._pause(error)
@@ -242,7 +248,10 @@ class Informer(Generic[T]):
         self._synced.set()
 
     def _not_listed(self, seen: set[Key]) -> None:
-        """What a list does not show is gone, unless it may be what cannot be told in the list."""
+        """Report objects that a list lacks as deleted.
+
+        An object may be one that the list has without a readable name. It is then not reported.
+        """
         for key in [key for key in self._index.keys() if key not in seen]:  # noqa: SIM118
             if not self._unread.may_be_nameless(key):
                 self._went(key, None, relist=True)
@@ -251,12 +260,12 @@ class Informer(Generic[T]):
                 self._went(key, None, relist=True)
 
     def _no_names(self, nameless: list[Unreadable]) -> None:
-        """Take the place of what an earlier list or watch brought of the kind."""
+        """Replace the unreadable objects without names, and report which came and went."""
         for each in self._unread.replace_nameless(nameless):
             self._tell_unread(each)
 
     async def _watch(self) -> None:
-        """One stream to its end; an early end without a word counts as a failure."""
+        """Follow one stream to its end. An early end without an event counts as a failure."""
         began = self._clock.monotonic()
         stream = self._client.watch(
             self.resource,
@@ -271,13 +280,13 @@ class Informer(Generic[T]):
                     self._failures.clear()
                     self._told(event)
         finally:
-            # also where it broke in the end: a quiet kind must not wait for longer each time
+            # also after an error: the pauses of a kind without events must not grow each time
             lived = self._following and self._clock.monotonic() - began >= _HEALTHY_SECONDS
             self._following = False
             if lived:
                 self._failures.clear()
         if self._unread.nameless:
-            # nothing else tells that it is gone or has become readable
+            # only a new list shows whether such an object is gone or has become readable
             self._version = ""
         if not lived:
             await self._pause(None)

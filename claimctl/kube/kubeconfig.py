@@ -1,8 +1,8 @@
-"""Reading kubeconfig files: which cluster, which user, and what is wrong with them.
+"""Read kubeconfig files, select a context, and report errors with file and field.
 
-Files are read and merged here and not by the official client, which dies of an empty file, skips
-an unreadable one, lets the last file's current-context win (kubectl: the first) and resolves a
-user's files beside the cluster's.
+The official client does not read the files, because it behaves differently from kubectl: it fails
+on an empty file, skips an unreadable file, uses the current-context of the last file (kubectl: the
+first), and resolves a user's file names relative to the cluster's kubeconfig.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SINGULAR = {"clusters": "cluster", "users": "user", "contexts": "context"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One named cluster, user or context; ``where`` says file and field, for messages."""
+    """One named cluster, user or context; ``where`` names file and field, for messages."""
 
     where: str
     value: Mapping[str, Any] = field(default_factory=dict, repr=False)
     directory: Path = Path()
 
     def text(self, key: str) -> str:
-        """A string, empty when absent; ConfigError when it is something else."""
+        """A string field; empty if absent. Raises ConfigError if the field is not a string."""
         found = self.value.get(key)
         if found is None:
             return ""
@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What one context stands for. The user of a context without one is an empty entry."""
+    """The cluster and the user of one context. Without a user, ``user`` is an empty entry."""
 
     context: str
     namespace: str
@@ -62,7 +62,7 @@ class Selection:
 
 @dataclass(slots=True)
 class _Merged:
-    """Several files as one: the first to name a thing wins."""
+    """Several files merged into one. The first file that has an entry wins."""
 
     paths: list[Path] = field(default_factory=list)
     current: str = ""
@@ -74,12 +74,12 @@ class _Merged:
 
 
 def locate(kubeconfig: str | None, environ: Mapping[str, str]) -> list[Path]:
-    """The files to read; none when there is nothing but perhaps a pod's service account.
+    """The kubeconfig files to read; empty if there are none, as in a pod.
 
-    Missing files are left out, as kubectl does, where KUBECONFIG names several.
+    If KUBECONFIG names several files, missing ones are left out, as kubectl does.
 
     Raises:
-        ConfigError: a file that was asked for does not exist.
+        ConfigError: none of the files in KUBECONFIG exists.
     """
     if kubeconfig:
         return [Path(kubeconfig).expanduser()]
@@ -95,10 +95,10 @@ def locate(kubeconfig: str | None, environ: Mapping[str, str]) -> list[Path]:
 
 
 def select(paths: Sequence[Path], context: str | None) -> Selection:
-    """Read ``paths`` and look up a context, the current one by default.
+    """Read ``paths`` and look up a context, by default the current one.
 
     Raises:
-        ConfigError: a file cannot be read, or what is asked for is not in it.
+        ConfigError: a file cannot be read, or the context, its cluster or its user is missing.
     """
     merged = _Merged(list(paths))
     for path in paths:
@@ -179,7 +179,7 @@ def _entries(path: Path, section: str, found: Any) -> Iterator[tuple[str, Entry]
 
 
 def _absolute(value: dict[str, Any], keys: Sequence[str], directory: Path) -> dict[str, Any]:
-    """File names are relative to the kubeconfig that has them."""
+    """Resolve file names relative to the kubeconfig that contains them."""
     files = {key: str(directory / value[key]) for key in keys if isinstance(value.get(key), str)}
     return {**value, **{key: file for key, file in files.items() if value[key]}}
 

@@ -1,7 +1,8 @@
-"""Leader election by a Lease, for economy: two leaders would do no harm, only everything twice.
+"""Leader election by a Lease.
 
-Time is this process's own monotonic clock throughout. What others write into the Lease counts
-only by its having changed: their clocks may be wrong.
+It only saves work: two leaders would be safe, but would do everything twice. All times are of
+this process's monotonic clock. Times that other processes write into the Lease are not compared
+with it, because their clocks may be wrong; only a change of the Lease counts.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ log = structlog.get_logger(__name__)
 
 
 class LeadershipLost(Exception):
-    """The Lease went to somebody else or could not be renewed; the led work has been ended."""
+    """Another process has the Lease, or it could not be renewed; the led work has been ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionSettings:
-    """Which Lease, and its times in seconds.
+    """The name of the Lease, and its times in seconds.
 
     Attributes:
-        lease_duration: how long others wait for a sign of life before they take over.
-        renew_deadline: after this long without a renewal the led work is cancelled. What is left
-            until ``lease_duration`` is the time it has to end.
-        retry_period: how often the Lease is renewed, or asked for.
-        request_timeout: deadline of a single request.
+        lease_duration: how long other candidates wait after a renewal before they take over.
+        renew_deadline: after this time without a renewal, the led work is cancelled. The work must
+            end before ``lease_duration`` is over.
+        retry_period: time between two renewals, or between two attempts to get the Lease.
+        request_timeout: the deadline of a single request.
     """
 
     name: str
@@ -56,10 +57,11 @@ class LeaderElectionSettings:
 
 
 class LeaderElection:
-    """One candidate.
+    """One candidate of the election.
 
     Args:
-        identity: unique among all candidates that ever were, such as pod name and a random part.
+        identity: unique among all candidates, also earlier ones; for example, the pod's name with a
+            random part.
     """
 
     def __init__(
@@ -90,17 +92,17 @@ class LeaderElection:
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last looked at."""
+        """The identity that held the Lease when it was last read."""
         return (self._lease.spec.holder_identity if self._lease else None) or ""
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the Lease, then run ``lead`` under it; returns when that returns.
+        """Wait for the Lease, then run ``lead`` and return when it returns.
 
-        However it ends, ``lead`` has been cancelled and awaited by then, and the Lease is given
-        back unless it was lost.
+        On every way out, ``lead`` has been cancelled and awaited, and the Lease has been released
+        unless it was lost.
 
         Raises:
-            LeadershipLost: it was lost while ``lead`` ran.
+            LeadershipLost: the Lease was lost while ``lead`` ran.
         """
         self._telemetry.gauge(Metric.LEADER, 0)
         await self._acquire()
@@ -124,7 +126,7 @@ class LeaderElection:
         try:
             await asyncio.wait({work, renewing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # renewing goes on while the work winds down: a slow stop must not cost the Lease
+            # the Lease is renewed until the work has stopped: a slow stop must not lose it
             stopped = await self._stop(work)
             lost = renewing.done()
             await _end(renewing)
@@ -138,7 +140,7 @@ class LeaderElection:
         await work
 
     async def _stop(self, work: asyncio.Future[None]) -> bool:
-        """Cancel and await the work; False when it was still there as the Lease expired."""
+        """Cancel the work and wait for its end; False if the Lease expired before."""
         work.cancel()
         while not work.done():
             expires = self._renewed_at + self._settings.lease_duration
@@ -146,13 +148,13 @@ class LeaderElection:
             if left <= 0:
                 log.error("work did not stop before the lease expired", lease=self._settings.name)
                 return False
-            # a second cancellation of ourselves must not leave the work running unawaited
+            # a second cancellation of this task must not end the wait for the work
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({work}, timeout=left)
         return True
 
     async def _renew_until_lost(self) -> None:
-        """Returns once the Lease is somebody else's or the deadline has passed."""
+        """Renew the Lease until another process has it or the deadline has passed."""
         while True:
             deadline = self._renewed_at + self._settings.renew_deadline
             with suppress(TimeoutError):
@@ -166,7 +168,8 @@ class LeaderElection:
                 return
 
     def _until_next_try(self) -> float:
-        """Counted from the beginning of the last try: a slow server is asked no more rarely."""
+        """Seconds until the next try. They count from the start of the last try, so that a slow
+        answer does not delay the next one."""
         next_try = self._tried_at + self._settings.retry_period
         return max(0.0, next_try - self._clock.monotonic())
 
@@ -182,12 +185,13 @@ class LeaderElection:
         return f"lost the lease {where}: {why}{late}"
 
     async def _try(self) -> bool:
-        """Take or renew the Lease; False when it is not to be had now."""
+        """Take or renew the Lease; False if that did not succeed."""
         self._tried_at = self._clock.monotonic()
         try:
             return await self._take_or_renew()
         except (Conflict, AlreadyExists, NotFound):
-            # somebody was faster, or our last write arrived after all, or the Lease was deleted
+            # another candidate was faster, or our last write had succeeded after all, or the
+            # Lease was deleted
             self._lease = await self._look(self._lease)
             return False
         except KubeError as error:
@@ -195,7 +199,7 @@ class LeaderElection:
             return False
 
     def _complain(self, error: KubeError) -> None:
-        """Once for every new error: a missing permission would fill the log otherwise."""
+        """Log an error if it differs from the last one, so that the log does not fill up."""
         if str(error) != self._complaint:
             log.warning("lease request failed", lease=self._settings.name, error=str(error))
         self._complaint = str(error)
@@ -212,7 +216,7 @@ class LeaderElection:
             return False
         self._observe(lease)
         self._complaint = ""
-        # counted from before the request: the server stamped it no earlier
+        # the time before the request: other candidates saw the renewal no earlier
         self._renewed_at = began
         return True
 
@@ -231,7 +235,7 @@ class LeaderElection:
         self._lease = lease
 
     def _expired(self) -> bool:
-        """Whether nobody holds it, or its holder has shown no sign for as long as it asked."""
+        """Whether the Lease has no holder, or was not renewed for its duration."""
         if self._lease is None or not self.holder:
             return True
         duration = self._lease.spec.lease_duration_seconds or self._settings.lease_duration
@@ -259,7 +263,7 @@ class LeaderElection:
         return await self._patch(lease, spec)
 
     async def _release(self) -> None:
-        """Give the Lease back, so that the next one need not wait; at worst it expires."""
+        """Release the Lease, so that the next leader need not wait until it expires."""
         lease = self._lease
         if lease is None or self.holder != self.identity:
             return

@@ -1,4 +1,4 @@
-"""The parts of the official client that are used, which has no types: here they are Any."""
+"""The used parts of the official client. It has no type hints, so they have the type Any here."""
 
 from __future__ import annotations
 

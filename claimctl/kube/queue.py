@@ -1,4 +1,4 @@
-"""The work queue: what has to be looked at, and not before when."""
+"""The work queue: the keys to reconcile, each with the earliest time for it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from claimctl.wire.seams import Clock
 K = TypeVar("K", bound=Hashable)
 
 _AWAY = Backoff(first=0.2, cap=10.0)
-"""While nobody answers: what has to be done is not done much later than the server is back."""
+"""Pauses while the server does not answer; short, so that work goes on soon after it is back."""
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait, each once; a pure data structure, ``now`` (seconds) is handed in.
+    """A queue of keys; a pure data structure without a clock: the caller passes ``now`` (seconds).
 
-    Invariants, for a ``now`` that never goes back:
+    Invariants, if ``now`` never decreases:
 
     1. A key waits at most once, however often it is added.
-    2. Of several times asked for, the earliest counts: adding never makes a key wait longer.
-    3. No key is handed out before its time, nor while somebody holds it.
-    4. A key added while it is held is handed out again after ``done``, at the earliest at the
-       time asked for: nothing that happened during the work goes unseen.
-    5. Keys are handed out in the order in which their times came; keys of the same moment in the
-       order in which they were added; a key that was added while held queues up at ``done``.
+    2. If a key is added with several times, the earliest counts: adding never delays a key.
+    3. ``get`` returns no key before its time, and no key that a worker holds.
+    4. If a key is added while a worker holds it, ``get`` returns it again after ``done``, and not
+       before the given time. So no change during the work is missed.
+    5. ``get`` returns keys in the order of their times, and keys with the same time in the order
+       in which they were added. A key that was added while held joins the queue at ``done``.
     6. ``get`` returns None only if no key's time has come.
     """
 
@@ -42,11 +42,11 @@ class WorkQueue(Generic[K]):
         self._count = 0
 
     def __len__(self) -> int:
-        """How many keys wait, ready or not; held ones do not count."""
+        """The number of waiting keys, ready or not. Held keys do not count."""
         return len(self._ready) + len(self._later)
 
     def add(self, key: K, now: float, delay: float = 0.0) -> None:
-        """Have ``key`` handed out, not before ``delay`` seconds from now."""
+        """Add ``key``, to be returned by ``get`` no earlier than ``delay`` seconds from now."""
         self._promote(now)
         at = now + max(delay, 0.0)
         if key in self._held:
@@ -55,7 +55,7 @@ class WorkQueue(Generic[K]):
             self._put(key, at, now)
 
     def get(self, now: float) -> K | None:
-        """The next key whose time has come, held from now on, or None."""
+        """Return the next key whose time has come, and hold it; or None."""
         self._promote(now)
         if not self._ready:
             return None
@@ -64,7 +64,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K, now: float) -> None:
-        """Let go of a key that ``get`` gave out; KeyError when it is not held."""
+        """Release a key that ``get`` returned; KeyError if it is not held."""
         del self._held[key]
         self._promote(now)
         at = self._again.pop(key, None)
@@ -72,19 +72,19 @@ class WorkQueue(Generic[K]):
             self._put(key, max(at, now), now)
 
     def next_at(self, now: float) -> float | None:
-        """When the next key can be handed out: ``now`` if one can already, None if none waits."""
+        """The time of the next key: ``now`` if a key is ready, None if no key waits."""
         self._promote(now)
         if self._ready:
             return now
         return self._heap[0][0] if self._heap else None
 
     def ready(self, now: float) -> int:
-        """How many keys could be handed out at once."""
+        """The number of keys whose time has come."""
         self._promote(now)
         return len(self._ready)
 
     def waited(self, key: K) -> float:
-        """Seconds that a held key stood ready before it was handed out."""
+        """Seconds between the time of a held key and the ``get`` that returned it."""
         return self._held[key]
 
     def _put(self, key: K, at: float, now: float) -> None:
@@ -108,13 +108,13 @@ class WorkQueue(Generic[K]):
             self._drop_stale()
 
     def _drop_stale(self) -> None:
-        """Take off the heap what was moved forward since; its head always is a waiting key."""
+        """Drop heap entries of keys that have an earlier time now, so that the head is valid."""
         while self._heap and self._later.get(self._heap[0][2]) != self._heap[0][:2]:
             heapq.heappop(self._heap)
 
 
 class RetryLimiter(Generic[K]):
-    """How long to wait before a key that failed is tried again; failures are counted per key."""
+    """The pause before a failed key is tried again. Failures are counted per key."""
 
     def __init__(self, rng: Random, backoff: Backoff | None = None) -> None:
         self._rng = rng
@@ -122,18 +122,18 @@ class RetryLimiter(Generic[K]):
         self._failures: dict[K, Failures] = {}
 
     def failed(self, key: K, error: BaseException | None = None) -> float:
-        """Count a failure; returns the seconds to wait."""
+        """Count a failure and return the seconds to wait."""
         if key not in self._failures:
             self._failures[key] = Failures(self._backoff, _AWAY)
         return self._failures[key].delay(error, self._rng)
 
     def forget(self, key: K) -> None:
-        """The key did well."""
+        """Reset the count of failures, after a success."""
         self._failures.pop(key, None)
 
 
 class QueueRunner(Generic[K]):
-    """A work queue on a clock, for any number of workers in one event loop.
+    """A work queue with a clock, for any number of workers in one event loop.
 
     Args:
         name: the value of the label ``controller`` on its metrics.
@@ -160,29 +160,29 @@ class QueueRunner(Generic[K]):
         return len(self._queue)
 
     def add(self, key: K, delay: float = 0.0) -> None:
-        """Have ``key`` worked on, not before ``delay`` seconds from now."""
+        """Add ``key``, to be worked on no earlier than ``delay`` seconds from now."""
         self._queue.add(key, self._clock.monotonic(), delay)
         self._after_change()
 
     def retry(self, key: K, at_least: float = 0.0, error: BaseException | None = None) -> float:
-        """Have a key that failed worked on again; returns the seconds until then.
+        """Add a failed key again; return the seconds until it is tried.
 
         Args:
-            error: what it failed of, if that is known.
-            at_least: the pause the server asked for. All keys were told the same: what comes on
-                top keeps them from coming back as one, and a server that goes on asking from
-                being asked as often.
+            error: the error of the failure, if known.
+            at_least: the minimum pause that the server asked for, in seconds. The backoff with its
+                jitter is added to it, because the server asked all keys for the same pause and
+                they would all come back at once.
         """
         delay = at_least + self._limiter.failed(key, error)
         self.add(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
-        """Start counting failures of ``key`` anew."""
+        """Reset the count of failures of ``key``."""
         self._limiter.forget(key)
 
     async def get(self) -> K:
-        """The next key, held until ``done``; waits for one. Safe to cancel."""
+        """Wait for the next key and hold it until ``done``. Safe to cancel."""
         while True:
             now = self._clock.monotonic()
             key = self._queue.get(now)
@@ -195,7 +195,7 @@ class QueueRunner(Generic[K]):
             await self._wait(self._queue.next_at(now))
 
     def done(self, key: K) -> None:
-        """Let go of ``key``; if it was added meanwhile it will be handed out again."""
+        """Release ``key``. If it was added meanwhile, ``get`` returns it again."""
         self._queue.done(key, self._clock.monotonic())
         self._after_change()
 
@@ -209,8 +209,8 @@ class QueueRunner(Generic[K]):
             return
 
     def _after_change(self) -> None:
-        # every waiting worker wakes and looks for itself: a wake-up meant for one would be lost
-        # with that one when it is cancelled
+        # wake all waiting workers: if only one were woken and then cancelled, the wake-up would be
+        # lost
         self._changed.set()
         self._tell_depth(self._clock.monotonic())
 

@@ -1,4 +1,4 @@
-"""A request before it is sent, and what must not become one."""
+"""Build requests, and refuse names that would address another object."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def call_to(
 
 
 def _check_name(method: str, resource: Resource[Any], name: str, *, required: bool = False) -> None:
-    """Refuse what would address something else: an empty name is the list, '..' its parent."""
+    """Refuse a name that addresses another path: an empty name is the list, '..' the parent."""
     if name in (".", "..") or "/" in name or "%" in name or (required and not name):
         raise BadRequest(
             method, resource.path(), message=f"{name!r} is not a name of a {resource.kind}"
@@ -71,7 +71,7 @@ def _check_name(method: str, resource: Resource[Any], name: str, *, required: bo
 
 
 def attributes(call: Call, number: int) -> dict[str, Value]:
-    """By the OpenTelemetry conventions for HTTP clients."""
+    """Span attributes by the OpenTelemetry conventions for HTTP clients."""
     found: dict[str, Value] = {
         "http.request.method": call.method,
         "url.template": call.template,

@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how long: one policy per kind of call."""
+"""Retry policies: which requests are sent again, and after which pause."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Exponential growth with jitter: between half of it and all of it. Seconds."""
+    """Exponential backoff in seconds, with jitter: between 50 and 100 per cent of the pause."""
 
     first: float
     cap: float
     factor: float = 2.0
 
     def delay(self, failures: int, rng: Random) -> float:
-        """How long to wait after ``failures`` failures in a row, the first being 1."""
-        # the exponent is bounded: a float overflows long after the cap is reached
+        """Seconds to wait after ``failures`` failures in a row; the first failure is 1."""
+        # the limit of the exponent prevents an overflow, long after the cap is reached
         whole = min(self.cap, self.first * self.factor ** min(failures - 1, 64))
         return whole * rng.uniform(0.5, 1.0)
 
 
 @dataclass(slots=True)
 class Failures:
-    """Failures in a row of one thing. Answers and their absence are counted apart.
+    """Counts failures in a row. Error answers and missing answers are counted separately.
 
-    After an outage the first answers of an API server are often errors, too (403, 429, 503: it is
-    still starting). They would get the long pauses that the outage has led to.
+    After an outage, the first answers of a starting API server are often errors (403, 429, 503).
+    A common count would give them the long pauses of the outage.
 
     Attributes:
-        answered: the pauses after an answer.
-        away: the pauses after a request that nobody answered.
+        answered: the pauses after an error answer.
+        away: the pauses after a request without an answer.
     """
 
     answered: Backoff
@@ -57,7 +57,7 @@ class Failures:
     _silences: int = 0
 
     def delay(self, error: BaseException | None, rng: Random) -> float:
-        """Count a failure; returns the seconds to wait."""
+        """Count a failure and return the seconds to wait."""
         if isinstance(error, Unreachable):
             self._silences += 1
             return self.away.delay(self._silences, rng)
@@ -65,7 +65,7 @@ class Failures:
         return self.answered.delay(self._answers, rng)
 
     def clear(self) -> None:
-        """It did well."""
+        """Reset both counts, after a success."""
         self._answers = self._silences = 0
 
 
@@ -80,20 +80,20 @@ class RetryPolicy:
 
 
 def may_read_again(error: KubeError) -> bool:
-    """A read changes nothing: whatever may be better next time is tried again."""
+    """Whether a read is worth another try. A read changes nothing, so repeating it is safe."""
     return isinstance(error, (Unreachable, RequestTimeout, TooManyRequests, ServerError))
 
 
 def surely_not_applied(error: KubeError) -> bool:
-    """A write is repeated only when the server cannot have applied it.
+    """Whether the server cannot have applied a write, so that repeating it is safe.
 
-    429 and a 503 with Retry-After are the server's own word for 'not begun'; any other 5xx, a
-    reset and a deadline leave it open.
+    With 429, or 503 with Retry-After, the server has not begun the request. After any other 5xx, a
+    reset connection or a deadline, the write may have been applied.
     """
     if isinstance(error, Unreachable):
         return not error.delivered
     if isinstance(error, TooManyRequests):
-        # an eviction is refused by a disruption budget without Retry-After: that is an answer
+        # a disruption budget refuses an eviction with 429 without Retry-After: do not repeat
         return error.retry_after is not None
     return isinstance(error, ServerError) and error.status == 503 and error.retry_after is not None
 
@@ -106,10 +106,10 @@ ONCE = RetryPolicy(1, Backoff(first=0.0, cap=0.0), lambda error: False)
 async def with_retries(
     policy: RetryPolicy, clock: Clock, rng: Random, attempt: Callable[[int], Awaitable[T]]
 ) -> T:
-    """What ``attempt`` returns; it is given the number of the attempt, from 0.
+    """Call ``attempt`` with the number of the attempt, from 0, until it succeeds.
 
     Raises:
-        KubeError: the last attempt's, or the first that the policy does not try again.
+        KubeError: the error of the last attempt, or the first error that the policy does not retry.
     """
 
     def pause(state: RetryCallState) -> float:
@@ -135,7 +135,7 @@ def _pause(policy: RetryPolicy, rng: Random, failures: int, error: BaseException
     delay = policy.backoff.delay(failures, rng)
     if asked is None:
         return delay
-    # everybody was told the same number: the jitter on top keeps them from coming back as one
+    # all clients got the same number; the jitter keeps them from coming back at the same time
     return min(asked, policy.longest_retry_after) + delay
 
 

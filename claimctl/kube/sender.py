@@ -1,4 +1,4 @@
-"""One request to one answer: deadline, retries, spans and the errors that answers stand for."""
+"""Send one request and return its answer: deadline, retries, spans, and errors by status."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Sender:
     """Sends calls through a transport.
 
     Attributes:
-        timeout: deadline of each attempt, in seconds of the running loop.
-        retries: False sends every call once.
-        rng: where the jitter of pauses comes from.
+        timeout: the deadline of each attempt, in seconds of the running loop.
+        retries: whether to retry; False sends every call once.
+        rng: the source of the jitter in pauses.
     """
 
     transport: Transport
@@ -37,7 +37,7 @@ class Sender:
     retries: bool = True
 
     async def send(self, call: Call) -> bytes:
-        """The body of a good answer, tried as often as the kind of call allows."""
+        """Send a call, with the retries of its policy, and return the body of the answer."""
 
         async def attempt(number: int) -> bytes:
             return await self._exchange(call, number)
@@ -50,7 +50,7 @@ class Sender:
             raise
 
     async def open(self, call: Call) -> Response:
-        """Send once; an answer that is an error is raised, any other is still to be read."""
+        """Send once and return the answer with an unread body; raise an error answer."""
         async with self._attempt(call, 0) as span:
             return await self._answer(call, span)
 
@@ -64,7 +64,7 @@ class Sender:
 
     @asynccontextmanager
     async def _attempt(self, call: Call, number: int) -> AsyncIterator[Span]:
-        """The deadline and the span of one attempt; what leaves it is a KubeError."""
+        """The deadline and the span of one attempt. All its errors are raised as KubeError."""
         name = f"{call.method} {call.template}"
         with self.telemetry.span(name, attributes(call, number), client=True) as span:
             try:
@@ -100,7 +100,7 @@ class Sender:
 
 
 def lost(call: Call, error: ConnectionError) -> Unreachable:
-    """Transports without sockets break connections by Python's own errors."""
+    """The error for a broken connection of a transport without sockets (used in tests)."""
     delivered = not isinstance(error, ConnectionRefusedError)
     reason = str(error) or type(error).__name__
     return Unreachable(call.method, call.path, f"connection lost: {reason}", delivered=delivered)

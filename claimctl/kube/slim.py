@@ -1,4 +1,4 @@
-"""What an informer keeps, so that memory goes with what is kept and not with what was sent."""
+"""Copy the parts of objects that point into received data, to save memory in caches."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from claimctl.wire.claims import ResourceClaim
 
 
 def owning(claim: ResourceClaim) -> ResourceClaim:
-    """The claim with its undecoded parts copied.
+    """The claim with copies of its undecoded parts.
 
-    They are views into the bytes they came in, and one claim would keep a whole page of a list
-    alive.
+    The undecoded parts are views into the received bytes. Without copies, one claim would keep a
+    whole page of a list in memory.
     """
     entries = tuple(
         structs.replace(entry, fields_v1=entry.fields_v1.copy())

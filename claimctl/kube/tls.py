@@ -1,4 +1,4 @@
-"""TLS as a kubeconfig asks for it, with the field at fault named when it cannot be had."""
+"""TLS settings from a kubeconfig. Errors name the field at fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from claimctl.kube.kubeconfig import Entry
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """PEM text (or what should be) and where it was named."""
+    """PEM data, not checked yet, and the field that names it."""
 
     data: bytes = field(repr=False)
     where: str
@@ -23,7 +23,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How to make sure of the server, and who to be to it."""
+    """How to verify the server, and which client certificate to use."""
 
     authority: Pem | None = None
     certificate: Pem | None = None
@@ -31,11 +31,11 @@ class Tls:
     verify: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """A fresh context; ConfigError names the field whose content is of no use."""
+        """Make a context. Raises ConfigError, which names the field with unusable content."""
         context = self._trusting()
         if hasattr(ssl, "VERIFY_X509_STRICT"):
-            # clusters made by older tools have authorities without the extensions that strict
-            # checking (the default from Python 3.13) asks for; kubectl takes them too
+            # strict checking, the default from Python 3.13, requires extensions that the CA
+            # certificates of older tools lack; kubectl accepts them
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not self.verify:
             context.check_hostname = False
@@ -54,10 +54,10 @@ class Tls:
 
 
 def pem(entry: Entry, name: str) -> Pem | None:
-    """What ``name`` (a file) or ``name``-data (base64, which wins) holds; None without both.
+    """Read the field ``name``-data (base64) or else the file in the field ``name``; or None.
 
     Raises:
-        ConfigError: not base64, or the file cannot be read.
+        ConfigError: the data is not base64, or the file cannot be read.
     """
     data = entry.text(f"{name}-data")
     if data:
@@ -77,7 +77,7 @@ def pem(entry: Entry, name: str) -> Pem | None:
 
 
 def _load_chain(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
-    """The ssl module takes client certificates from files only; these live for this call."""
+    """Load the client certificate, by temporary files: the ssl module reads only files."""
     with tempfile.TemporaryDirectory(prefix="claimctl-") as directory:
         files = [Path(directory, name) for name in ("certificate.pem", "key.pem")]
         for file, source in zip(files, (certificate, key), strict=True):

@@ -1,4 +1,4 @@
-"""HTTP to a real API server through one aiohttp session."""
+"""Send HTTP requests to an API server through one aiohttp session."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from claimctl.kube.errors import (
 from claimctl.wire.seams import Query, Response
 
 TRANSPORT_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError, EOFError)
-"""Everything that sending, or reading an answer, can fail with; ssl errors are OSErrors."""
+"""All exceptions of sending a request or reading an answer. SSL errors are OSErrors."""
 
 _CONNECT_SECONDS = 10.0
 _NEVER_SENT = (
@@ -43,9 +43,10 @@ _NEVER_SENT = (
 
 
 class HttpTransport:
-    """The Transport of real life: ``async with HttpTransport(connection) as transport``.
+    """The transport to a real API server: ``async with HttpTransport(connection) as transport``.
 
-    A 401 has the credentials fetched anew and the request sent once more: it was not applied.
+    After a 401, fresh credentials are fetched and the request is sent once more. This is safe also
+    for a write, because the server has not applied it.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -55,10 +56,10 @@ class HttpTransport:
         self._tls: tuple[Credentials, ssl.SSLContext] | None = None
 
     async def __aenter__(self) -> HttpTransport:
-        """Open; runs a credential plugin, if any.
+        """Open the session, and run the credential plugin if there is one.
 
         Raises:
-            ConfigError: there are no credentials to be had.
+            ConfigError: there are no credentials.
         """
         await self._connection.auth.credentials()
         self._session = aiohttp.ClientSession(
@@ -81,7 +82,7 @@ class HttpTransport:
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        """One request; raises ``Unreachable`` or ``RequestTimeout`` when there is no answer."""
+        """Send one request; raises ``Unreachable`` or ``RequestTimeout`` if there is no answer."""
         url = URL(f"{self._connection.server}{path}{_encoded(query)}", encoded=True)
         credentials = await self._credentials(method, path, None)
         answer = await self._request(method, path, url, self._options(headers, body, credentials))
@@ -128,7 +129,7 @@ class HttpTransport:
         return options
 
     def _context(self, credentials: Credentials) -> ssl.SSLContext:
-        """Kept as long as the credentials are the same: connections are pooled by it."""
+        """The TLS context. It changes only with the credentials, as the pool's key includes it."""
         if self._tls is None or self._tls[0] != credentials:
             tls = self._connection.tls
             if credentials.certificate is not None:
@@ -138,7 +139,7 @@ class HttpTransport:
 
     def _response(self, method: str, path: str, answer: aiohttp.ClientResponse) -> Response:
         async def close() -> None:
-            # after the end of the body the connection is back in the pool and stays there
+            # no effect on a connection that is back in the pool after the end of the body
             answer.close()
 
         headers = {name.lower(): value for name, value in answer.headers.items()}
@@ -156,7 +157,7 @@ class HttpTransport:
 
 
 def mapped(method: str, path: str, server: str, error: BaseException) -> KubeError:
-    """Our error for one of ``TRANSPORT_ERRORS``."""
+    """The KubeError for one of ``TRANSPORT_ERRORS``."""
     reason = _reason(error)
     if isinstance(error, _NEVER_SENT):
         return Unreachable(method, path, f"cannot reach {server}: {reason}", delivered=False)
@@ -168,13 +169,13 @@ def mapped(method: str, path: str, server: str, error: BaseException) -> KubeErr
 
 
 def _reason(error: BaseException) -> str:
-    """The last word of the matter, without addresses of objects and numbers of errors."""
+    """The cause of an error as text, without addresses of objects and error numbers."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         inner = error.certificate_error
         return f"its certificate is not trusted: {getattr(inner, 'verify_message', '') or inner}"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and not isinstance(cause, (ssl.SSLError, socket.gaierror)):
-        # asyncio puts the address into strerror; a name lookup and TLS have numbers of their own
+        # asyncio puts the address into strerror; name lookup and TLS have their own error numbers
         return os.strerror(cause.errno) if cause.errno else str(cause) or type(cause).__name__
     return getattr(cause, "strerror", "") or str(cause) or type(cause).__name__
 
@@ -184,7 +185,7 @@ def _encoded(query: Query) -> str:
 
 
 def _environment_proxy(server: str) -> str:
-    """HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which kubectl goes by too."""
+    """The proxy by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl does."""
     parts = urlsplit(server)
     if proxy_bypass(parts.netloc):
         return ""

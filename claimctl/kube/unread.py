@@ -1,4 +1,4 @@
-"""The objects of one kind that an informer cannot read: which they are, told once and counted."""
+"""The objects of one kind that an informer cannot decode; each is logged once and counted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from claimctl.wire.unreadable import Unreadable
 log = structlog.get_logger(__name__)
 
 MOST_LINES = 20
-"""In the log, a kind and a minute: one object may change a hundred times a second."""
+"""Log lines for one kind in one minute: one object may change a hundred times a second."""
 MINUTE = 60.0
 
 
 class UnreadObjects:
-    """Those of which it is known which they are, by name, and the nameless."""
+    """The unreadable objects: by name, and those whose name cannot be read either."""
 
     def __init__(self, resource: Resource[Any], clock: Clock, telemetry: Telemetry) -> None:
         self._resource = resource
@@ -32,7 +32,7 @@ class UnreadObjects:
         self._lines: deque[float] = deque(maxlen=MOST_LINES)
         self._untold = 0
         self.nameless: tuple[Unreadable, ...] = ()
-        """Objects of which not even the metadata can be read."""
+        """Objects whose metadata cannot be read."""
 
     def all(self) -> tuple[Unreadable, ...]:
         return (*self._known.values(), *self.nameless)
@@ -44,7 +44,7 @@ class UnreadObjects:
         return self._known.get(key)
 
     def about(self, key: Key) -> Unreadable | None:
-        """Why it is not known how the object is: itself, or one that it may be."""
+        """The unreadable object of this name, or one without a name that may be this object."""
         return self._known.get(key) or next(
             (each for each in self.nameless if each.may_be_in(key[0])), None
         )
@@ -53,7 +53,7 @@ class UnreadObjects:
         return any(each.may_be_in(key[0]) for each in self.nameless)
 
     def note(self, found: Unreadable) -> bool:
-        """Keep an object; whether that is news."""
+        """Add an unreadable object; return whether it is new or has changed."""
         key = (found.namespace, found.name)
         if self._known.get(key) == found:
             return False
@@ -63,14 +63,14 @@ class UnreadObjects:
         return True
 
     def forget(self, key: Key) -> Unreadable | None:
-        """The object can be read, or is gone; returns what was kept."""
+        """Remove an object that can be read again or is gone; return it."""
         found = self._known.pop(key, None)
         if found is not None:
             self.publish()
         return found
 
     def replace_nameless(self, found: Sequence[Unreadable]) -> tuple[Unreadable, ...]:
-        """Returns those that came and those that went."""
+        """Replace the nameless objects; return those that are new and those that are gone."""
         before, self.nameless = self.nameless, tuple(dict.fromkeys(found))
         came = tuple(each for each in self.nameless if each not in before)
         for each in came:

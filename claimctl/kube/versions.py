@@ -1,13 +1,13 @@
-"""Comparing resourceVersions."""
+"""Compare resourceVersions."""
 
 from __future__ import annotations
 
 
 def reaches(seen: str, wanted: str) -> bool:
-    """Whether one version is at least another.
+    """Whether ``seen`` is the same as ``wanted``, or later.
 
-    Versions are decimal numbers in the order of the writes (KEP-5504; so in every release
-    before, too). One that is not can only be compared for equality.
+    resourceVersions are decimal numbers that grow with each write (KEP-5504, and all earlier
+    releases). Other strings can only be compared for equality.
     """
     if seen.isdecimal() and wanted.isdecimal():
         return int(seen) >= int(wanted)

@@ -1,4 +1,4 @@
-"""Watch streams: lines to events, and when a silent stream is given up."""
+"""Read watch streams: decode lines into events, and give up a silent stream."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CHANGES: dict[str, EventType] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DEL
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[T]):
-    """One event; ``object`` is None for a BOOKMARK, which only moves the version on.
+    """One event of a watch.
 
-    ``resource_version`` is where to resume after this event; for DELETED it is the version of
-    the deletion. In place of an object that cannot be decoded there is ``unreadable``; its
-    version may be ''.
+    ``object`` is None for a BOOKMARK, which has only a version. To resume after the event, watch
+    from ``resource_version``; for DELETED it is the version of the deletion. If the object cannot
+    be decoded, ``unreadable`` is set instead of ``object``, and the version may be ''.
     """
 
     type: EventType
@@ -41,13 +41,13 @@ class WatchEvent(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long one stream may go on. Seconds.
+    """The limits of one stream, in seconds.
 
     Attributes:
-        timeout: after this the server is asked to close the stream.
-        silence: after this long without a single line the stream is given up for dead. Servers
-            send a bookmark about once a minute.
-        grace: how much later than ``timeout`` the stream is cut from this side.
+        timeout: after this time, the server is asked to close the stream.
+        silence: after this time without data, the stream counts as dead. Servers send a bookmark
+            about once a minute.
+        grace: if the server does not close it, we close the stream this long after ``timeout``.
     """
 
     timeout: int = 300
@@ -66,10 +66,10 @@ class Limits:
 async def events(
     method: str, path: str, resource: Resource[T], body: AsyncIterator[bytes], limits: Limits
 ) -> AsyncGenerator[WatchEvent[T], None]:
-    """The events of a stream, ending quietly with it, with its time or with its silence.
+    """Yield the events of a stream, until it ends, reaches its time limit or falls silent.
 
     Raises:
-        ApiError: what an ERROR event stands for, as if it had been an HTTP status.
+        ApiError: the server sent an ERROR event; the error class is the one for its status code.
         LostEvent: a line is not an event.
     """
     async with aclosing(lines(_until(body, limits))) as stream:
