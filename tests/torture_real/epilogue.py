@@ -15,7 +15,7 @@ from typing import Any
 from claimctl.controlplane.kubelet import POD
 from claimctl.controlplane.nodes import NODE
 from claimctl.embedded.storage.store import Object, Revision
-from claimctl.kube.documents import Version
+from claimctl.kube.documents import Refused, Version
 from tests.torture_real.bodies import PLURALS, RESERVATION
 from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict
@@ -23,6 +23,8 @@ from tests.torture_real.people import TROUBLE, People
 
 RUN_SECONDS, RUN_ROUNDS = 30.0, 5
 """How long pods may take to run before people make way for them, and how often they do."""
+EXPEL_TRIES = 50
+"""How often the foreign writer tries to take its entries back."""
 RELEASE_SECONDS, LOOK_SECONDS = 120.0, 10.0
 GONE_SECONDS = 90.0
 STILL, WATCHED, FEW = 12.0, 8.0, 8
@@ -60,7 +62,7 @@ class Epilogue:
 
     async def conclude(self) -> None:
         """Bring the schedule to its end and write down what did not come about."""
-        await self._calm()
+        await self.calm()
         for _ in range(RUN_ROUNDS):
             if await _until(lambda: not self._missing(), RUN_SECONDS):
                 break
@@ -82,7 +84,8 @@ class Epilogue:
 
     # -- all is well again
 
-    async def _calm(self) -> None:
+    async def calm(self) -> None:
+        """Nodes are back and open, graces are short, and nothing foreign is listed."""
         people = self.people
         for name in sorted(people.lost):
             await self._tried(people.kubelets.recover(name, rebooted=False))
@@ -103,10 +106,14 @@ class Epilogue:
                 await self._patch(RESERVATION, one, shorter)
 
     async def _expel(self, name: str) -> None:
-        """The foreign writer takes its entries back.
+        """The foreign writer takes its entries back, also while KCM writes the claim in a loop."""
+        for _ in range(EXPEL_TRIES):
+            with suppress(Refused):
+                await self._try_to_expel(name)
+                return
 
-        Who takes the last one out of a claim that no reservation names has to deallocate.
-        """
+    async def _try_to_expel(self, name: str) -> None:
+        """Who takes the last entry out of a claim that no reservation names has to deallocate."""
         claim = await self.people.client.get(self.people.bodies.fleet.claims, self.space, name)
         status = dict(claim.get("status") or {})
         listed = status.get("reservedFor") or []
@@ -137,6 +144,9 @@ class Epilogue:
             going = not job["metadata"].get("deletionTimestamp")
             if going and not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
                 found.append(f"jobs/{job['metadata']['name']}: not ended")
+        for claim in self._objects("resourceclaims"):
+            if _foreign(claim):
+                found.append(f"resourceclaims/{claim['metadata']['name']}: lists a foreign entry")
         return found
 
     def _waiting(self) -> list[str]:

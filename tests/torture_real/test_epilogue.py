@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from claimctl.embedded.storage.store import Address, Author, Revision, Store
-from claimctl.kube.documents import Version
+from claimctl.kube.documents import Refused, Version
 from tests.support.virtual import run
 from tests.torture_real.controllers import USER
 from tests.torture_real.epilogue import RELEASE_SECONDS, Epilogue
@@ -27,6 +27,8 @@ class Cluster:
         self.claims: list[dict[str, Any]] = []
         self.written: list[str] = []
         self.revisions: list[Revision] = []
+        self.conflicts = 0
+        """So many writes of statuses come second."""
 
     def reserve(self, name: str, grace: int) -> None:
         spec = {"forceDeletedPodGraceSeconds": grace}
@@ -43,7 +45,14 @@ class Cluster:
         else:
             self.reservations[name]["spec"] |= patch["spec"]
 
+    async def get(self, kind: Version, space: str, name: str) -> dict[str, Any]:
+        return next(each for each in self.claims if each["metadata"]["name"] == name)
+
     async def put_status(self, claim: dict[str, Any], status: dict[str, Any]) -> None:
+        if self.conflicts:
+            self.conflicts -= 1
+            raise Refused(409, {"message": "the object has been modified"})
+        claim["status"] = status
         self.written.append(claim["metadata"]["name"])
 
     async def delete(
@@ -64,8 +73,10 @@ def _epilogue(cluster: Cluster) -> Epilogue:
     people = SimpleNamespace(
         namespace="team",
         client=cluster,
+        lost=set(),
         bodies=SimpleNamespace(
-            grace=GRACE, fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"))
+            grace=GRACE,
+            fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"), names=()),
         ),
         stage=SimpleNamespace(sight=cluster, history=cluster),
         put_status=cluster.put_status,
@@ -90,6 +101,15 @@ def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedu
     assert epilogue.verdict.good
     assert set(cluster.reservations) == {"there", "late"}
     assert not cluster.waits()
+
+
+def test_the_foreign_writer_takes_its_entries_back_beside_somebody_who_writes_in_a_loop() -> None:
+    cluster = Cluster()
+    listed = [{"resource": "pods"}, {"apiGroup": "example.com", "resource": "things"}]
+    claim = {"metadata": {"name": "slice"}, "status": {"reservedFor": listed}}
+    cluster.claims, cluster.conflicts = [claim], 5
+    run(_epilogue(cluster).calm(), limit=60)
+    assert claim["status"] == {"reservedFor": [{"resource": "pods"}]}
 
 
 def test_what_stays_is_a_leak() -> None:
