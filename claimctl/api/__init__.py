@@ -1,6 +1,6 @@
-"""claimctl.io/v1alpha1 as users write it: pydantic models and the CRDs made from them.
+"""The API claimctl.io/v1alpha1: pydantic models, and the CRDs generated from them.
 
-``python -m claimctl.api`` writes ``crds/``; with ``--check`` it fails when they are stale.
+``python -m claimctl.api`` writes ``crds/``; with ``--check`` it fails if they are stale.
 """
 
 from claimctl.api.claimreservation import ClaimReservation

@@ -1,4 +1,4 @@
-"""Write the CRDs to ``crds/``, or see whether they are stale."""
+"""Write the CRDs to ``crds/``, or check whether they are stale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADER = "# Generated from claimctl/api by `make generate`; do not edit.\n"
 
 
 def rendered() -> dict[str, str]:
-    """The text of every file by its name."""
+    """The text of each file, by file name."""
     return {
         f"{document['metadata']['name']}.yaml": HEADER
         + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100)
@@ -24,14 +24,14 @@ def rendered() -> dict[str, str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Without anchors, which would make a list that is used twice hard to read."""
+    """A dumper without anchors: they would make a list that is used twice hard to read."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 def stale(directory: Path) -> list[Path]:
-    """The files that are missing or not what the models say."""
+    """The files that are missing or differ from the models."""
     wanted = {directory / name: text for name, text in rendered().items()}
     return [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
 
@@ -44,7 +44,9 @@ def write(directory: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m claimctl.api", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail when a file is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a file is stale"
+    )
     parser.add_argument("--directory", type=Path, default=Path("crds"))
     options = parser.parse_args(arguments)
     if not options.check:

@@ -37,7 +37,7 @@ _TEMPLATE_STAYS = (
 
 
 class WorkloadRef(Model):
-    """The workload that the claim is reserved for, in the reservation's own namespace."""
+    """The workload that the claim is reserved for, in the ClaimReservation's namespace."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -58,7 +58,7 @@ class WorkloadRef(Model):
 
 
 class ClaimReservationSpec(Model):
-    """What is wanted. Everything it names is in the reservation's own namespace."""
+    """The desired reservation. All names refer to the namespace of the ClaimReservation."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -76,25 +76,25 @@ class ClaimReservationSpec(Model):
     ]
     """The ResourceClaim to reserve. Immutable."""
     resource_claim_template_name: SubdomainName | None = None
-    """The ResourceClaimTemplate to create the claim from when there is none; such a claim belongs
-    to this object and is deleted with it. Immutable."""
+    """The ResourceClaimTemplate from which claimctl creates the claim if it does not exist. Such a
+    claim is owned by this ClaimReservation and is deleted with it. Immutable."""
     workload_ref: WorkloadRef
     """The workload that the claim is reserved for. Immutable."""
     retention_policy: Literal["WhileRunning", "Persistent", "Manual"] = "WhileRunning"
-    """When the claim is released. WhileRunning: when the workload has ended, or has wanted no pods
-    for idleTimeoutSeconds. Persistent: when the workload has ended. Manual: when somebody says so
+    """When claimctl releases the claim. WhileRunning: when the workload has ended, or has wanted no
+    pods for idleTimeoutSeconds. Persistent: when the workload has ended. Manual: when a user asks
     with 'claimctl release'."""
     idle_timeout_seconds: Seconds = 60
-    """With WhileRunning: how long a workload that wants no pods, scaled to zero or suspended, keeps
-    its claim."""
+    """With WhileRunning: for how many seconds a workload that wants no pods (scaled to 0 or
+    suspended) keeps its claim."""
     force_deleted_pod_grace_seconds: Seconds = 300
-    """How long a pod that vanished without having stopped, force-deleted or lost with its node,
-    counts as a consumer: its device may still be in use."""
+    """For how many seconds a pod that vanished before it was done counts as a consumer: its
+    containers may still use the device. Such a pod was force-deleted, or lost with its node."""
     reallocate_timeout_seconds: Seconds | None = 60
-    """How long pods may be unschedulable because the claim's nodes or devices are out of reach,
-    before the claim is released to be allocated anew. null: never. (To change a number to null on
-    an object that exists, use 'kubectl replace' or server-side apply: in a merge patch, null means
-    'remove', which brings back the default.)"""
+    """For how many seconds pods may be unschedulable because they cannot reach the claim's nodes or
+    devices. Then claimctl releases the claim, so that it can be allocated anew. null means never.
+    (To change a number to null on an existing object, use 'kubectl replace' or server-side apply:
+    in a merge patch, null removes the field, and the default comes back.)"""
 
 
 class ReferenceCounts(Model):
@@ -109,7 +109,7 @@ class ReferenceCounts(Model):
 
 
 class ForceDeletedPod(Model):
-    """A pod that vanished while its containers may still have been running."""
+    """A pod that vanished while its containers may have been running."""
 
     uid: Uid
     """The pod's UID."""
@@ -118,37 +118,37 @@ class ForceDeletedPod(Model):
     node_name: ObjectName = ""
     """The node it was bound to."""
     boot_id: Annotated[str, Field(alias="bootID", max_length=128)] = ""
-    """The node's boot ID when the pod vanished: another one proves that the containers are gone."""
+    """The node's boot ID when the pod vanished. A new boot ID proves that its containers ended."""
     since: datetime | None = None
-    """When it was noticed to be gone."""
+    """When the controller noticed that the pod was gone."""
 
 
 class ReleaseProgress(Model):
-    """A release under way, so that any controller can go on from here."""
+    """A release in progress, so that any controller can continue it."""
 
     step: Word = ""
-    """How far it has come."""
+    """The step that the release has reached."""
     reason: Word = ""
     """Why the claim is released."""
     since: datetime | None = None
-    """When it began."""
+    """When the release began."""
     claim_uid: Annotated[Uid, Field(alias="claimUID")] = ""
     """The UID of the claim that is being released."""
     resource_version: Annotated[str, Field(max_length=64)] = ""
-    """The claim's version that the fence produced; empty before the fence."""
+    """The claim's resourceVersion after the fence; empty before the fence."""
 
 
 class ClaimReservationStatus(Model):
-    """What the controller found and did."""
+    """The state that the controller has observed."""
 
     observed_generation: Count | None = None
-    """The generation of the spec that the status speaks of."""
+    """The generation of the spec that the status belongs to."""
     dialect: Word = ""
     """The reservation API in use: native, podgroup or hold."""
     claim_uid: Annotated[Uid, Field(alias="claimUID")] = ""
-    """The UID of the claim that the status speaks of."""
+    """The UID of the claim that the status belongs to."""
     reserved_for: Reference | None = None
-    """The workload reference as written into the claim."""
+    """The workload reference in the claim's list."""
     pod_group_name: Annotated[str, Field(max_length=253)] = ""
     """The PodGroup through which the workload's pods share the claim."""
     references: ReferenceCounts | None = None
@@ -162,15 +162,15 @@ class ClaimReservationStatus(Model):
     allocation_time: datetime | None = None
     """When the claim was allocated."""
     last_consumer_time: datetime | None = None
-    """When the last consumer was seen to be done."""
+    """When the controller saw that the last consumer was done."""
     idle_since: datetime | None = None
     """Since when the workload has wanted no pods."""
     force_deleted_pods: Annotated[
         tuple[ForceDeletedPod, ...], Field(max_length=MAX_ITEMS, json_schema_extra=map_list("uid"))
     ] = ()
-    """Pods that vanished while their containers may still have been running."""
+    """Pods that vanished while their containers may have been running."""
     release: ReleaseProgress | None = None
-    """The release under way."""
+    """The release in progress."""
     conditions: Annotated[
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=map_list("type"))
     ] = ()

@@ -1,7 +1,7 @@
-"""What the kinds share: the base model, names with their limits, conditions, references.
+"""Shared by all kinds: the base model, names with their limits, conditions, references.
 
-Docstrings here are what ``kubectl explain`` prints. Limits keep objects within what etcd takes and
-let the API server estimate the cost of the CEL rules.
+``kubectl explain`` prints the docstrings of the models. The limits keep objects small enough for
+etcd, and let the API server estimate the cost of the CEL rules.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TEN_YEARS = 10 * 365 * 24 * 3600
 SubdomainName = Annotated[
     str, Field(min_length=1, max_length=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
 ]
-"""DNS subdomain (RFC 1123), as the API server asks of claims, templates and workloads."""
+"""DNS subdomain (RFC 1123): the API server's rule for names of claims, templates, workloads."""
 LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=f"^{_LABEL}$")]
-"""DNS label (RFC 1123), as the API server asks of namespaces."""
+"""DNS label (RFC 1123): the API server's rule for names of namespaces."""
 ObjectName = Annotated[str, Field(max_length=253)]
 Uid = Annotated[str, Field(max_length=128)]
 Word = Annotated[str, Field(max_length=63)]
@@ -33,7 +33,7 @@ Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 
 
 def map_list(*keys: str) -> dict[str, Any]:
-    """Schema extras of a list whose items are told apart by ``keys``."""
+    """Schema extensions of a list whose items are identified by ``keys``."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
@@ -42,7 +42,7 @@ def set_list() -> dict[str, Any]:
 
 
 def rules(*pairs: tuple[str, str]) -> dict[str, Any]:
-    """Schema extras with CEL rules, given as (rule, message)."""
+    """Schema extensions with CEL rules, given as pairs (rule, message)."""
     return {
         "x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in pairs]
     }
@@ -74,21 +74,21 @@ class Reference(Model):
     name: ObjectName
     """The name of the object."""
     uid: Uid
-    """The UID of one incarnation of the object."""
+    """The UID of the object."""
 
 
 class Condition(Model):
     """One aspect of the object's current state."""
 
     type: Annotated[str, Field(max_length=63)]
-    """What the condition is about."""
+    """The type of the condition."""
     status: Annotated[str, Field(json_schema_extra={"enum": ["True", "False", "Unknown"]})]
-    """Whether it holds: True, False or Unknown."""
+    """Whether the condition is true: True, False or Unknown."""
     observed_generation: Count | None = None
-    """The generation of the spec that the condition was found out for."""
+    """The generation of the spec that the condition belongs to."""
     last_transition_time: datetime | None = None
     """When the status last changed."""
     reason: Annotated[str, Field(max_length=63)] = ""
-    """Why, in one word for programs."""
+    """The reason for the status, in one word for programs."""
     message: Annotated[str, Field(max_length=32768)] = ""
-    """Why, in one line for people."""
+    """The reason for the status, in one line for people."""

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind: where it is served, its model and how kubectl shows it."""
+    """A kind: its resource, its model, and its columns in kubectl."""
 
     resource: Resource[Any]
     model: type[BaseModel]
@@ -79,5 +79,5 @@ DEFINITIONS = (
 
 
 def custom_resource_definitions() -> list[Json]:
-    """All CRDs as plain documents, fit for an API server."""
+    """All CRDs as plain documents."""
     return [definition.document() for definition in DEFINITIONS]

@@ -1,4 +1,4 @@
-"""DowngradePlan: workload references on their way to pod references."""
+"""DowngradePlan: replaces workload references by pod references before a downgrade."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 
 
 class DowngradePlanSpec(Model):
-    """What is wanted. While the plan exists, no workload reference is added."""
+    """The desired downgrade. While the plan exists, claimctl adds no workload references."""
 
     namespaces: Annotated[
         tuple[LabelName, ...], Field(max_length=MAX_ITEMS, json_schema_extra=set_list())
     ] = ()
-    """The namespaces whose claims are expanded; empty means all."""
+    """The namespaces whose claims are expanded. Empty means all namespaces."""
 
 
 class DowngradedClaim(Model):
-    """What was done with one claim, and what is needed to undo it."""
+    """The result for one claim, with what is needed to undo it."""
 
     namespace: Annotated[str, Field(max_length=63)]
     """The claim's namespace."""
@@ -48,37 +48,36 @@ class DowngradedClaim(Model):
     message: Annotated[str, Field(max_length=4096)] = ""
     """Why, and what would have to change, for people."""
     pods: Count = 0
-    """How many pods are listed now, or would have to be."""
+    """How many pods the claim lists now, or would have to list."""
     workload_references: Annotated[
         tuple[Reference, ...], Field(max_length=256, json_schema_extra=map_list("uid"))
     ] = ()
-    """The references other than pods' that the claim listed when it was looked at, or lost to the
-    plan."""
+    """The references other than pods' that the claim lists, or that the plan replaced."""
     replaced_references: Annotated[
         tuple[Reference, ...], Field(max_length=256, json_schema_extra=map_list("uid"))
     ] = ()
-    """Those of them that were replaced by references of pods; while the state is Pending, those
-    that are about to be."""
+    """The workloadReferences that the plan replaced by pod references. While the state is Pending,
+    the plan is about to replace them."""
     resource_version: Annotated[str, Field(max_length=64)] = ""
-    """The version of the claim that they were replaced in, or are about to be."""
+    """The resourceVersion of the claim that the replacing write carries."""
 
 
 class DowngradePlanStatus(Model):
-    """How far the plan has come."""
+    """The progress of the plan."""
 
     observed_generation: Count | None = None
-    """The generation of the spec that the status speaks of."""
+    """The generation of the spec that the status belongs to."""
     phase: Word = ""
     """Frozen, Expanding, Prepared, Blocked or Failed."""
     total: Count = 0
-    """How many claims have to be looked at."""
+    """How many claims the plan concerns."""
     done: Count = 0
-    """How many of them have been."""
+    """How many of them are finished."""
     claims: Annotated[
         tuple[DowngradedClaim, ...],
         Field(max_length=MAX_ITEMS, json_schema_extra=map_list("namespace", "name")),
     ] = ()
-    """What was done with each claim."""
+    """The result for each claim."""
     conditions: Annotated[
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=map_list("type"))
     ] = ()
@@ -94,8 +93,8 @@ class PlanMeta(Model):
 
 
 class DowngradePlan(Model):
-    """DowngradePlan freezes reservations and turns workload references into pod references, so that
-    the cluster's reservation feature can be switched off under running pods."""
+    """DowngradePlan freezes reservations and replaces workload references by pod references, so
+    that an administrator can switch the cluster's reservation feature off while pods run."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(

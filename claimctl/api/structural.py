@@ -1,8 +1,8 @@
-"""From pydantic's JSON schema to the structural schemas that CRDs ask for.
+"""Converts pydantic's JSON schemas to the structural schemas that CRDs need.
 
-A structural schema has a type at every node and no $ref; an optional field is absent rather than
-null, and ``nullable`` stands only where null means something else than absence. See 'Specifying a
-structural schema' in the Kubernetes documentation.
+A structural schema has a type at every node and no $ref. An optional field is absent rather than
+null; ``nullable`` is set only where null does not mean absent. See 'Specifying a structural schema'
+in the Kubernetes documentation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SERVER_OWNED = {
 
 
 def structural_schema(model: type[BaseModel]) -> Json:
-    """The ``openAPIV3Schema`` of a kind; its metadata is left to the API server."""
+    """The ``openAPIV3Schema`` of a kind. The API server knows the schema of the metadata."""
     document = model.model_json_schema(by_alias=True, mode="validation")
     root = _node(document, document.get("$defs", {}))
     for name, description in _SERVER_OWNED.items():
@@ -35,7 +35,7 @@ def structural_schema(model: type[BaseModel]) -> Json:
 
 
 def _node(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
-    """One node without references, unions with null, or what structural schemas do not have."""
+    """One node as a structural schema allows it: no $ref, no union with null, no extra keys."""
     node = _resolved(raw, definitions)
     node = _without_null(node, definitions)
     if "const" in node:
@@ -54,7 +54,7 @@ def _node(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
 
 
 def _resolved(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
-    """The node with its $ref replaced by what it points to; what stands beside it wins."""
+    """The node with its $ref replaced by the definition; keys beside the $ref win."""
     node = dict(raw)
     reference = node.pop("$ref", None)
     if reference is None:
@@ -63,7 +63,7 @@ def _resolved(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
 
 
 def _without_null(node: Json, definitions: Mapping[str, Any]) -> Json:
-    """``anyOf: [X, null]`` as X: nullable if there is a default, since null then says 'none'."""
+    """``anyOf: [X, null]`` as X; nullable if there is a default, since null then means 'none'."""
     if "anyOf" not in node:
         return node
     branches = [branch for branch in node.pop("anyOf") if branch.get("type") != "null"]
@@ -76,13 +76,13 @@ def _without_null(node: Json, definitions: Mapping[str, Any]) -> Json:
 
 
 def _says_nothing(default: object) -> bool:
-    """Empty defaults are the same as absence; false and 0 are not."""
+    """Empty defaults mean the same as absence; false and 0 do not."""
     if isinstance(default, dict):
         return all(map(_says_nothing, default.values()))
     return default is None or default in ("", [])
 
 
 def _ordered(node: Json) -> Json:
-    """The keys in an order of our own, so that the files do not change with pydantic's."""
+    """The keys in a fixed order, so that the files do not change with pydantic's order."""
     order = [*_FIRST, *sorted(node.keys() - {*_FIRST, *_LAST}), *_LAST]
     return {key: node[key] for key in order if key in node}
