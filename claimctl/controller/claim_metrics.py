@@ -1,4 +1,4 @@
-"""Gauges of how many claims are in which state, kept up claim by claim."""
+"""How many claims are in which state, kept up claim by claim, and what their writes took."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.reservation.decision import Decision
+from claimctl.controller.observations.claims import Memories
+from claimctl.reservation.decision import Decision, Write, WriteList
 from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_workload
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.telemetry.face import Metric, Telemetry
@@ -46,7 +47,7 @@ class _Entry:
     places: Places
 
 
-class Census:
+class ClaimMetrics:
     """What was last seen of each claim; sets the gauges when a claim moves."""
 
     def __init__(self, telemetry: Telemetry) -> None:
@@ -80,6 +81,32 @@ class Census:
         self.publish()
         for kind in sorted({*(old.kinds if old else ()), *(entry.kinds if entry else ())}):
             self._telemetry.gauge(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})
+
+    def wrote(self, snapshot: Snapshot, write: Write, seen: Memories) -> None:
+        """Measure what a write did, which is on record by now."""
+        if not isinstance(write, WriteList) or write.fence:
+            return
+        key = ClaimKey(snapshot.namespace, snapshot.name)
+        if not write.deallocate:
+            self._measure_hold(snapshot, write, seen.allocated_age(key))
+            return
+        labels = {"reason": write.reason, "dialect": snapshot.rules.dialect}
+        self._telemetry.add(Metric.RELEASES, labels)
+        waited = seen.fenced_age(key)
+        if waited is not None:
+            labels = {"reason": write.reason}
+            self._telemetry.observe(Metric.RELEASE_WAIT_SECONDS, waited, labels)
+
+    def _measure_hold(self, snapshot: Snapshot, write: WriteList, seconds: float) -> None:
+        """How long a claim was allocated before its workload was listed."""
+        listed = {reference.uid for reference in snapshot.references}
+        added = any(is_workload(ref) and ref.uid not in listed for ref in write.reserved_for)
+        allocation = snapshot.claim.status.allocation if snapshot.claim else None
+        if not added or allocation is None:
+            return
+        if allocation.allocation_timestamp is not None:
+            seconds = (snapshot.now - allocation.allocation_timestamp).total_seconds()
+        self._telemetry.observe(Metric.ALLOCATION_TO_HOLD_SECONDS, max(seconds, 0.0))
 
     def _add(self, entry: _Entry, step: int) -> None:
         self._states[entry.state] += step

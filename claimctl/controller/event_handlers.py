@@ -1,7 +1,7 @@
 """From changes in the caches to keys in the queues: who has to be looked at again.
 
-What only this process can know (memory, ghosts) is noted here first, always. Keys are put into
-queues only while this process leads.
+What only this process can know is noted first, always (``observations``). Keys are put into queues
+only while this process leads.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Any
 
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
-from claimctl.controller.observations.boot_ids import BootIds
-from claimctl.controller.observations.claims import Memories
-from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.observations import Observations, same_to_claims
 from claimctl.controller.unreadable import Doubts
 from claimctl.kube.informer import Change
 from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
@@ -48,21 +46,12 @@ class Queues:
     """Claims to be looked at without delay: a moment of KCM's loop is hundreds of writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Witnesses:
-    """Those who note what happens whether or not this process leads."""
-
-    memories: Memories
-    ghosts: GhostLedger
-    boots: BootIds
-
-
 class Triggers:
     """Subscribes to every informer; silent until ``lead``."""
 
-    def __init__(self, caches: Caches, witnesses: Witnesses, queues: Queues) -> None:
+    def __init__(self, caches: Caches, observations: Observations, queues: Queues) -> None:
         self._caches = caches
-        self._witnesses = witnesses
+        self._seen = observations
         self._queues = queues
         self._leading = False
         self._doubts = Doubts(caches)
@@ -71,7 +60,7 @@ class Triggers:
         caches.pods.subscribe(self._pod)
         caches.reservations.subscribe(self._reservation)
         caches.replica_sets.subscribe(self._replica_set)
-        caches.pods.on_list(self._witnesses.memories.pods_listed)
+        caches.pods.on_list(observations.claims.pods_listed)
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         caches.groups.subscribe(self._group)
@@ -110,7 +99,7 @@ class Triggers:
         """Something cannot be read, can be read again, or went meanwhile."""
         keys = tuple(self._doubts.claims(found))
         if gone and found.resource.plural == PODS.plural and found.uid:
-            self._witnesses.ghosts.vanished_unread(found, keys)
+            self._seen.ghosts.vanished_unread(found, keys)
         if not self._leading:
             return
         self._enqueue(keys)
@@ -126,12 +115,7 @@ class Triggers:
 
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
-        self._witnesses.memories.openings.observe(change)
-        if change.new is not None:
-            self._witnesses.memories.see(change.new, just_allocated=_just_allocated(change))
-        elif change.old is not None:
-            self._witnesses.memories.forget(key)
-            self._witnesses.ghosts.forget(key, change.old.metadata.resource_version)
+        self._seen.claim_changed(change)
         self._caches.groups.claim_changed(change.namespace, change.old)
         self._enqueue((key,))
         if change.old is None or change.new is None or _moved(change.old, change.new):
@@ -167,26 +151,16 @@ class Triggers:
             self._queues.groups(GroupKey(namespace, name))
 
     def _pod(self, change: Change[Pod]) -> None:
-        self._witnesses.ghosts.observe(change.old, change.new, relist=change.relist)
-        if _same_to_claims(change.old, change.new):
+        self._seen.pod_changed(change)
+        if same_to_claims(change):
             return
-        for pod in (change.old, change.new):
-            if pod is not None and not is_done(pod):
-                self._note_use(pod)
         names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
         ended = change.new is not None and is_finished(change.new)
         keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
         self._enqueue(keys, urgent=ended)
 
-    def _note_use(self, pod: Pod) -> None:
-        for name in claim_names(pod):
-            self._witnesses.memories.recorded.used(ClaimKey(pod.metadata.namespace, name))
-
     def _reservation(self, change: Change[ClaimReservation]) -> None:
-        if change.new is not None:
-            self._witnesses.memories.recorded.see(change.old, change.new)
-        if change.old is not None and change.new is None:
-            self._witnesses.memories.reservation_gone(reserved_key(change.old), change.name)
+        self._seen.reservation_changed(change)
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
@@ -229,9 +203,8 @@ class Triggers:
         self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
 
     def _node(self, change: Change[Node]) -> None:
-        if change.new is not None and self._witnesses.boots.observe(change.new):
-            self._witnesses.ghosts.node_booted(change.new, relist=change.relist)
-            self._enqueue(sorted(self._witnesses.ghosts.claims_on(change.name)))
+        if self._seen.node_changed(change):
+            self._enqueue(sorted(self._seen.ghosts.claims_on(change.name)))
         if _node_essence(change.old) != _node_essence(change.new):
             self._enqueue(self._waited_for())
 
@@ -267,13 +240,6 @@ def _group_key(meta: ObjectMeta) -> GroupKey:
     return GroupKey(meta.namespace, meta.name)
 
 
-def _just_allocated(change: Change[ResourceClaim]) -> bool:
-    """Whether it was by this very version; what a list shows may have been so for long."""
-    old, new = change.old, change.new
-    has = new is not None and new.status.allocation is not None
-    return has and not change.relist and (old is None or old.status.allocation is None)
-
-
 def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:
     """Whether a claim's change may matter to groups: its allocation, or those it lists."""
     before = [each for each in old.status.reserved_for if is_pod_group(each)]
@@ -290,17 +256,6 @@ def _of_kind(
 
 def _key_of(kind: tuple[str, str], meta: ObjectMeta) -> WorkloadKey:
     return WorkloadKey(*kind, meta.namespace, meta.name)
-
-
-def _same_to_claims(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a change of a pod means nothing for its claims (a probe, a label)."""
-    return (
-        old is not None
-        and new is not None
-        and old.metadata.deleting == new.metadata.deleting
-        and old.spec == new.spec
-        and old.status == new.status
-    )
 
 
 def _essence(workload: Workload | None) -> Any:

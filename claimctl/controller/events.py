@@ -1,13 +1,21 @@
-"""Which events follow from a change of a reservation's conditions: a pure function."""
+"""Which events follow from a change of a reservation's conditions, and what they are about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from claimctl.controller.caches.informers import workload_resource
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.wire.meta import Condition
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.coordination import ObjectReference
+from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
+from claimctl.wire.workloads import Workload
 
 WARNINGS = frozenset(
     {
@@ -98,4 +106,50 @@ def _announcement(condition: Condition) -> Announcement:
         reason=condition.reason,
         note=condition.message or f"{condition.type} is {condition.status}",
         action=_ACTIONS.get(condition.type, "Reconcile"),
+    )
+
+
+def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> None:
+    """Record the events of a status on the claim (or the reservation) and on the workload."""
+    held = next(one for one in snapshot.reservations if one.name == write.reservation.metadata.name)
+    subjects = [claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held)]
+    if held.workload.exists:
+        subjects.append(workload_subject(held))
+    for told in announcements(write.reservation.status, write.status):
+        for subject in subjects:
+            events.record(subject, **asdict(told))
+
+
+def claim_subject(claim: ResourceClaim) -> ObjectReference:
+    return _subject(RESOURCECLAIMS.api_version, RESOURCECLAIMS.kind, claim.metadata)
+
+
+def reservation_subject(held: Held) -> ObjectReference:
+    meta = held.reservation.metadata
+    return _subject(CLAIMRESERVATIONS.api_version, CLAIMRESERVATIONS.kind, meta)
+
+
+def workload_subject(held: Held) -> ObjectReference:
+    """The workload of a reservation, which exists."""
+    ref = held.reservation.spec.workload_ref
+    return ObjectReference(
+        api_version=workload_resource(ref.api_group, ref.kind).api_version,
+        kind=ref.kind,
+        namespace=held.reservation.metadata.namespace,
+        name=ref.name,
+        uid=held.workload.uid,
+    )
+
+
+def subject_of(resource: Resource[Workload], workload: Workload) -> ObjectReference:
+    return _subject(resource.api_version, resource.kind, workload.metadata)
+
+
+def _subject(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference:
+    return ObjectReference(
+        api_version=api_version,
+        kind=kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
     )

@@ -9,20 +9,34 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from claimctl.controller.caches.informers import slim_pod, workload_resource
-from claimctl.controller.keys import WorkloadKey
+from claimctl.controller.caches.informers import reserved_key, slim_pod, workload_resource
+from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.kube.informer import Informer
-from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods, Need
+from claimctl.reservation.decision import (
+    ConfirmPods,
+    ConfirmWorkload,
+    ListLivePods,
+    ListReservations,
+    Need,
+    ReadClaim,
+    Write,
+)
 from claimctl.reservation.pods import claim_names
 from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES, is_pod_group
 from claimctl.reservation.snapshot import Evidence, LiveList, Snapshot
-from claimctl.reservation.unreadable import claims_named
-from claimctl.wire.claims import Reference
+from claimctl.reservation.unreadable import claims_named, may_concern
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import PODGROUPS, PODS, Resource
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    PODGROUPS,
+    PODS,
+    RESOURCECLAIMS,
+    Resource,
+)
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
@@ -44,6 +58,16 @@ _KINDS = {
 class Findings:
     """What was found out within one reconcile; made anew for the next one."""
 
+    claim: ResourceClaim | None = None
+    """The version that all rounds are about, unless it was read live: beside a busy writer the
+    list would otherwise change faster than its entries can be asked for."""
+    live_claim: ResourceClaim | None = None
+    """As it was just read live; it comes into no cache."""
+    claim_read_for: Write | None = None
+    """The write for which it was read; set as well where there is no such claim any more."""
+    claim_reads: int = 0
+    held_for_another: bool | None = None
+    """Whether the claim is held for a reservation that the cache lacks; None: nobody asked."""
     live: LiveList | None = None
     present_pods: frozenset[str] = frozenset()
     workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
@@ -51,6 +75,11 @@ class Findings:
     template_missing: bool = False
     template_refused: str = ""
     """Why the API server does not take a claim made from the template."""
+
+    @property
+    def no_template(self) -> bool:
+        """Whether no claim can be made from the template as it is."""
+        return self.template_missing or bool(self.template_refused)
 
 
 class Investigator:
@@ -63,7 +92,13 @@ class Investigator:
 
     def evidence(self, references: Iterable[Reference], findings: Findings) -> Evidence:
         gone = frozenset(ref.uid for ref in references if ref.uid in self._gone)
-        return Evidence(gone, findings.present_pods, live=findings.live)
+        return Evidence(
+            gone,
+            findings.present_pods,
+            live=findings.live,
+            claim_read_for=findings.claim_read_for,
+            held_for_another=findings.held_for_another,
+        )
 
     async def answer(
         self, snapshot: Snapshot, needs: Iterable[Need], findings: Findings
@@ -78,6 +113,11 @@ class Investigator:
                     findings = await self._confirm_workload(snapshot, need.reference, findings)
                 case ListLivePods():
                     findings = replace(findings, live=await self._list(snapshot, need))
+                case ReadClaim():
+                    findings = await self._read_claim(snapshot, need, findings)
+                case ListReservations():
+                    held = await self._held_for_another(snapshot)
+                    findings = replace(findings, held_for_another=held)
         return findings
 
     async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
@@ -126,6 +166,25 @@ class Investigator:
         except UnreadableObject as error:
             found = error.found
         return replace(findings, workloads={**findings.workloads, key: found})
+
+    async def _read_claim(
+        self, snapshot: Snapshot, need: ReadClaim, findings: Findings
+    ) -> Findings:
+        try:
+            claim = await self._client.get(RESOURCECLAIMS, snapshot.name, snapshot.namespace)
+        except NotFound:
+            claim = None
+        reads = findings.claim_reads + 1
+        return replace(findings, live_claim=claim, claim_read_for=need.before, claim_reads=reads)
+
+    async def _held_for_another(self, snapshot: Snapshot) -> bool:
+        """Whether there is a reservation of the claim that the cache does not show."""
+        key = ClaimKey(snapshot.namespace, snapshot.name)
+        seen = {held.reservation.metadata.uid for held in snapshot.reservations}
+        listed = await self._client.list(CLAIMRESERVATIONS, key.namespace, partial=True)
+        return any(may_concern(each, *key, snapshot.claim) for each in listed.unreadable) or any(
+            reserved_key(one) == key and one.metadata.uid not in seen for one in listed.items
+        )
 
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
         """A quorum LIST that begins now, after the claim's version was read.

@@ -19,13 +19,10 @@ import structlog
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.dialect.watcher import Redetection
-from claimctl.controller.event_handlers import Queues, Triggers, Witnesses
+from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.live_reads import Investigator
-from claimctl.controller.observations.boot_ids import BootIds
-from claimctl.controller.observations.claims import Memories
-from claimctl.controller.observations.ghosts import GhostLedger
-from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.observations.observations import Observations
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
 from claimctl.controller.reconcilers.claim import ClaimReconciler
 from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
@@ -170,6 +167,7 @@ class Manager:
         self._parts.knowledge.rules = self.settings.rules(
             found.dialect, kcm_cleans_mixed_lists=found.kcm_cleans_mixed_lists
         )
+        self._parts.knowledge.observations.cluster_changed()
         await self._follow_groups(tasks, found)
         if self.leading:
             self._parts.triggers.lead()
@@ -188,13 +186,10 @@ class Manager:
     def _build(self, detection: Detection) -> _Parts:
         clock, client = self._clock, self._client
         caches = Caches(client, clock, self._rng)
-        boots = BootIds()
-        ghosts, memories = GhostLedger(clock, boots.of), Memories(clock)
+        observations = Observations(clock)
         knowledge = Knowledge(
             caches=caches,
-            ghosts=ghosts,
-            memories=memories,
-            freshness=Freshness(clock),
+            observations=observations,
             investigator=Investigator(client, caches.pods),
             clock=clock,
             rules=self.settings.rules(
@@ -211,7 +206,7 @@ class Manager:
             groups=lambda key: groups.queue.add(key, batch),
             urgent=lambda key: claims.queue.add(key),
         )
-        triggers = Triggers(caches, Witnesses(memories, ghosts, boots), queues)
+        triggers = Triggers(caches, observations, queues)
         return _Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)
 
     def _controllers(
@@ -224,7 +219,8 @@ class Manager:
         injector = Injector(
             client, knowledge, events, allowed=self.settings.allow_template_injection
         )
-        workloads = WorkloadReconciler(client, caches, knowledge.freshness, events, injector)
+        own_writes = knowledge.observations.own_writes
+        workloads = WorkloadReconciler(client, caches, own_writes, events, injector)
         groups = PodGroupReconciler(client, knowledge, events)
         plans = DowngradePlanReconciler(client, caches, clock, self.settings.settle_seconds)
         return (

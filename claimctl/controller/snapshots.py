@@ -15,9 +15,7 @@ from claimctl.controller.caches.informers import (
 from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.boot_ids import NodeView
-from claimctl.controller.observations.claims import Memories
-from claimctl.controller.observations.ghosts import GhostLedger
-from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import Doubts
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
@@ -35,12 +33,10 @@ from claimctl.wire.workloads import ReplicaSet, Workload
 
 @dataclass(slots=True)
 class Knowledge:
-    """All that snapshots are made from; ``rules`` change when the cluster does."""
+    """All that snapshots are made from; the manager sets ``rules`` when the cluster changes."""
 
     caches: Caches
-    ghosts: GhostLedger
-    memories: Memories
-    freshness: Freshness
+    observations: Observations
     investigator: Investigator
     clock: Clock
     rules: Rules
@@ -54,7 +50,7 @@ class Snapshots:
 
     def lagging(self, key: ClaimKey) -> bool:
         """Whether the caches do not show yet what we wrote about this claim ourselves."""
-        fresh, caches = self._know.freshness, self._know.caches
+        fresh, caches = self._know.observations.own_writes, self._know.caches
         claim = caches.claims.get(key.name, key.namespace)
         if fresh.lags(RESOURCECLAIMS, key.namespace, key.name, claim.metadata if claim else None):
             return True
@@ -63,38 +59,30 @@ class Snapshots:
             for one in caches.reservations_of(key)
         )
 
-    def observe(self, key: ClaimKey, claim: ResourceClaim | None = None) -> None:
-        """Take note of what only this process can tell later: who vanished, died or waits.
-
-        Args:
-            claim: as for ``build``, which comes next.
-        """
-        know, caches = self._know, self._know.caches
-        claim = claim or caches.claims.get(key.name, key.namespace)
+    def observe(self, key: ClaimKey, findings: Findings) -> None:
+        """Take note of what only this process can tell later: who vanished, died or waits."""
+        seen, caches = self._know.observations, self._know.caches
+        if findings.live_claim is not None:
+            seen.claims.see(findings.live_claim)
+        claim = self._claim(key, findings)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
         unread = frozenset(each.uid for each in self._doubts.about(key, claim))
         present = unread | {pod.metadata.uid for pod in pods}
-        know.ghosts.observe_list(key, claim.status.reserved_for if claim else (), present)
+        seen.ghosts.observe_list(key, claim.status.reserved_for if claim else (), present)
         recorded = (ghost for one in reservations for ghost in one.status.force_deleted_pods)
-        know.ghosts.observe_record(key, recorded)
+        seen.ghosts.observe_record(key, recorded)
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
-            know.memories.observe_pods(key, dead, filter(None, map(_unstarted, pods)))
+            seen.claims.observe_pods(key, dead, filter(None, map(_unstarted, pods)))
 
-    def build(
-        self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
-    ) -> Snapshot:
-        """The snapshot as of now; nothing is noted by that.
-
-        Args:
-            claim: replaces the cached one: as it was just read live.
-        """
-        know, caches = self._know, self._know.caches
-        claim = claim or caches.claims.get(key.name, key.namespace)
+    def build(self, key: ClaimKey, findings: Findings) -> Snapshot:
+        """The snapshot as of now; nothing is noted by that."""
+        know, caches, seen = self._know, self._know.caches, self._know.observations
+        claim = self._claim(key, findings)
         reservations = caches.reservations_of(key)
         pods = caches.pods_of(key)
         references = claim.status.reserved_for if claim else ()
-        ghosts = know.ghosts.of(key)
+        ghosts = seen.ghosts.of(key)
         return Snapshot(
             now=know.clock.now(),
             namespace=key.namespace,
@@ -110,15 +98,25 @@ class Snapshots:
             frozen=self._frozen(key.namespace),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
-            rules=know.rules,
+            rules=self._rules(),
             evidence=know.investigator.evidence(references, findings),
-            memory=know.memories.memory(claim, ghosts)
+            memory=seen.claims.memory(claim, ghosts)
             if claim
-            else know.memories.memory_without_claim(key),
+            else seen.claims.memory_without_claim(key),
         )
 
+    def _claim(self, key: ClaimKey, findings: Findings) -> ResourceClaim | None:
+        cached = self._know.caches.claims.get(key.name, key.namespace)
+        return findings.live_claim or findings.claim or cached
+
+    def _rules(self) -> Rules:
+        """The rules of the cluster as it was found out, corrected by what it was seen to do."""
+        if self._know.observations.kcm_left_dead_references:
+            return replace(self._know.rules, kcm_cleans_mixed_lists=False)
+        return self._know.rules
+
     def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
-        memories, meta = self._know.memories, reservation.metadata
+        memories, meta = self._know.observations.claims, reservation.metadata
         held = Held(
             reservation,
             self._workload(reservation, findings),

@@ -8,7 +8,7 @@ import structlog
 from cachetools import LRUCache
 
 from claimctl.controller.caches.informers import Caches, workload_resource
-from claimctl.controller.event_subjects import subject_of
+from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.snapshots import Knowledge
 from claimctl.kube.client import Client

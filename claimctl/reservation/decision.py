@@ -32,9 +32,6 @@ class ListLivePods:
     settled: bool = False
 
 
-Need = ConfirmPods | ConfirmWorkload | ListLivePods
-
-
 @dataclass(frozen=True, slots=True)
 class WriteList:
     """One status write under ``resource_version``: the list, and with it maybe the allocation."""
@@ -88,6 +85,20 @@ class SetFinalizer:
     reservation: ClaimReservation
     present: bool
 
+
+@dataclass(frozen=True, slots=True)
+class ReadClaim:
+    """Read the claim as it is now (live GET), for this write and no other."""
+
+    before: Write
+
+
+@dataclass(frozen=True, slots=True)
+class ListReservations:
+    """List the namespace's reservations: one may be younger than what the cache shows."""
+
+
+Need = ConfirmPods | ConfirmWorkload | ListLivePods | ReadClaim | ListReservations
 
 Write = (
     WriteList

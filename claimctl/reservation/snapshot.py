@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
 
+from claimctl.reservation.decision import Write
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
@@ -67,6 +68,11 @@ class Evidence:
     Both also hold listed PodGroups, which are asked for in the same way."""
     gone_workloads: frozenset[str] = frozenset()
     live: LiveList | None = None
+    claim_read_for: Write | None = None
+    """Where the snapshot's claim was read live: the write that needed that."""
+    held_for_another: bool | None = None
+    """Whether the claim is held for a reservation that the cache does not show yet; None where
+    nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,10 +196,10 @@ MUTANTS = (
         "take a conflict for done",
         "claimctl.controller.reconcilers.claim",
         """        except Conflict:
-            if isinstance(write, WriteList)""",
+            if not isinstance(write, WriteList)""",
         """        except Conflict:
             return DONE
-            if isinstance(write, WriteList)""",
+            if not isinstance(write, WriteList)""",
     ),
     *(
         Mutant(

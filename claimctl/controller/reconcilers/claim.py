@@ -1,15 +1,13 @@
-"""The reconciler of claims: snapshot, decision, at most one write."""
+"""The reconciler of claims: observe, snapshot, decide, then read more or write, and record."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import structlog
 
-from claimctl.controller.caches.informers import reserved_key
-from claimctl.controller.claim_metrics import Census
-from claimctl.controller.event_subjects import claim_subject, reservation_subject, workload_subject
-from claimctl.controller.events import announcements
+from claimctl.controller.claim_metrics import ClaimMetrics
+from claimctl.controller.events import announce
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import Findings
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
@@ -31,25 +29,23 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import (
     CreateClaim,
     Decision,
-    SetFinalizer,
+    Need,
+    ReadClaim,
     Write,
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.live_checks import reads_before, serves
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.ownership import unanswered
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.refusals import Refusal, refused_status
-from claimctl.reservation.unreadable import may_concern
 from claimctl.telemetry.face import Span, Telemetry
-from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.reservations import ClaimReservationStatus
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from claimctl.wire.meta import ObjectMeta
 
 log = structlog.get_logger(__name__)
 
-MAX_ROUNDS = 8
-"""How often a decision may ask for something before the key has to wait."""
+MAX_ROUNDS = 12
+"""How often one reconcile may decide, each time with the answers to what it asked."""
 LIVE_ATTEMPTS = 5
 """Writes tried in a row, each on a claim just read, beside a busy writer."""
 SOON = 0.5
@@ -60,19 +56,6 @@ TEMPLATE_RETRY = 30.0
 """Templates are not watched: seconds after which to ask for a missing one again."""
 
 
-class Undecided(Exception):
-    """No decision now: the pod cache is late, or pods vanish faster than they can be asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A decision with what it was made from."""
-
-    snapshot: Snapshot
-    decision: Decision
-    findings: Findings
-
-
 class ClaimReconciler:
     """Brings one claim, and the reservations that name it, to where they should be."""
 
@@ -81,205 +64,134 @@ class ClaimReconciler:
     def __init__(
         self, client: Client, knowledge: Knowledge, events: EventRecorder, telemetry: Telemetry
     ) -> None:
-        self._client = client
         self._know = knowledge
         self._snapshots = Snapshots(knowledge)
-        self._writer = Writer(client, knowledge, telemetry)
+        self._writer = Writer(client)
         self._events = events
-        self._census = Census(telemetry)
+        self._metrics = ClaimMetrics(telemetry)
 
     async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
         span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
         if self._snapshots.lagging(key):
             return After(SOON)
+        findings = Findings()
         try:
-            judged = await self._judge(key, Findings())
-            self._tell(key, judged, span)
-            if judged.decision.write is None:
-                return _at_rest(judged)
-            return await self._carry_out(key, judged)
-        except Undecided as error:
-            log.info("looks again", claim=str(key), reason=str(error))
-            return After(SOON)
+            for _ in range(MAX_ROUNDS):
+                step = await self._round(key, findings, span)
+                if not isinstance(step, Findings):
+                    return step
+                findings = step
         except UnreadableObject as error:
             # the watch brings the same object, or has brought it
             log.info("looks again later", claim=str(key), reason=str(error))
             return After(WATCHDOG)
+        log.info("looks again", claim=str(key), reason="changes faster than it can be looked at")
+        return After(SOON)
 
-    async def _judge(
-        self, key: ClaimKey, findings: Findings, claim: ResourceClaim | None = None
-    ) -> Judged:
-        """Decide, find out what the decision asks for, and decide again with the answer.
+    async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
+        """Everything from a look at the claim to at most one write.
 
-        All rounds are about one version of the claim: beside a busy writer the list would
-        otherwise change faster than its entries can be asked for.
+        Returns:
+            What was found out, for the next round; or the outcome.
         """
-        for _ in range(MAX_ROUNDS):
-            self._snapshots.observe(key, claim)
-            snapshot = self._snapshots.build(key, findings, claim)
-            claim = snapshot.claim
-            decision = decide(snapshot)
-            if not decision.needs:
-                return Judged(snapshot, decision, findings)
-            findings = await self._know.investigator.answer(snapshot, decision.needs, findings)
-            if findings.live is not None and not findings.live.claim_version:
-                raise Undecided("the pod cache does not show yet what a LIST showed")
-        raise Undecided(f"claim {key} changes faster than it can be looked at")
+        # 1. Observe: what only this process can tell later.
+        self._snapshots.observe(key, findings)
+        # 2. Copy everything about the claim as it is at this moment.
+        snapshot = self._snapshots.build(key, findings)
+        # 3. Decide. A claim that was read live is good for the write that needed that alone.
+        decision = decide(snapshot)
+        if findings.claim_read_for is not None and (
+            decision.needs or not serves(findings.claim_read_for, decision.write)
+        ):
+            return After(SOON)
+        if decision.needs:
+            return await self._find_out(snapshot, decision.needs, findings)
+        self._tell(key, snapshot, decision, span)
+        # 4. Read live what the write needs on top.
+        if needs := reads_before(snapshot, decision.write):
+            return await self._find_out(snapshot, needs, findings)
+        if findings.held_for_another:
+            return After(WATCHDOG)
+        # 5. Write, and record what was written.
+        if decision.write is not None:
+            return await self._write(snapshot, decision, decision.write, findings)
+        if findings.no_template:
+            return After(TEMPLATE_RETRY)
+        return DONE if decision.after is None else After(decision.after)
 
-    def _tell(self, key: ClaimKey, judged: Judged, span: Span) -> None:
-        self._census.count(key, judged.snapshot, judged.decision)
-        decision = judged.decision
+    async def _find_out(
+        self, snapshot: Snapshot, needs: tuple[Need, ...], findings: Findings
+    ) -> Findings | Outcome:
+        found = await self._know.investigator.answer(snapshot, needs, findings)
+        if found.live is not None and not found.live.claim_version:
+            log.info("looks again", claim=_name(snapshot), reason="the pod cache is late")
+            return After(SOON)
+        return replace(found, claim=snapshot.claim)
+
+    def _tell(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
+        self._metrics.count(key, snapshot, decision)
         span.set(
             claimctl__claim__write=type(decision.write).__name__ if decision.write else "",
             claimctl__claim__verdict=decision.releasing or "",
             claimctl__claim__blockers=",".join(blocker.reason for blocker in decision.blockers),
         )
 
-    async def _carry_out(self, key: ClaimKey, judged: Judged) -> Outcome:
-        write = judged.decision.write
-        assert write is not None
+    async def _write(
+        self, snapshot: Snapshot, decision: Decision, write: Write, findings: Findings
+    ) -> Findings | Outcome:
         try:
-            if _parts(write) and not await self._still_parts(key, judged):
-                return After(SOON)
-            if _frees(write) and await self._holds_for_another(key, judged.snapshot):
-                return After(WATCHDOG)
-            await self._apply(judged, write)
+            self._record(snapshot, write, await self._writer.apply(snapshot, write))
         except Conflict:
-            if isinstance(write, WriteList) and judged.findings.live is None:
-                return await self._on_live_claim(key, judged.findings)
-            return After(SOON)
+            if not isinstance(write, WriteList) or findings.live is not None:
+                return After(SOON)
+            # beside a busy writer the cache is always late: read, decide and write in one go
+            if findings.claim_reads == LIVE_ATTEMPTS:
+                return After(SOON)
+            return await self._find_out(snapshot, (ReadClaim(write),), findings)
         except (NotFound, AlreadyExists):
             return After(SOON)
         except TemplateMissing:
-            found = replace(judged.findings, template_missing=True)
-            return await self._without_template(key, found)
-        except (Invalid, BadRequest, UnreadableObject) as error:
-            if not isinstance(write, CreateClaim):
-                raise
-            found = replace(judged.findings, template_refused=str(error))
-            return await self._without_template(key, found)
-        return After(min(judged.decision.after or WATCHDOG, WATCHDOG))
-
-    async def _still_parts(self, key: ClaimKey, judged: Judged) -> bool:
-        """Whether the claim as it is now shows nothing of the reservation either.
-
-        Another controller may have held the claim since our cache saw it, and a hold that no
-        reservation names is nobody's to release.
-        """
-        try:
-            claim = await self._client.get(RESOURCECLAIMS, key.name, key.namespace)
-        except NotFound:
-            return True
-        self._know.memories.see(claim)
-        again = await self._judge(key, judged.findings, claim)
-        return again.decision.write == judged.decision.write
-
-    async def _holds_for_another(self, key: ClaimKey, snapshot: Snapshot) -> bool:
-        """Whether another controller holds the claim for a reservation that our cache lacks."""
-        known = [held.reservation for held in snapshot.reservations]
-        if snapshot.claim is None or not unanswered(snapshot.claim, known):
-            return False
-        listed = await self._client.list(CLAIMRESERVATIONS, key.namespace, partial=True)
-        seen = {one.metadata.uid for one in known}
-        return any(may_concern(each, *key, snapshot.claim) for each in listed.unreadable) or any(
-            reserved_key(one) == key and one.metadata.uid not in seen for one in listed.items
-        )
-
-    async def _apply(self, judged: Judged, write: Write) -> None:
-        try:
-            await self._writer.apply(judged.snapshot, write)
-        except Forbidden as error:
-            await self._tell_refusal(judged, Refusal(Reason.FORBIDDEN, str(error)))
+            return replace(findings, template_missing=True)
+        except (Forbidden, Invalid, BadRequest, UnreadableObject) as error:
+            if isinstance(write, CreateClaim) and not isinstance(error, Forbidden):
+                return replace(findings, template_refused=str(error))
+            if isinstance(error, ApiError):
+                await self._tell_refusal(snapshot, decision, error)
             raise
-        except (Invalid, BadRequest) as error:
-            if not isinstance(write, CreateClaim):
-                await self._tell_refusal(judged, Refusal(Reason.INVALID, str(error)))
-            raise
-        log.info("wrote", claim=_name(judged.snapshot), write=type(write).__name__)
+        if findings.no_template:
+            return After(TEMPLATE_RETRY)
+        return After(min(decision.after or WATCHDOG, WATCHDOG))
+
+    def _record(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
+        """Remember the write, measure it, and tell of it."""
+        self._metrics.wrote(snapshot, write, self._know.observations.claims)
+        self._know.observations.wrote(snapshot, write, written)
+        log.info("wrote", claim=_name(snapshot), write=type(write).__name__)
         if isinstance(write, WriteStatus):
-            self._announce(judged.snapshot, write)
+            announce(self._events, snapshot, write)
 
-    async def _on_live_claim(self, key: ClaimKey, findings: Findings) -> Outcome:
-        """Beside a busy writer the cache is always late: read, decide and write in one go.
-
-        No LIST comes between the GET and the write; a decision that asks for one waits for the
-        watch instead.
-        """
-        for _ in range(LIVE_ATTEMPTS):
-            try:
-                claim = await self._client.get(RESOURCECLAIMS, key.name, key.namespace)
-            except NotFound:
-                return After(SOON)
-            self._know.memories.see(claim)
-            self._snapshots.observe(key, claim)
-            snapshot = self._snapshots.build(key, findings, claim)
-            decision = decide(snapshot)
-            if decision.needs or not isinstance(decision.write, WriteList):
-                return After(SOON)
-            try:
-                await self._apply(Judged(snapshot, decision, findings), decision.write)
-            except Conflict:
-                continue
-            return After(min(decision.after or WATCHDOG, WATCHDOG))
-        return After(SOON)
-
-    async def _without_template(self, key: ClaimKey, findings: Findings) -> Outcome:
-        """Say so in the status, and ask again later."""
-        again = await self._judge(key, findings)
-        write = again.decision.write
-        if write is not None and not isinstance(write, CreateClaim):
-            await self._apply(again, write)
-        return After(TEMPLATE_RETRY)
-
-    async def _tell_refusal(self, judged: Judged, refusal: Refusal) -> None:
+    async def _tell_refusal(self, snapshot: Snapshot, decision: Decision, error: ApiError) -> None:
         """Let the reservations say what the API server refuses; the error itself is raised on.
 
         A status that is refused itself stays as it is, but for that.
         """
-        stays = isinstance(judged.decision.write, WriteStatus) and refusal.reason is Reason.INVALID
-        for held in judged.snapshot.reservations:
+        reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.INVALID
+        stays = isinstance(decision.write, WriteStatus) and reason is Reason.INVALID
+        for held in snapshot.reservations:
             current = held.reservation.status
-            wanted = current if stays else judged.decision.statuses.get(held.name, current)
-            status = refused_status(held.reservation, wanted, refusal, judged.snapshot.now)
+            wanted = current if stays else decision.statuses.get(held.name, current)
+            status = refused_status(
+                held.reservation, wanted, Refusal(reason, str(error)), snapshot.now
+            )
             if status != current:
-                await self._write_refusal(judged.snapshot, held, status)
+                await self._write_refusal(snapshot, WriteStatus(held.reservation, status))
 
-    async def _write_refusal(
-        self, snapshot: Snapshot, held: Held, status: ClaimReservationStatus
-    ) -> None:
-        write = WriteStatus(held.reservation, status)
+    async def _write_refusal(self, snapshot: Snapshot, write: WriteStatus) -> None:
         try:
-            await self._writer.apply(snapshot, write)
+            self._record(snapshot, write, await self._writer.apply(snapshot, write))
         except ApiError as error:
             log.warning("cannot tell of a refusal", claim=_name(snapshot), error=str(error))
-        self._announce(snapshot, write)
-
-    def _announce(self, snapshot: Snapshot, write: WriteStatus) -> None:
-        held = next(
-            one for one in snapshot.reservations if one.name == write.reservation.metadata.name
-        )
-        subjects = [
-            claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held),
-            *([workload_subject(held)] if held.workload.exists else []),
-        ]
-        for told in announcements(write.reservation.status, write.status):
-            for subject in subjects:
-                self._events.record(subject, **asdict(told))
-
-
-def _parts(write: Write) -> bool:
-    """Whether the write lets a reservation go for good."""
-    return isinstance(write, SetFinalizer) and not write.present
-
-
-def _frees(write: Write) -> bool:
-    """Whether the write takes out every hold, or the allocation."""
-    return isinstance(write, WriteList) and (write.deallocate or write.fence)
-
-
-def _at_rest(judged: Judged) -> Outcome:
-    after = judged.decision.after
-    return DONE if after is None else After(after)
+            announce(self._events, snapshot, write)
 
 
 def _name(snapshot: Snapshot) -> str:

@@ -76,7 +76,7 @@ class PodGroupReconciler:
         if not self._caches.groups.followed:
             return DONE
         group = self._caches.groups.get(key)
-        lags = self._know.freshness.lags(
+        lags = self._know.observations.own_writes.lags(
             PODGROUPS, key.namespace, key.name, group.metadata if group else None
         )
         if lags or not self._caches.groups.synced:
@@ -225,7 +225,7 @@ class PodGroupReconciler:
         return workload if same else None
 
     def _lets_go(self, key: ClaimKey, group: PodGroup) -> bool:
-        self._snapshots.observe(key)
+        self._snapshots.observe(key, Findings())
         snapshot = self._snapshots.build(key, Findings())
         return lets_go(snapshot, group, _against(snapshot))
 
@@ -250,7 +250,7 @@ class PodGroupReconciler:
 
     async def _make(self, key: GroupKey, write: MakeGroup) -> None:
         made = await self._client.create(PODGROUPS, group_body(key.name, write), key.namespace)
-        self._know.freshness.wrote(PODGROUPS, made.metadata)
+        self._know.observations.own_writes.wrote(PODGROUPS, made.metadata)
 
     async def _guard(self, write: GuardGroup) -> None:
         meta = write.group.metadata
@@ -263,7 +263,7 @@ class PodGroupReconciler:
             resource_version=meta.resource_version,
         )
         if not (meta.deleting and not write.present):
-            self._know.freshness.wrote(PODGROUPS, written.metadata)
+            self._know.observations.own_writes.wrote(PODGROUPS, written.metadata)
 
     async def _drop(self, group: PodGroup) -> None:
         meta = group.metadata

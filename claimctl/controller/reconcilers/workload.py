@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from claimctl.controller.caches.informers import Caches, workload_resource
-from claimctl.controller.event_subjects import subject_of
+from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.own_writes import Freshness
 from claimctl.controller.patches import merge_diff, reservation_body

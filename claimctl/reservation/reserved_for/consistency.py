@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from claimctl.reservation.decision import WriteList
 from claimctl.reservation.pod_groups.membership import gone_groups, spoken_for
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reserved_for.references import (
@@ -188,6 +189,17 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHol
         dangling=tuple(draft.dangling),
         full=len(missing) > room,
         look_again=min(draft.waits, default=None),
+    )
+
+
+def left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:
+    """Whether a write takes out dead pods that KCM has left for as long as it may take."""
+    rules, kept = snapshot.rules, {each.uid for each in write.reserved_for}
+    ages = snapshot.memory.dead_age
+    return rules.kcm_cleans_mixed_lists and any(
+        ages.get(each.uid, 0.0) >= rules.dead_reference_seconds
+        for each in snapshot.references
+        if each.uid not in kept and is_pod(each)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.controller.claim_metrics import Census
+from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.boot_ids import BootIds
 from claimctl.controller.observations.own_writes import PATIENCE_SECONDS, Freshness
@@ -89,7 +89,7 @@ def snapshot(found: ResourceClaim | None, *dead: str) -> Snapshot:
 
 def test_claims_are_counted_by_state_as_they_move() -> None:
     telemetry = Recording()
-    census = Census(telemetry)
+    census = ClaimMetrics(telemetry)
     census.publish()
     assert telemetry.gauges[Metric.CLAIMS.value, (("state", "reserved"),)] == 0
     steps: list[tuple[Snapshot, Decision, str]] = [
@@ -110,7 +110,7 @@ def test_claims_are_counted_by_state_as_they_move() -> None:
 
 def test_dangling_references_are_counted_over_all_claims() -> None:
     telemetry = Recording()
-    census = Census(telemetry)
+    census = ClaimMetrics(telemetry)
     census.count(KEY, snapshot(claim(pod_ref("a")), "a", "b"), Decision())
     census.count(ClaimKey(NAMESPACE, "other"), snapshot(claim(pod_ref("c")), "c"), Decision())
     assert telemetry.nonzero(Metric.DANGLING_REFERENCES) == {"": 3}

@@ -11,13 +11,10 @@ from typing import Any
 import pytest
 
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.event_handlers import Queues, Triggers, Witnesses
+from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import Investigator
-from claimctl.controller.observations.boot_ids import BootIds
-from claimctl.controller.observations.claims import Memories
-from claimctl.controller.observations.ghosts import GhostLedger
-from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.claim import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
@@ -47,7 +44,7 @@ class Bench:
     server: Server
     reconciler: ClaimReconciler
     telemetry: Recording
-    memories: Memories
+    observations: Observations
     queued: set[ClaimKey] = field(default_factory=set)
 
     async def reconcile(self) -> Outcome:
@@ -97,13 +94,10 @@ def on_bench(
 
 def _bench(made: Server) -> tuple[Bench, Caches]:
     clock, telemetry = LoopClock(NOW), Recording()
-    caches, boots, memories = Caches(made.client, clock, Random(0)), BootIds(), Memories(clock)
-    ghosts = GhostLedger(clock, boots.of)
+    caches, observations = Caches(made.client, clock, Random(0)), Observations(clock)
     knowledge = Knowledge(
         caches=caches,
-        ghosts=ghosts,
-        memories=memories,
-        freshness=Freshness(clock),
+        observations=observations,
         investigator=Investigator(made.client, caches.pods),
         clock=clock,
         rules=Rules(dialect="hold"),
@@ -111,9 +105,9 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     events = EventRecorder(made.client, clock, "test", "test")
     client = Client(made.transport, clock, telemetry)
     reconciler = ClaimReconciler(client, knowledge, events, telemetry)
-    bench = Bench(made, reconciler, telemetry, memories)
+    bench = Bench(made, reconciler, telemetry, observations)
     queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
-    Triggers(caches, Witnesses(memories, ghosts, boots), queues)
+    Triggers(caches, observations, queues)
     return bench, caches
 
 
@@ -310,7 +304,7 @@ def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
     async def scenario(bench: Bench) -> None:
         def hook(point: FaultPoint) -> None:
             if (point.verb, point.plural) == ("get", "deployments"):
-                bench.memories.forget(KEY)
+                bench.observations.claims.forget(KEY)
 
         bench.server.admin.delete("deployments", NAMESPACE, "train")
         await asyncio.sleep(1)

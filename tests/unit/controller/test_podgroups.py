@@ -12,10 +12,7 @@ import yaml
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import GroupKey
 from claimctl.controller.live_reads import Investigator
-from claimctl.controller.observations.boot_ids import BootIds
-from claimctl.controller.observations.claims import Memories
-from claimctl.controller.observations.ghosts import GhostLedger
-from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.pod_group import PodGroupReconciler
 from claimctl.controller.snapshots import Knowledge
 from claimctl.embedded.options import Dialect
@@ -100,9 +97,7 @@ async def look_at_group(made: Server, caches: Caches) -> None:
     clock = LoopClock(NOW)
     knowledge = Knowledge(
         caches=caches,
-        ghosts=GhostLedger(clock, BootIds().of),
-        memories=Memories(clock),
-        freshness=Freshness(clock),
+        observations=Observations(clock),
         investigator=Investigator(made.client, caches.pods),
         clock=clock,
         rules=Rules(dialect="podgroup"),

@@ -14,9 +14,8 @@ from claimctl.cli.get import Wanted, gather
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
 from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
-from claimctl.controller.observations.boot_ids import BootIds
-from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.observations import Observations
 from claimctl.controller.observations.own_writes import Freshness
 from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
 from claimctl.controller.reconcilers.result import DONE
@@ -220,15 +219,13 @@ async def seen(plural: str, name: str, *path: str) -> Snapshot:
     caches, clock = await filled(made), LoopClock(NOW)
     knowledge = Knowledge(
         caches=caches,
-        ghosts=GhostLedger(clock, BootIds().of),
-        memories=Memories(clock),
-        freshness=Freshness(clock),
+        observations=Observations(clock),
         investigator=Investigator(made.client, caches.pods),
         clock=clock,
         rules=Rules(dialect="podgroup"),
     )
     snapshots = Snapshots(knowledge)
-    snapshots.observe(KEY)
+    snapshots.observe(KEY, Findings())
     return snapshots.build(KEY, Findings())
 
 

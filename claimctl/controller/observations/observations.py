@@ -1,0 +1,134 @@
+"""Everything that this process remembers beyond its caches, in one place.
+
+Three feed it, whether this process leads or not: the informers with every change, the pipeline
+with what it is about to look at, and the pipeline again with what it has written. Decisions read
+it through snapshots, which are copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.observations.boot_ids import BootIds
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.own_writes import Freshness
+from claimctl.kube.informer import Change
+from claimctl.reservation.decision import (
+    ClearReleaseRequest,
+    CreateClaim,
+    DeleteClaim,
+    RemoveClaimFinalizer,
+    SetFinalizer,
+    Write,
+    WriteList,
+    WriteStatus,
+)
+from claimctl.reservation.pods import claim_names, is_done
+from claimctl.reservation.reserved_for.consistency import left_by_kcm
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Node
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
+from claimctl.wire.seams import Clock
+
+
+class Observations:
+    def __init__(self, clock: Clock) -> None:
+        self.boots = BootIds()
+        self.ghosts = GhostLedger(clock, self.boots.of)
+        self.claims = Memories(clock)
+        self.own_writes = Freshness(clock)
+        self.kcm_left_dead_references = False
+        """Whether KCM was seen to leave dead pods beside other references, whatever its version.
+
+        It is not waited for again, until the cluster is looked at anew."""
+
+    def cluster_changed(self) -> None:
+        """Take note that the cluster was looked at anew: it may be another version now."""
+        self.kcm_left_dead_references = False
+
+    def claim_changed(self, change: Change[ResourceClaim]) -> None:
+        self.claims.openings.observe(change)
+        if change.new is not None:
+            self.claims.see(change.new, just_allocated=_just_allocated(change))
+        elif change.old is not None:
+            self.claims.forget(ClaimKey(change.namespace, change.name))
+            self.ghosts.forget(
+                ClaimKey(change.namespace, change.name), change.old.metadata.resource_version
+            )
+
+    def pod_changed(self, change: Change[Pod]) -> None:
+        self.ghosts.observe(change.old, change.new, relist=change.relist)
+        if same_to_claims(change):
+            return
+        for pod in (change.old, change.new):
+            for name in claim_names(pod) if pod is not None and not is_done(pod) else ():
+                self.claims.recorded.used(ClaimKey(change.namespace, name))
+
+    def reservation_changed(self, change: Change[ClaimReservation]) -> None:
+        if change.new is not None:
+            self.claims.recorded.see(change.old, change.new)
+        elif change.old is not None:
+            spec = change.old.spec
+            self.claims.reservation_gone(
+                ClaimKey(change.namespace, spec.resource_claim_name), change.name
+            )
+
+    def node_changed(self, change: Change[Node]) -> bool:
+        """Take note of a node; True when it has booted since it was last seen."""
+        if change.new is None or not self.boots.observe(change.new):
+            return False
+        self.ghosts.node_booted(change.new, relist=change.relist)
+        return True
+
+    def wrote(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
+        """Take note of a write of our own, so that nobody decides on less.
+
+        Args:
+            written: of the object as the server gave it back; None where it was deleted.
+        """
+        key = ClaimKey(snapshot.namespace, snapshot.name)
+        if written is not None:
+            self.own_writes.wrote(_resource(write), written)
+        match write:
+            case WriteList(deallocate=True) if written is not None:
+                self.claims.deallocated(written)
+            case WriteList(fence=True):
+                self.claims.fenced(key)
+            case WriteList():
+                self.kcm_left_dead_references |= left_by_kcm(snapshot, write)
+                self.claims.wrote_list(key, write.reserved_for)
+            case WriteStatus():
+                self.claims.wrote_status(key, write.reservation.metadata.name, write.status)
+
+
+def _resource(write: Write) -> Resource[Any]:
+    match write:
+        case WriteStatus() | SetFinalizer() | ClearReleaseRequest():
+            return CLAIMRESERVATIONS
+        case WriteList() | RemoveClaimFinalizer() | CreateClaim() | DeleteClaim():
+            return RESOURCECLAIMS
+
+
+def _just_allocated(change: Change[ResourceClaim]) -> bool:
+    """Whether it was by this very version; what a list shows may have been so for long."""
+    old, new = change.old, change.new
+    has = new is not None and new.status.allocation is not None
+    return has and not change.relist and (old is None or old.status.allocation is None)
+
+
+def same_to_claims(change: Change[Pod]) -> bool:
+    """Whether a change of a pod means nothing for its claims (a probe, a label)."""
+    old, new = change.old, change.new
+    return (
+        old is not None
+        and new is not None
+        and old.metadata.deleting == new.metadata.deleting
+        and old.spec == new.spec
+        and old.status == new.status
+    )
