@@ -105,7 +105,9 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "ClaimExplanation",
         "claim": claims_view.document(explanation.view, now),
-        "reservations": [_reservation(retention) for retention in explanation.context.retentions],
+        "reservations": [
+            _reservation(retention) for retention in explanation.assessment.retentions
+        ],
         "release": {
             "underWay": explanation.release,
             "possible": explanation.releasable,
@@ -199,7 +201,7 @@ def _holders(explanation: Explanation) -> list[str]:
         f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"
         for each in explanation.view.workloads
     ]
-    for retention in explanation.context.retentions:
+    for retention in explanation.assessment.retentions:
         reservation = retention.held.reservation
         ref = reservation.spec.workload_ref
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
@@ -232,7 +234,7 @@ def _verdict(explanation: Explanation) -> list[str]:
         head = "Release:    nothing to release, it is not allocated"
     elif explanation.release is not None:
         head = f"Release:    under way ({explanation.release})"
-    elif not explanation.context.retentions:
+    elif not explanation.assessment.retentions:
         head = "Release:    none by claimctl, which does not hold it"
     elif explanation.releasable and explanation.troubles:
         head = "Release:    possible as soon as the controller acts again"

@@ -15,15 +15,14 @@ from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reservation.context import ClaimContext
+from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.unreadable import about_claim
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease
-from claimctl.wire.meta import Condition
+from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import LEASES
 
@@ -139,31 +138,31 @@ def _renewed(lease: Lease) -> datetime:
     return datetime.fromisoformat(lease.spec.renew_time).astimezone(UTC)
 
 
-def troubles(found: Election, context: ClaimContext) -> tuple[Trouble, ...]:
+def troubles(election: Election, found: Assessment) -> tuple[Trouble, ...]:
     """All signs that no controller acts on the claim, or that its writes fail.
 
     If an unreadable object concerns the whole claim, the controller leaves the claim alone. Only
     the Lease is judged then.
     """
-    retentions = () if about_claim(context.snapshot.unreadable) else context.retentions
+    retentions = () if about_claim(found.snapshot.unreadable) else found.retentions
     return (
-        *_unelected(found),
-        *(each for retention in retentions for each in _of(context, retention)),
+        *_unelected(election),
+        *(each for retention in retentions for each in _of(found, retention)),
     )
 
 
-def _unelected(found: Election) -> Iterator[Trouble]:
-    if found.state is State.NOT_ACTING:
-        yield Trouble(Sign.NOT_ACTING, found.message)
+def _unelected(election: Election) -> Iterator[Trouble]:
+    if election.state is State.NOT_ACTING:
+        yield Trouble(Sign.NOT_ACTING, election.message)
 
 
-def _of(context: ClaimContext, retention: RetentionDecision) -> Iterator[Trouble]:
+def _of(found: Assessment, retention: RetentionDecision) -> Iterator[Trouble]:
     name = retention.held.name
     for sign, message in (
         *_refused(retention.held.reservation),
-        *_behind(context, retention),
-        *_stalled(context, retention),
-        *_unheld(context, retention),
+        *_behind(found, retention),
+        *_stalled(found, retention),
+        *_unheld(found, retention),
     ):
         yield Trouble(sign, f"ClaimReservation {name} {message}", name)
 
@@ -172,7 +171,7 @@ Found = Iterator[tuple[Sign, str]]
 
 
 def _refused(reservation: ClaimReservation) -> Found:
-    ready = _condition(reservation, ConditionType.READY)
+    ready = find_condition(reservation.status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:
         yield _REFUSALS[ready.reason], f"cannot be served ({ready.reason}): {ready.message}"
 
@@ -183,60 +182,55 @@ _REFUSALS: dict[str, Sign] = {
 }
 
 
-def _behind(context: ClaimContext, retention: RetentionDecision) -> Found:
+def _behind(found: Assessment, retention: RetentionDecision) -> Found:
     meta, status = retention.held.reservation.metadata, retention.held.reservation.status
     if status.observed_generation != meta.generation:
         seen = status.observed_generation or "none"
         text = f"has a status of generation {seen}, and a spec of {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif status.consumers != context.consumers.count and not context.snapshot.unreadable:
-        text = f"tells of {status.consumers} consumers, and there are {context.consumers.count}"
+    elif status.consumers != found.consumers.count and not found.snapshot.unreadable:
+        text = f"tells of {status.consumers} consumers, and there are {found.consumers.count}"
         yield Sign.STATUS_BEHIND, text
 
 
-def _stalled(context: ClaimContext, retention: RetentionDecision) -> Found:
+def _stalled(found: Assessment, retention: RetentionDecision) -> Found:
     """A release that has no known blocker and nevertheless does not progress."""
-    reason, progress = context.release_reason, retention.held.reservation.status.release
-    if not context.snapshot.allocated or retention.action is not Action.RELEASE or reason is None:
+    reason, progress = found.reason, retention.held.reservation.status.release
+    if not found.snapshot.allocated or retention.action is not Action.RELEASE or reason is None:
         return
-    if blockers(context.snapshot, reason, context.consumers, context.own) or _waits(
-        context, retention
-    ):
+    if found.blockers or _waits(found, retention):
         return
     if progress is None:
         yield Sign.STATUS_BEHIND, f"lets go ({retention.reason}), and no release has begun"
     elif progress.since is not None:
-        age = (context.snapshot.now - progress.since).total_seconds()
+        age = (found.snapshot.now - progress.since).total_seconds()
         if age > STALLED_SECONDS:
             text = f"is being released, step {progress.step}, without an end for {duration(age)}"
             yield Sign.RELEASE_STALLED, text
 
 
-def _waits(context: ClaimContext, retention: RetentionDecision) -> bool:
+def _waits(found: Assessment, retention: RetentionDecision) -> bool:
     """Whether the release waits for another component or for time.
 
     Either kube-controller-manager has to remove the listed pods, or the controller waits because it
     did not see the history of the claim's pods.
     """
-    released = _condition(retention.held.reservation, ConditionType.RELEASED)
+    released = find_condition(retention.held.reservation.status.conditions, ConditionType.RELEASED)
     if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
         return True
-    return bool(context.snapshot.references) and all(map(is_pod, context.snapshot.references))
+    return bool(found.snapshot.references) and all(map(is_pod, found.snapshot.references))
 
 
-def _unheld(context: ClaimContext, retention: RetentionDecision) -> Found:
-    reference, reserved = retention.reference, _condition(retention.held.reservation, "Reserved")
-    if not context.snapshot.allocated or retention.action is not Action.HOLD or reference is None:
+def _unheld(found: Assessment, retention: RetentionDecision) -> Found:
+    reference, status = retention.reference, retention.held.reservation.status
+    reserved = find_condition(status.conditions, ConditionType.RESERVED)
+    if not found.snapshot.allocated or retention.action is not Action.HOLD or reference is None:
         return
     told_why = reserved is not None and reserved.reason in _NOT_LISTED
-    if not context.listed(reference) and not told_why:
+    if not found.listed(reference) and not told_why:
         yield Sign.HOLD_MISSING, "holds the claim, and its workload is not listed"
 
 
 _NOT_LISTED = frozenset(
     {Reason.HOLD_YIELDED, Reason.FULL, Reason.FROZEN, Reason.WORKLOAD_RECREATED}
 )
-
-
-def _condition(reservation: ClaimReservation, type_: str) -> Condition | None:
-    return next((each for each in reservation.status.conditions if each.type == type_), None)

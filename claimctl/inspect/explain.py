@@ -16,7 +16,8 @@ from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import Examiner
-from claimctl.reservation.context import ClaimContext
+from claimctl.reservation.assess import assess
+from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import claim_names, unschedulable_since
@@ -85,7 +86,7 @@ class Explanation:
     """
 
     view: ClaimView
-    context: ClaimContext
+    assessment: Assessment
     release: Reason | None
     obstacles: tuple[Blocker, ...]
     election: acting.Election | None = None
@@ -98,7 +99,7 @@ class Explanation:
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
         """The unreadable objects that concern the claim."""
-        return self.context.snapshot.unreadable
+        return self.assessment.snapshot.unreadable
 
     @property
     def left_alone(self) -> bool:
@@ -110,7 +111,7 @@ class Explanation:
         """Whether `claimctl release` would free the devices now."""
         return (
             self.view.claim.status.allocation is not None
-            and bool(self.context.retentions)
+            and bool(self.assessment.retentions)
             and not self.obstacles
             and not self.left_alone
         )
@@ -120,11 +121,11 @@ class Explanation:
         return (*acting.advice(self.troubles), *self._advice())
 
     def _advice(self) -> tuple[str, ...]:
-        if not self.context.retentions and not self.left_alone:
+        if not self.assessment.retentions and not self.left_alone:
             return (_plain_advice(self),)
         reasons = [blocker.reason for blocker in self.obstacles]
         reasons += [Reason.UNREADABLE for _ in self.unreadable]
-        for retention in self.context.retentions:
+        for retention in self.assessment.retentions:
             reasons.append(retention.blocker.reason if retention.blocker else retention.reason)
             conditions = retention.held.reservation.status.conditions
             reasons += [Reason(one.reason) for one in conditions if one.reason in _REASONS]
@@ -182,7 +183,7 @@ async def explain_with_controller(
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
     told = await explain(client, namespace, name, clock.now())
     found = await acting.election(client, clock.now())
-    return replace(told, election=found, troubles=acting.troubles(found, told.context))
+    return replace(told, election=found, troubles=acting.troubles(found, told.assessment))
 
 
 async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
@@ -215,20 +216,17 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     )
     if any(map(unschedulable_since, pods)):
         snapshot = await _with_reach(client, snapshot)
-    context = ClaimContext.of(snapshot, claim)
-    under_way = context.release_reason in PENDING_PODS_GIVE_WAY
-    reason = context.release_reason if under_way else None
-    against = blockers(snapshot, reason or Reason.RELEASE_REQUESTED, context.consumers, context.own)
-    found = against if context.retentions else ()
+    found = assess(snapshot)
+    under_way = found.reason if found.reason in PENDING_PODS_GIVE_WAY else None
+    asked = under_way or Reason.RELEASE_REQUESTED
+    against = blockers(snapshot, asked, found.consumers, found.own) if found.retentions else ()
     uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
     doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=doubtful)
-    sight = ScannedClaim(
-        claim, live, now, reserved=bool(reservations or context.snapshot.unreadable)
-    )
+    sight = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     left = judge(await Examiner(client).examine(sight), WatchTimes())
     view = ClaimView(claim, pods, reservations)
-    return Explanation(view, context, context.release_reason, found, leftover=left)
+    return Explanation(view, found, found.reason, against, leftover=left)
 
 
 async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
@@ -313,7 +311,7 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
 
 def owner_of(explanation: Explanation, reference: Reference) -> str:
     """Whether claimctl or another writer owns a workload reference, as text."""
-    return "claimctl's" if reference.uid in explanation.context.own else "not claimctl's"
+    return "claimctl's" if reference.uid in explanation.assessment.own else "not claimctl's"
 
 
 def says(retention: RetentionDecision) -> str:

@@ -1,4 +1,4 @@
-"""From a snapshot of one claim to at most one write.
+"""From a snapshot of one claim to at most one write: a script in numbered steps.
 
 The order of the writes is the protocol: a reservation's finalizer before anything is held for
 it, the intent of a release before the claim is touched, the claim before what only tells news.
@@ -9,29 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from claimctl.reservation import claim_lifecycle as absent
-from claimctl.reservation.context import ClaimContext
+from claimctl.reservation import claim_lifecycle as lifecycle
+from claimctl.reservation.assess import assess, kcm_time_left
+from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.decision import (
-    Blocker,
     ClearReleaseRequest,
     ConfirmWorkload,
     Decision,
     Need,
     SetFinalizer,
+    Write,
 )
 from claimctl.reservation.pod_groups.version_skew import look_again
 from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.release import finalizers as parting
-from claimctl.reservation.release.blockers import blockers
+from claimctl.reservation.release import finalizers
 from claimctl.reservation.release.protocol import fenced, finalizer_step, next_step
-from claimctl.reservation.reserved_for.holds import (
-    add_tombstones_first,
-    holds_while_held,
-    holds_while_waiting,
-    plan_list,
-    write_list,
-    yields,
-)
+from claimctl.reservation.reserved_for.holds import lacks_tombstones, write_list
 from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
     is_pod,
@@ -40,8 +33,7 @@ from claimctl.reservation.reserved_for.references import (
 )
 from claimctl.reservation.retention import Action
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.status.outlook import Outlook
-from claimctl.reservation.status.writes import leave_alone, sooner, tell
+from claimctl.reservation.status.writes import leave_alone, tell
 from claimctl.reservation.unreadable import about_claim
 from claimctl.reservation.workloads import Life
 from claimctl.wire.reservations import FINALIZER
@@ -56,25 +48,43 @@ _PASSES = frozenset(
         Reason.UNREADABLE,
     }
 )
-"""What stands against a release for a time that each controller measures by itself, or for this
-version of claimctl alone."""
+"""What blocks a release for a time that each controller measures by itself, or for this version
+of claimctl alone."""
 
 
 def decide(snapshot: Snapshot) -> Decision:
     """What to do about one claim now; the same snapshot always gives the same decision."""
+    # 1. Leave the claim alone when something about it cannot be read.
     if unread := about_claim(snapshot.unreadable):
         return leave_alone(snapshot, unread)
+    # 2. Put the reservations in order, before anything is held for them.
+    if (write := _reservation_first(snapshot)) is not None:
+        return Decision(write=write)
+    # 3. Ask for workloads that the caches do not show as they are.
+    if needs := tuple(_unseen(snapshot)):
+        return Decision(needs=needs)
+    # 4. Assess: who holds the claim, why it is released, which list it should have, what blocks.
+    found = assess(snapshot)
+    # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
+    found = _PHASES[found.phase](found)
+    if found.decided and not snapshot.allocated:
+        return found.decision()
+    # 6. Tell it in the reservations' statuses: a write of its own where there is no other.
+    found = tell(found)
+    # 7. Tidy up: a claim without allocation, then deleted reservations of which nothing is left.
+    if found.phase is Phase.UNALLOCATED and not found.decided:
+        found = replace(found, write=lifecycle.tidy(found))
+    return finalizers.let_reservations_go(found).decision()
+
+
+def _reservation_first(snapshot: Snapshot) -> Write | None:
     for held in snapshot.reservations:
         meta = held.reservation.metadata
         if not meta.deleting and FINALIZER not in meta.finalizers:
-            return Decision(write=SetFinalizer(held.reservation, present=True))
+            return SetFinalizer(held.reservation, present=True)
         if held.released_since_asked:
-            return Decision(write=ClearReleaseRequest(held.reservation))
-    if needs := tuple(_unseen(snapshot)):
-        return Decision(needs=needs)
-    if snapshot.claim is None:
-        return absent.without_claim(snapshot)
-    return _decide(ClaimContext.of(snapshot, snapshot.claim))
+            return ClearReleaseRequest(held.reservation)
+    return None
 
 
 def _unseen(snapshot: Snapshot) -> Iterable[Need]:
@@ -99,31 +109,29 @@ def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
     return any(same_name(each, seen) and each.uid != seen.uid for each in known)
 
 
-def _decide(context: ClaimContext) -> Decision:
-    if not context.snapshot.allocated:
-        return _unallocated(context)
-    reason = context.release_reason
-    if reason is None:
-        return _hold(context)
-    if (decision := _left_to_kcm(context)) is not None:
-        return _finish(context, Outlook(context.consumers), decision)
-    found = blockers(context.snapshot, reason, context.consumers, context.own)
-    return _wait(context, reason, found) if found else _release(context, reason)
+def _make(found: Assessment) -> Assessment:
+    return replace(found, write=lifecycle.make(found.snapshot))
 
 
-def _hold(context: ClaimContext) -> Decision:
-    plan = plan_list(context, holds_while_held(context))
-    outlook = Outlook(context.consumers, plan, yielded=yields(context), fighting=context.fights)
-    decision = Decision() if _group_unrecorded(context) else write_list(context, plan)
-    for retention in context.retentions:
-        after = retention.blocker.after if retention.blocker else None
-        decision = replace(decision, after=sooner(decision.after, after))
-    again = look_again(context.snapshot, context.consumers)
-    decision = replace(decision, after=sooner(decision.after, again))
-    return _finish(context, outlook, decision)
+def _end(found: Assessment) -> Assessment:
+    """End a release of our own, which is on record until then.
+
+    Another controller may have cleared the record of what this one was about to finish.
+    """
+    ours = found.on_record or found.snapshot.memory.deallocated
+    return replace(found, write=finalizer_step(found.snapshot, ours).write)
 
 
-def _group_unrecorded(context: ClaimContext) -> bool:
+def _keep(found: Assessment) -> Assessment:
+    """Keep the list of a claim in order that is not to be released."""
+    if not _group_unrecorded(found):
+        found = write_list(found)
+    for retention in found.retentions:
+        found = found.sooner(retention.blocker.after if retention.blocker else None)
+    return found.sooner(look_again(found.snapshot, found.consumers))
+
+
+def _group_unrecorded(found: Assessment) -> bool:
     """Whether it has to be put on record first whose the group is that shares the claim.
 
     Once the workload is gone nobody else could tell.
@@ -131,94 +139,58 @@ def _group_unrecorded(context: ClaimContext) -> bool:
     return any(
         retention.action is Action.HOLD
         and retention.reference is not None
-        and not context.listed(retention.reference)
+        and not found.listed(retention.reference)
         and retention.held.workload.pod_group != retention.held.reservation.status.pod_group_name
-        for retention in context.retentions
+        for retention in found.retentions
         if retention.held.workload.pod_group
     )
 
 
-def _left_to_kcm(context: ClaimContext) -> Decision | None:
-    """Leave KCM alone with a list of nothing but pods: its last removal deallocates.
+def _leave_to_kcm(found: Assessment) -> Assessment:
+    """Look again when KCM should be done. Of listed pods that live the watch will tell."""
+    return found if found.live_pod_entries() else found.sooner(max(kcm_time_left(found), 1.0))
 
-    None where it is not KCM's, or where KCM should have been done by now. Of pods that live the
-    watch will tell; but a claim that is being deleted takes none of those that wait for it, and
-    KCM leaves their entries.
+
+def _wait(found: Assessment) -> Assessment:
+    """Keep the list in order while something blocks the release.
+
+    Keep the record of the intent while only time blocks it: another controller, for which that
+    time is over, may be deallocating now, and the finalizer goes by the record.
     """
-    references = context.snapshot.references
-    if not references or not all(map(is_pod, references)):
-        return None
-    if context.live_pod_entries():
-        in_vain = context.claim.metadata.deleting and not context.left_to_pods
-        return None if in_vain else Decision()
-    limit = context.snapshot.rules.dead_reference_seconds
-    ages = context.snapshot.memory.dead_age
-    left = limit - min(ages.get(reference.uid, 0.0) for reference in references)
-    return Decision(after=max(left, 1.0)) if left > 0 else None
+    if found.on_record and all(blocker.reason in _PASSES for blocker in found.blockers):
+        found = replace(found, step=_current_step(found))
+    found = write_list(found)
+    for blocker in (*found.blockers, *(each.blocker for each in found.retentions)):
+        found = found.sooner(blocker.after if blocker else None)
+    return found
 
 
-def _wait(context: ClaimContext, reason: Reason, found: tuple[Blocker, ...]) -> Decision:
-    """The record of an intent stays where only time stands against it: another controller, for
-    which that time is over, may be deallocating now, and the finalizer goes by the record."""
-    plan = plan_list(context, holds_while_waiting(context))
-    step = None
-    if context.on_record and all(blocker.reason in _PASSES for blocker in found):
-        step = _current_step(context)
-    outlook = Outlook(context.consumers, plan, reason, step, found, fighting=context.fights)
-    decision = write_list(context, plan)
-    for blocker in (*found, *(retention.blocker for retention in context.retentions)):
-        after = blocker.after if blocker else None
-        decision = replace(decision, after=sooner(decision.after, after))
-    return _finish(context, outlook, decision)
+def _release(found: Assessment) -> Assessment:
+    """Nothing that the caches show blocks the release: intent on record, then step by step."""
+    if lacks_tombstones(found):
+        return write_list(found)
+    found = replace(found, step=_current_step(found))
+    if not found.on_record:
+        return found
+    assert found.reason is not None
+    step = next_step(found.snapshot, found.reason, found.own)
+    found = replace(found, needs=step.needs, write=step.write, blockers=step.blockers)
+    return found.sooner(step.blockers[0].after or CACHE_CATCHES_UP if step.blockers else None)
 
 
-def _release(context: ClaimContext, reason: Reason) -> Decision:
-    """Nothing seen in the caches stands against it: put it on record, then step by step."""
-    if (decision := add_tombstones_first(context)) is not None:
-        return _finish(context, Outlook(context.consumers, None, reason), decision)
-    name = _current_step(context)
-    if not context.on_record:
-        return _finish(context, Outlook(context.consumers, None, reason, name), Decision())
-    step = next_step(context.snapshot, reason, context.own)
-    outlook = Outlook(context.consumers, None, reason, name, step.blockers)
-    after = step.after
-    if step.blockers and after is None:
-        after = step.blockers[0].after or CACHE_CATCHES_UP
-    return _finish(context, outlook, Decision(needs=step.needs, write=step.write, after=after))
-
-
-def _current_step(context: ClaimContext) -> ReleaseStep:
+def _current_step(found: Assessment) -> ReleaseStep:
     """How far the release has come, whoever brought it there."""
-    is_fenced = fenced(context.snapshot, context.own) and not any(
-        map(is_pod, context.snapshot.references)
+    is_fenced = fenced(found.snapshot, found.own) and not any(
+        map(is_pod, found.snapshot.references)
     )
     return ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
 
 
-def _unallocated(context: ClaimContext) -> Decision:
-    # another controller may have cleared the record of what this one was about to finish
-    step = finalizer_step(
-        context.snapshot, context.on_record or context.snapshot.memory.deallocated
-    )
-    if step.write is not None:
-        return Decision(write=step.write)
-    outlooks = [
-        absent.ended_release(retention, Outlook(context.consumers))
-        for retention in context.retentions
-    ]
-    decision = tell(context.snapshot, context.retentions, outlooks, Decision())
-    if decision.write is None:
-        decision = replace(decision, write=absent.tidy(context))
-    return parting.let_reservations_go(context, decision)
-
-
-def _finish(context: ClaimContext, outlook: Outlook, decision: Decision) -> Decision:
-    outlooks = [
-        outlook
-        if retention.action is Action.RELEASE
-        else replace(outlook, release=None, step=None, blockers=())
-        for retention in context.retentions
-    ]
-    told = tell(context.snapshot, context.retentions, outlooks, decision)
-    told = replace(told, releasing=outlook.release, blockers=outlook.blockers)
-    return parting.let_reservations_go(context, told)
+_PHASES = {
+    Phase.ABSENT: _make,
+    Phase.UNALLOCATED: _end,
+    Phase.KEPT: _keep,
+    Phase.LEFT_TO_KCM: _leave_to_kcm,
+    Phase.BLOCKED: _wait,
+    Phase.RELEASING: _release,
+}

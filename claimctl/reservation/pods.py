@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from claimctl.wire.meta import Condition
+from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import ContainerStatus, Pod
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
@@ -51,7 +51,7 @@ def is_done(pod: Pod) -> bool:
 
 
 def _swept(pod: Pod) -> bool:
-    condition = _condition(pod.status.conditions, DISRUPTED)
+    condition = find_condition(pod.status.conditions, DISRUPTED)
     return condition is not None and condition.reason == SWEPT
 
 
@@ -76,14 +76,10 @@ def vanishes_as_ghost(last: Pod) -> bool:
 
 def unschedulable_since(pod: Pod) -> datetime | None:
     """Since when the scheduler has found no place for the pod, or None."""
-    condition = _condition(pod.status.conditions, "PodScheduled")
+    condition = find_condition(pod.status.conditions, "PodScheduled")
     if condition is None or condition.status != "False" or condition.reason != "Unschedulable":
         return None
     return condition.last_transition_time
-
-
-def _condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    return next((condition for condition in conditions if condition.type == type_), None)
 
 
 def _containers(pod: Pod) -> Iterator[ContainerStatus]:

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pod_groups.membership import own_groups
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reachability import list_full, stuck_since
 from claimctl.reservation.reasons import Reason, RetentionPolicy
@@ -41,7 +40,11 @@ class RetentionDecision:
     action: Action
     reason: Reason
     reference: Reference | None = None
-    """The workload's present incarnation (while it lives), else the one on record."""
+    """The workload's present incarnation (while it lives), else ``recorded``."""
+    recorded: Reference | None = None
+    """What was reserved on this very claim for the reservation, in whatever incarnation."""
+    lent_grace: Blocker | None = None
+    """Of a reservation that is being deleted: what its grace still counts for."""
     blocker: Blocker | None = None
     """With HOLD: why it does not let go."""
     yield_reason: Reason | None = None
@@ -50,58 +53,63 @@ class RetentionDecision:
     Whatever the reservation lets go for, those pods do not stand in the way of that."""
 
 
-def decide_retention(snapshot: Snapshot, held: Held, consumers: Consumers) -> RetentionDecision:
-    """Where the reservation stands. The claim exists and the workload's state is confirmed."""
+def decide_retention(
+    snapshot: Snapshot, held: Held, consumers: Consumers, groups: frozenset[str]
+) -> RetentionDecision:
+    """Where the reservation stands. The claim exists and the workload's state is confirmed.
+
+    Args:
+        groups: UIDs of the listed PodGroups that belong to the claim's workloads.
+    """
     assert snapshot.claim is not None
+    recorded = _recorded(snapshot, held)
     present = RetentionDecision(
-        held, Action.NONE, Reason.WORKLOAD_NOT_FOUND, _reference(snapshot, held)
+        held,
+        Action.NONE,
+        Reason.WORKLOAD_NOT_FOUND,
+        _reference(held) or recorded,
+        recorded,
+        lends_grace(snapshot, held) if held.reservation.metadata.deleting else None,
     )
     if _unsupported(held):
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
-        return _lets_go(_withdrawn(snapshot, present), reason, trapped)
+        return _lets_go(replace(present, blocker=present.lent_grace), reason, trapped)
     if held.workload.life is Life.UNREADABLE:
-        return _undecided(snapshot, present)
-    if _left_behind(snapshot, held):
+        return _undecided(present)
+    if recorded is None and _left_behind(snapshot, held, groups):
         return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
     if present.reference is None:
         return present
     refusal = _refusal(snapshot, held, present.reference)
-    if refusal is not None and recorded(snapshot, held) is None:
+    if refusal is not None and recorded is None:
         return replace(present, reason=refusal)
     return _by_life(snapshot, present, consumers, trapped)
 
 
-def _undecided(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision:
+def _undecided(present: RetentionDecision) -> RetentionDecision:
     """Of a workload that cannot be read: what is held stays held, and nothing else is."""
     why = Blocker(Reason.UNREADABLE, present.held.workload.problem)
-    held = present.reference is not None and recorded(snapshot, present.held) is not None
+    held = present.reference is not None and present.recorded is not None
     retention, reason = (Action.HOLD, Reason.HELD) if held else (Action.NONE, Reason.UNREADABLE)
     return replace(present, action=retention, reason=reason, blocker=why)
 
 
-def _withdrawn(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision:
-    if not present.held.reservation.metadata.deleting:
-        return present
-    return replace(present, blocker=lends_grace(snapshot, present.held))
-
-
-def _left_behind(snapshot: Snapshot, held: Held) -> bool:
+def _left_behind(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> bool:
     """Whether an ended workload never got to hold the claim, and nobody else will deallocate it.
 
     The scheduler leaves such an allocation when it gives up a pod that is gone by then (Unreserve).
     So does a workload that came and went while no controller looked, with its PodGroup listed;
     at the fence only tombstones are left of that.
     """
-    groups = own_groups(snapshot)
     abandoned = snapshot.allocated and all(
         each.uid in groups or is_tombstone(each) for each in snapshot.references
     )
-    return abandoned and held.workload.ended and recorded(snapshot, held) is None
+    return abandoned and held.workload.ended
 
 
-def recorded(snapshot: Snapshot, held: Held) -> Reference | None:
+def _recorded(snapshot: Snapshot, held: Held) -> Reference | None:
     """What was reserved on this very claim for the reservation, in whatever incarnation.
 
     The reservation's status says so; where claimctl was killed before it could write that, the
@@ -128,10 +136,11 @@ def _unsupported(held: Held) -> bool:
     return (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES
 
 
-def _reference(snapshot: Snapshot, held: Held) -> Reference | None:
+def _reference(held: Held) -> Reference | None:
+    """The workload's present incarnation, while it lives."""
     if held.workload.exists and not _unsupported(held):
         return workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
-    return recorded(snapshot, held)
+    return None
 
 
 def _forced(snapshot: Snapshot, held: Held) -> Reason | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -77,6 +78,11 @@ class Condition(Wire, frozen=True, kw_only=True):
     message: str = ""
     observed_generation: int = 0
     last_transition_time: datetime | None = None
+
+
+def find_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
+    """The condition of a type, or None."""
+    return next((each for each in conditions if each.type == type_), None)
 
 
 class StatusCause(Wire, frozen=True, kw_only=True):

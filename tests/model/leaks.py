@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation import decide
-from claimctl.reservation.context import ClaimContext
-from claimctl.reservation.decision import Decision
+from claimctl.reservation import assess, decide
+from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.release import finalizers as parting
 from claimctl.reservation.release import protocol as release
@@ -24,8 +23,8 @@ def _nothing(*_: object) -> grouping.GroupDecision:
     return grouping.NOTHING
 
 
-def _unchanged(context: ClaimContext, decision: Decision) -> Decision:
-    return decision
+def _unchanged(found: Assessment) -> Assessment:
+    return found
 
 
 SMALL = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1)
@@ -57,5 +56,5 @@ LEAKS = (
         ((grouping, "_let_go", _nothing),),
     ),
     Mutation("never make the group", Grouped(), ENDING, ((grouping, "_missing", _nothing),)),
-    Mutation("never hold", Hold(), ENDING, ((decide, "holds_while_held", holds_while_waiting),)),
+    Mutation("never hold", Hold(), ENDING, ((assess, "holds_while_held", holds_while_waiting),)),
 )

@@ -128,13 +128,13 @@ MUTANTS = (
     Mutant(
         "write the status in every pass",
         "claimctl.reservation.status.writes",
-        "        if reservation.status == wanted:\n            continue\n",
+        "        if reservation.status == status:\n            continue\n",
         "",
     ),
     Mutant(
         "take the finalizer without a record",
         "claimctl.reservation.decide",
-        "context.on_record or context.snapshot.memory.deallocated",
+        "found.on_record or found.snapshot.memory.deallocated",
         "True",
     ),
     Mutant(
@@ -171,14 +171,14 @@ MUTANTS = (
     Mutant(
         "let a reservation go before its release",
         "claimctl.reservation.release.finalizers",
-        "            or not _nothing_left(context, retention)\n",
+        "        if not _nothing_left(found, retention):\n            continue\n",
         "",
     ),
     Mutant(
         "forget who is being released after a restart",
-        "claimctl.reservation.context",
-        "            progress is not None and progress.claim_uid == self.claim.metadata.uid",
-        "            False and progress is not None",
+        "claimctl.reservation.assessment",
+        "any(record is not None and record.claim_uid == uid for record in records)",
+        "any(False and record is not None for record in records)",
     ),
     Mutant(
         "take out somebody else's hold in a downgrade",

@@ -17,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.context import ClaimContext
+from claimctl.reservation.assess import assess
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
@@ -32,7 +32,6 @@ from claimctl.reservation.pod_groups.lifecycle import (
 from claimctl.reservation.pod_groups.membership import made_by_claimctl
 from claimctl.reservation.pods import claim_names, is_done
 from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.workloads import group_of, observe
 from claimctl.telemetry.face import Span
@@ -307,12 +306,10 @@ def _against(snapshot: Snapshot) -> tuple[Blocker, ...] | None:
     """What stands against the claim's release beside its finished pods; None: it is held."""
     if snapshot.claim is None or not snapshot.allocated:
         return None
-    context = ClaimContext.of(snapshot, snapshot.claim)
-    reason = context.release_reason
-    if reason is None:
+    found = assess(snapshot)
+    if found.reason is None:
         return None
-    found = blockers(snapshot, reason, context.consumers, context.own)
-    return tuple(each for each in found if each.reason is not Reason.FINISHED_PODS_LEFT)
+    return tuple(each for each in found.blockers if each.reason is not Reason.FINISHED_PODS_LEFT)
 
 
 def _owner(key: WorkloadKey, workload: Workload) -> OwnerReference:

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.context import ClaimContext
-from claimctl.reservation.decision import Decision, SetFinalizer
-from claimctl.reservation.release.blockers import lends_grace
+from claimctl.reservation.assessment import Assessment
+from claimctl.reservation.decision import SetFinalizer
 from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.status.writes import sooner
 from claimctl.wire.reservations import FINALIZER
 
 
-def let_reservations_go(context: ClaimContext, decision: Decision) -> Decision:
+def let_reservations_go(found: Assessment) -> Assessment:
     """Take the finalizer off the first deleted reservation of which nothing is left."""
-    if decision.write is not None or decision.needs:
-        return decision
-    for retention in context.retentions:
+    if found.decided:
+        return found
+    for retention in found.retentions:
         meta = retention.held.reservation.metadata
-        if (
-            not meta.deleting
-            or FINALIZER not in meta.finalizers
-            or not _nothing_left(context, retention)
-        ):
+        if not meta.deleting or FINALIZER not in meta.finalizers:
             continue
-        if (left := _in_doubt(context, retention)) <= 0:
-            return replace(decision, write=SetFinalizer(retention.held.reservation, present=False))
-        decision = replace(decision, after=sooner(decision.after, left))
-    return decision
+        if not _nothing_left(found, retention):
+            continue
+        if (left := _time_left(found, retention)) <= 0:
+            return replace(found, write=SetFinalizer(retention.held.reservation, present=False))
+        found = found.sooner(left)
+    return found
 
 
-def _in_doubt(context: ClaimContext, retention: RetentionDecision) -> float:
-    lent = lends_grace(context.snapshot, retention.held)
-    left = lent.after or 0.0 if lent else 0.0
-    if any(one.action is Action.HOLD for one in context.retentions):
-        return left
-    return max(left, in_doubt(context.snapshot, retention.held))
+def _time_left(found: Assessment, retention: RetentionDecision) -> float:
+    """Seconds for which the reservation has to stay although nothing of it is left."""
+    lent = retention.lent_grace.after or 0.0 if retention.lent_grace else 0.0
+    return lent if found.held else max(lent, in_doubt(found.snapshot, retention.held))
 
 
 def in_doubt(snapshot: Snapshot, held: Held) -> float:
@@ -50,22 +44,22 @@ def in_doubt(snapshot: Snapshot, held: Held) -> float:
     return snapshot.rules.settle_seconds - held.withdrawn_age
 
 
-def _nothing_left(context: ClaimContext, retention: RetentionDecision) -> bool:
+def _nothing_left(found: Assessment, retention: RetentionDecision) -> bool:
     """No reference of its own, and somebody else is there to deallocate the claim.
 
     One that could not hold anything has nothing to deallocate.
     """
-    if not context.snapshot.allocated:
+    if not found.snapshot.allocated:
         return True
-    holders = [other for other in context.retentions if other.action is Action.HOLD]
-    listed = {reference.uid for reference in context.snapshot.references}
+    holders = [other for other in found.retentions if other.action is Action.HOLD]
+    listed = {reference.uid for reference in found.snapshot.references}
     if listed & _alone_in_need_of(retention, holders):
         return False
     if retention.action is Action.NONE or holders:
         return True
-    if any(map(context.is_ours, context.snapshot.references)):
+    if any(map(found.is_ours, found.snapshot.references)):
         return False
-    return context.left_to_pods or not all(map(is_pod, context.snapshot.references))
+    return found.left_to_pods or not all(map(is_pod, found.snapshot.references))
 
 
 def _alone_in_need_of(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:

@@ -50,7 +50,6 @@ class Step:
     needs: tuple[Need, ...] = ()
     write: Write | None = None
     blockers: tuple[Blocker, ...] = ()
-    after: float | None = None
 
 
 def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
@@ -104,7 +103,7 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
         return Step(blockers=undead)
     left = _left_at_fence(snapshot, live, own)
     if (against := _against_fence(snapshot, left)) is not None:
-        return Step(blockers=(against,), after=against.after)
+        return Step(blockers=(against,))
     return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
 
 
@@ -145,7 +144,7 @@ def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     left = snapshot.settling_left
     if left > 0:
         text = "waits until every scheduler sees the claim as it is"
-        return Step(blockers=(Blocker(Reason.SETTLING, text, left),), after=left)
+        return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
     return _checked(snapshot, reason, own, settled=True)
 
 

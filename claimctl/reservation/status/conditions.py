@@ -9,20 +9,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.ghosts import MOST, told_ghosts
+from claimctl.reservation.ghosts import MOST
 from claimctl.reservation.pod_groups.membership import any_group_listed, why_one_by_one
 from claimctl.reservation.pod_groups.version_skew import disagreement
+from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reachability import selects
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.release.blockers import describe
 from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
-from claimctl.reservation.status.outlook import Outlook
 from claimctl.text import listed
-from claimctl.wire.meta import Condition
+from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ForceDeletedPod
 
 _ADVICE = {
     Reason.CLAIM_NOT_FOUND: "the ResourceClaim does not exist; create it or name a template",
@@ -81,23 +83,27 @@ class Finding:
 
 
 def conditions(
-    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, *, listed: bool
+    found: Assessment, retention: RetentionDecision, ghosts: tuple[ForceDeletedPod, ...]
 ) -> tuple[Condition, ...]:
-    """All four conditions; a time changes only when a condition's status does."""
-    reserved = _reserved(snapshot, retention, outlook, listed)
-    consistent = _consistent(snapshot, retention, outlook)
-    released = _released(snapshot, retention, outlook, listed)
+    """All four conditions; a time changes only when a condition's status does.
+
+    Args:
+        ghosts: those that the status tells of.
+    """
+    reserved = _reserved(found, retention)
+    consistent = _consistent(found, retention, ghosts)
+    released = _released(found, retention)
     old = retention.held.reservation.status.conditions
     generation = retention.held.reservation.metadata.generation
     return tuple(
-        _dated(finding, old, generation, snapshot.now.replace(microsecond=0))
+        _dated(finding, old, generation, found.snapshot.now.replace(microsecond=0))
         for finding in (_ready(reserved, consistent), reserved, consistent, released)
     )
 
 
 def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: datetime) -> Condition:
     status = "True" if finding.holds else "False"
-    before = _find(old, finding.type)
+    before = find_condition(old, finding.type)
     unchanged = before is not None and before.status == status
     return Condition(
         type=finding.type,
@@ -117,10 +123,6 @@ def shortened(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
 
-def _find(old: Iterable[Condition], type_: str) -> Condition | None:
-    return next((condition for condition in old if condition.type == type_), None)
-
-
 def _ready(reserved: Finding, consistent: Finding) -> Finding:
     if not reserved.holds and reserved.reason in _PROBLEMS:
         return Finding(ConditionType.READY, False, reserved.reason, reserved.message)
@@ -129,17 +131,15 @@ def _ready(reserved: Finding, consistent: Finding) -> Finding:
     return Finding(ConditionType.READY, True, Reason.READY)
 
 
-def _reserved(
-    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, listed: bool
-) -> Finding:
-    reason = _why_not_reserved(snapshot, retention, outlook, listed)
+def _reserved(found: Assessment, retention: RetentionDecision) -> Finding:
+    reason = _why_not_reserved(found, retention)
     if reason is None:
         assert retention.reference is not None
         message = f"held for {describe(retention.reference)}"
-        reason, advice = _sharing(snapshot, retention)
+        reason, advice = _sharing(found.snapshot, retention)
         return Finding(ConditionType.RESERVED, True, reason, message + advice)
     if reason is Reason.TEMPLATE_INVALID:
-        return Finding(ConditionType.RESERVED, False, reason, snapshot.template_refused)
+        return Finding(ConditionType.RESERVED, False, reason, found.snapshot.template_refused)
     if reason is Reason.UNREADABLE:
         return Finding(ConditionType.RESERVED, False, reason, retention.held.workload.problem)
     return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
@@ -155,20 +155,18 @@ def _sharing(snapshot: Snapshot, retention: RetentionDecision) -> tuple[Reason, 
     return found[0], f"; {found[1]}"
 
 
-def _why_not_reserved(
-    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, listed: bool
-) -> Reason | None:
-    if snapshot.claim is None:
-        return _why_no_claim(snapshot)
-    if listed:
+def _why_not_reserved(found: Assessment, retention: RetentionDecision) -> Reason | None:
+    if found.snapshot.claim is None:
+        return _why_no_claim(found.snapshot)
+    if found.listed(retention.reference):
         return None
     if retention.action is Action.NONE or retention.reason is Reason.WORKLOAD_RECREATED:
         return retention.reason
-    if snapshot.claim.metadata.deleting:
+    if found.claim.metadata.deleting:
         return Reason.CLAIM_DELETED
-    if not snapshot.allocated:
+    if not found.snapshot.allocated:
         return Reason.NOT_ALLOCATED
-    return _why_not_listed(snapshot, retention, outlook)
+    return _why_not_listed(found, retention)
 
 
 def _why_no_claim(snapshot: Snapshot) -> Reason:
@@ -177,31 +175,34 @@ def _why_no_claim(snapshot: Snapshot) -> Reason:
     return Reason.TEMPLATE_NOT_FOUND if snapshot.template_missing else Reason.CLAIM_NOT_FOUND
 
 
-def _why_not_listed(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook) -> Reason:
+def _why_not_listed(found: Assessment, retention: RetentionDecision) -> Reason:
     if retention.action is Action.RELEASE:
         return Reason.RELEASING
-    if outlook.yielded:
+    if found.steps_aside:
         return Reason.HOLD_YIELDED
-    if snapshot.frozen:
+    if found.snapshot.frozen:
         return Reason.FROZEN
-    return Reason.FULL if outlook.plan and outlook.plan.full else Reason.PENDING
+    return Reason.FULL if found.plan and found.plan.full else Reason.PENDING
 
 
-def _consistent(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook) -> Finding:
-    reason, message = _inconsistency(snapshot, outlook)
+def _consistent(
+    found: Assessment, retention: RetentionDecision, ghosts: tuple[ForceDeletedPod, ...]
+) -> Finding:
+    snapshot = found.snapshot
+    reason, message = _inconsistency(found)
     if reason is not None:
         return Finding(ConditionType.CONSISTENT, False, reason, message)
     if len(snapshot.references) >= NEAR_LIMIT:
         advice = f"{_ADVICE[Reason.NEARLY_FULL]}; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
-    if (told := disagreement(snapshot, outlook.consumers)) is not None:
+    if (told := disagreement(snapshot, found.consumers)) is not None:
         return Finding(ConditionType.CONSISTENT, True, *told)
     if wants_more_than_places(snapshot, retention):
         ref, wants = retention.held.reservation.spec.workload_ref, retention.held.workload.wants
         text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"
         message = f"{text} beside the hold; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.MORE_PODS_THAN_PLACES, message)
-    if left_out := _left_out(snapshot, retention, outlook):
+    if left_out := _left_out(found, ghosts):
         message = (
             f"the status tells of {MOST} {left_out} and has no room for more; all of them count"
         )
@@ -209,33 +210,29 @@ def _consistent(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlo
     return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
 
 
-def _left_out(snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook) -> str:
+def _left_out(found: Assessment, ghosts: tuple[ForceDeletedPod, ...]) -> str:
     """Which lists of the status are full; another controller may know of more that fit no more."""
-    ghosts = told_ghosts(snapshot, retention.held.reservation.status.force_deleted_pods)
-    full = {
-        "nodes": len(outlook.consumers.nodes()) > MOST,
-        "vanished pods": len(ghosts) >= MOST,
-    }
+    full = {"nodes": len(found.consumers.nodes()) > MOST, "vanished pods": len(ghosts) >= MOST}
     return " and ".join(what for what, is_full in full.items() if is_full)
 
 
-def _inconsistency(snapshot: Snapshot, outlook: Outlook) -> tuple[Reason | None, str]:
-    if stranded := _stranded(snapshot, outlook):
+def _inconsistency(found: Assessment) -> tuple[Reason | None, str]:
+    if stranded := _stranded(found.snapshot, found.consumers):
         return Reason.STRANDED_POD, stranded
-    if outlook.fighting:
+    if found.fights and found.phase in (Phase.KEPT, Phase.BLOCKED):
         return Reason.FIGHTING_WRITER, _ADVICE[Reason.FIGHTING_WRITER]
-    if outlook.plan and outlook.plan.unknown:
-        names = ", ".join(describe(reference) for reference in outlook.plan.unknown[:3])
+    if found.plan and found.plan.unknown:
+        names = ", ".join(describe(reference) for reference in found.plan.unknown[:3])
         return Reason.UNKNOWN_REFERENCES, f"left as they are: {names}"
-    if _pods_wait_for_a_place(snapshot, outlook):
-        text = f"{_ADVICE[Reason.FULL]} and pods wait for one; {_ways_out(snapshot)}"
+    if _pods_wait_for_a_place(found):
+        text = f"{_ADVICE[Reason.FULL]} and pods wait for one; {_ways_out(found.snapshot)}"
         return Reason.FULL, text
     return None, ""
 
 
-def _stranded(snapshot: Snapshot, outlook: Outlook) -> str:
+def _stranded(snapshot: Snapshot, consumers: Consumers) -> str:
     """Pods that were bound on the claim as it had been: it is not allocated any more, or anew."""
-    bound = list(outlook.consumers.bound.values())
+    bound = list(consumers.bound.values())
     if snapshot.claim is None or not bound:
         return ""
     allocation = snapshot.claim.status.allocation
@@ -280,31 +277,31 @@ def _ways_out(snapshot: Snapshot) -> str:
     )
 
 
-def _pods_wait_for_a_place(snapshot: Snapshot, outlook: Outlook) -> bool:
-    listed = {reference.uid for reference in snapshot.references}
+def _pods_wait_for_a_place(found: Assessment) -> bool:
+    listed = {reference.uid for reference in found.snapshot.references}
     return len(listed) >= LIMIT and any(
-        uid not in listed for uid in (*outlook.consumers.pending, *outlook.consumers.bound)
+        uid not in listed for uid in (*found.consumers.pending, *found.consumers.bound)
     )
 
 
-def _releasing(outlook: Outlook, why: Reason, before: Condition | None) -> Finding:
+def _releasing(found: Assessment, before: Condition | None) -> Finding:
     """What a release waits for.
 
     What only this process waits for is told where nothing else is: another controller, which has
     watched for longer, may have told that it is further, and would tell so again.
     """
-    public = [blocker for blocker in outlook.blockers if not blocker.private]
-    if outlook.step is not None and not public and outlook.blockers and _is_further(before):
+    public = [blocker for blocker in found.blockers if not blocker.private]
+    if found.step is not None and not public and found.blockers and _is_further(before):
         assert before is not None
         return Finding(ConditionType.RELEASED, False, before.reason, before.message)
-    told = public or outlook.blockers
+    told = public or found.blockers
     waits = "; ".join(blocker.message for blocker in told[:_NAMED])
     waits += f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
     return Finding(
         ConditionType.RELEASED,
         False,
         told[0].reason if told else Reason.RELEASING,
-        f"to be released ({why}){': ' + waits if waits else ''}",
+        f"to be released ({found.releasing}){': ' + waits if waits else ''}",
     )
 
 
@@ -317,17 +314,17 @@ def _is_further(before: Condition | None) -> bool:
     return before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
 
 
-def _released(
-    snapshot: Snapshot, retention: RetentionDecision, outlook: Outlook, listed: bool
-) -> Finding:
-    if outlook.finished_release is not None:
-        return Finding(ConditionType.RELEASED, True, outlook.finished_release)
-    before = _find(retention.held.reservation.status.conditions, ConditionType.RELEASED)
-    if before is not None and before.status == "True" and not snapshot.allocated:
+def _released(found: Assessment, retention: RetentionDecision) -> Finding:
+    status, allocated = retention.held.reservation.status, found.snapshot.allocated
+    if status.release is not None and not allocated:
+        # another version may have begun it, for a reason that is unknown here
+        return Finding(ConditionType.RELEASED, True, status.release.reason)
+    before = find_condition(status.conditions, ConditionType.RELEASED)
+    if before is not None and before.status == "True" and not allocated:
         return Finding(ConditionType.RELEASED, True, before.reason, before.message)
-    if outlook.release is not None:
-        return _releasing(outlook, outlook.release, before)
-    reason = Reason.HELD if listed else retention.reason
+    if found.releasing is not None and retention.action is Action.RELEASE:
+        return _releasing(found, before)
+    reason = Reason.HELD if found.listed(retention.reference) else retention.reason
     return Finding(
         ConditionType.RELEASED,
         False,

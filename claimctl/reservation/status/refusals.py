@@ -9,7 +9,7 @@ import msgspec
 
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.status.conditions import shortened
-from claimctl.wire.meta import Condition
+from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 
 
@@ -26,7 +26,7 @@ def refused_status(
     reservation: ClaimReservation, wanted: ClaimReservationStatus, refusal: Refusal, now: datetime
 ) -> ClaimReservationStatus:
     """``wanted`` with ``Ready=False`` and why; the same when that is told already."""
-    before = _ready(reservation.status.conditions)
+    before = find_condition(reservation.status.conditions, ConditionType.READY)
     known = before is not None and before.status == "False"
     ready = Condition(
         type=ConditionType.READY,
@@ -40,7 +40,3 @@ def refused_status(
     )
     others = tuple(each for each in wanted.conditions if each.type != ConditionType.READY)
     return msgspec.structs.replace(wanted, conditions=(ready, *others))
-
-
-def _ready(conditions: tuple[Condition, ...]) -> Condition | None:
-    return next((each for each in conditions if each.type == ConditionType.READY), None)

@@ -5,47 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.retention import RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.desired import desired_status
-from claimctl.reservation.status.outlook import Outlook
 from claimctl.reservation.status.refusals import Refusal, refused_status
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.unreadable import Unreadable
 
 
-def tell(
-    snapshot: Snapshot,
-    retentions: Sequence[RetentionDecision],
-    outlooks: Sequence[Outlook],
-    decision: Decision,
-) -> Decision:
+def tell(found: Assessment) -> Assessment:
     """Add the statuses; where nothing else is to be written, the first that differs is.
 
     What is only news (counts, nodes, messages) waits until ``status_seconds`` have passed since
     the last status write, so that writes do not grow with the number of pods. What somebody else
     keeps overwriting, who sees things differently, waits for longer.
     """
-    statuses = {
-        retention.held.name: desired_status(snapshot, retention, outlook)
-        for retention, outlook in zip(retentions, outlooks, strict=True)
-    }
-    decision = replace(decision, statuses=statuses)
-    if decision.write is not None or decision.needs:
-        return decision
-    for retention in retentions:
-        reservation, wanted = retention.held.reservation, statuses[retention.held.name]
-        if reservation.status == wanted:
+    wanted = {each.held.name: desired_status(found, each) for each in found.retentions}
+    found = replace(found, statuses=wanted)
+    if found.decided:
+        return found
+    for retention in found.retentions:
+        reservation, status = retention.held.reservation, wanted[retention.held.name]
+        if reservation.status == status:
             continue
-        age = snapshot.memory.status_age.get(retention.held.name)
-        left = 0.0 if age is None else _pause(snapshot, reservation, wanted) - age
+        age = found.snapshot.memory.status_age.get(retention.held.name)
+        left = 0.0 if age is None else _pause(found.snapshot, reservation, status) - age
         if left <= 0:
-            return replace(decision, write=WriteStatus(reservation, wanted))
-        decision = replace(decision, after=sooner(decision.after, left))
-    return decision
+            return replace(found, write=WriteStatus(reservation, status))
+        found = found.sooner(left)
+    return found
 
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
@@ -90,8 +81,3 @@ def _same_protocol(current: ClaimReservationStatus, wanted: ClaimReservationStat
 
 def _essence(status: ClaimReservationStatus) -> list[tuple[str, str, str]]:
     return [(c.type, c.status, c.reason) for c in status.conditions]
-
-
-def sooner(one: float | None, other: float | None) -> float | None:
-    """The earlier of two times, where None is never."""
-    return min((time for time in (one, other) if time is not None), default=None)

@@ -20,7 +20,7 @@ from claimctl.inspect.controller_health import (
     troubles,
 )
 from claimctl.inspect.explain import LOOK_AGAIN_SECONDS, explain_with_controller
-from claimctl.reservation.context import ClaimContext
+from claimctl.reservation.assess import assess
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import ResourceClaim
@@ -121,7 +121,7 @@ def found(
         ghosts=ghosts,
         memory=Memory(ghost_age={ghost.uid: 0.0 for ghost in ghosts}),
     )
-    seen = troubles(Election(State.ACTING, ""), ClaimContext.of(snapshot, on))
+    seen = troubles(Election(State.ACTING, ""), assess(snapshot))
     return [(one.sign, one.message) for one in seen]
 
 

@@ -531,7 +531,7 @@ def test_explain_shows_what_blocks_the_release() -> None:
         reserved(made, held(made, owner))
         told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
         assert not told.releasable
-        assert [one.sign for one in acting.troubles(ACTING, told.context)] == [
+        assert [one.sign for one in acting.troubles(ACTING, told.assessment)] == [
             acting.Sign.STATUS_BEHIND  # the generation, and not the consumers
         ]
         problem = "Expected `int`, got `str` - at `$.metadata.generation`"
@@ -583,7 +583,7 @@ def test_explain_says_that_a_claim_is_left_alone() -> None:
         reserved(made, held(made, owner))
         told = await explain(made.client, downgrade.NAMESPACE, "slice", made.clock.now())
         assert told.left_alone
-        assert [one.sign for one in acting.troubles(ACTING, told.context)] == []
+        assert [one.sign for one in acting.troubles(ACTING, told.assessment)] == []
         assert any("leaves the claim alone" in line for line in lines(told))
         assert document(told, made.clock.now())["leftAlone"] is True
 

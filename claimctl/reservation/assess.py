@@ -1,0 +1,118 @@
+"""From a snapshot to an assessment: what is the case with a claim, before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from claimctl.reservation.assessment import Assessment, Phase
+from claimctl.reservation.pod_groups.membership import own_groups
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.release.blockers import blockers
+from claimctl.reservation.reserved_for.consistency import consistent_list
+from claimctl.reservation.reserved_for.holds import (
+    holds_step_aside,
+    holds_while_held,
+    holds_while_waiting,
+)
+from claimctl.reservation.reserved_for.ownership import uids_written_by
+from claimctl.reservation.reserved_for.references import (
+    is_pod,
+    is_pod_group,
+    is_workload,
+    same_name,
+)
+from claimctl.reservation.retention import Action, RetentionDecision, decide_retention
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import ResourceClaim
+
+
+def assess(snapshot: Snapshot) -> Assessment:
+    """Everything that is the case; ``decide`` adds what is to be done."""
+    consumers, claim = snapshot.consumers(), snapshot.claim
+    if claim is None:
+        absent = (
+            RetentionDecision(held, Action.NONE, Reason.CLAIM_NOT_FOUND)
+            for held in snapshot.reservations
+        )
+        return Assessment(snapshot, consumers, Phase.ABSENT, tuple(absent))
+    # 1. Does each reservation hold the claim, let it go, or ask for nothing?
+    groups = own_groups(snapshot)
+    retentions = tuple(
+        decide_retention(snapshot, held, consumers, groups) for held in snapshot.reservations
+    )
+    if any(retention.action is Action.HOLD for retention in retentions):
+        retentions = tuple(map(_stays, retentions))
+    # 2. Which entries of the list are claimctl's, and why is the claim released, if it is?
+    found = Assessment(
+        snapshot,
+        consumers,
+        Phase.UNALLOCATED,
+        retentions,
+        own=_own(claim, retentions) | groups,
+        groups=groups,
+        reason=_release_reason(retentions),
+    )
+    if not snapshot.allocated:
+        return found
+    # 3. Which list should it have?
+    found = replace(found, steps_aside=holds_step_aside(found))
+    wishes = holds_while_held(found) if found.reason is None else holds_while_waiting(found)
+    found = replace(found, plan=consistent_list(snapshot, consumers, wishes))
+    if found.reason is None:
+        return replace(found, phase=Phase.KEPT)
+    # 4. What blocks its release?
+    found = replace(found, blockers=blockers(snapshot, found.reason, consumers, found.own))
+    if _is_left_to_kcm(found):
+        return replace(found, phase=Phase.LEFT_TO_KCM)
+    return replace(found, phase=Phase.BLOCKED if found.blockers else Phase.RELEASING)
+
+
+def _stays(retention: RetentionDecision) -> RetentionDecision:
+    """While another reservation holds the claim, its devices are not given up for this one."""
+    if retention.reason is Reason.REALLOCATED:
+        return replace(retention, action=Action.HOLD, reason=Reason.HELD)
+    return retention
+
+
+def _own(claim: ResourceClaim, retentions: Iterable[RetentionDecision]) -> frozenset[str]:
+    uids = set(uids_written_by(claim))
+    created_for = claim.spec.reserved_for
+    for retention in retentions:
+        told = retention.held.reservation.status.reserved_for
+        uids |= {reference.uid for reference in (retention.reference, told) if reference}
+        if created_for and retention.reference and same_name(created_for, retention.reference):
+            uids.add(created_for.uid)
+    listed = claim.status.reserved_for
+    return frozenset(
+        ref.uid for ref in listed if is_workload(ref) and not is_pod_group(ref) and ref.uid in uids
+    )
+
+
+def _release_reason(retentions: tuple[RetentionDecision, ...]) -> Reason | None:
+    """If pods wait in vain for devices that every reservation lets go, that is why."""
+    if any(retention.action is Action.HOLD for retention in retentions):
+        return None
+    letting_go = [each for each in retentions if each.action is Action.RELEASE]
+    given_up = [each.yield_reason for each in letting_go if each.yield_reason]
+    return next(iter((*given_up, *(each.reason for each in letting_go))), None)
+
+
+def _is_left_to_kcm(found: Assessment) -> bool:
+    """Whether to leave KCM alone with a list of nothing but pods: its last removal deallocates.
+
+    Not where KCM should have been done by now; and a claim that is being deleted takes none of
+    the pods that wait for it, and KCM leaves their entries.
+    """
+    references = found.snapshot.references
+    if not references or not all(map(is_pod, references)):
+        return False
+    if found.live_pod_entries():
+        return found.left_to_pods or not found.claim.metadata.deleting
+    return kcm_time_left(found) > 0
+
+
+def kcm_time_left(found: Assessment) -> float:
+    """Seconds for which KCM may still be about to remove the last dead pod of the list."""
+    ages, limit = found.snapshot.memory.dead_age, found.snapshot.rules.dead_reference_seconds
+    return limit - min(ages.get(reference.uid, 0.0) for reference in found.snapshot.references)
