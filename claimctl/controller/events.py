@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from claimctl.controller.caches.informers import workload_resource
+from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.reasons import ConditionType, Reason
@@ -14,7 +15,7 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.workloads import Workload
 
 WARNINGS = frozenset(
@@ -141,7 +142,8 @@ def workload_subject(held: Held) -> ObjectReference:
     )
 
 
-def subject_of(resource: Resource[Workload], workload: Workload) -> ObjectReference:
+def subject_of(key: WorkloadKey, workload: Workload) -> ObjectReference:
+    resource = workload_resource(key.api_group, key.kind)
     return _subject(resource.api_version, resource.kind, workload.metadata)
 
 

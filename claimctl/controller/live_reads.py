@@ -21,6 +21,7 @@ from claimctl.reservation.decision import (
     ListLivePods,
     ListReservations,
     Need,
+    Precaution,
     ReadClaim,
     Write,
 )
@@ -62,9 +63,9 @@ class Findings:
     """The version that all rounds are about, unless it was read live: beside a busy writer the
     list would otherwise change faster than its entries can be asked for."""
     live_claim: ResourceClaim | None = None
-    """As it was just read live; it comes into no cache."""
+    """As it was just read live, which comes into no cache; None where there is none any more."""
     claim_read_for: Write | None = None
-    """The write for which it was read; set as well where there is no such claim any more."""
+    """The write for which the claim was read live; None where nobody did."""
     claim_reads: int = 0
     held_for_another: bool | None = None
     """Whether the claim is held for a reservation that the cache lacks; None: nobody asked."""
@@ -101,7 +102,7 @@ class Investigator:
         )
 
     async def answer(
-        self, snapshot: Snapshot, needs: Iterable[Need], findings: Findings
+        self, snapshot: Snapshot, needs: Iterable[Need | Precaution], findings: Findings
     ) -> Findings:
         """Find out what a decision on this snapshot needs; raises KubeError."""
         for need in needs:

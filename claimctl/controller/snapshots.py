@@ -106,8 +106,9 @@ class Snapshots:
         )
 
     def _claim(self, key: ClaimKey, findings: Findings) -> ResourceClaim | None:
-        cached = self._know.caches.claims.get(key.name, key.namespace)
-        return findings.live_claim or findings.claim or cached
+        if findings.claim_read_for is not None:
+            return findings.live_claim
+        return findings.claim or self._know.caches.claims.get(key.name, key.namespace)
 
     def _rules(self) -> Rules:
         """The rules of the cluster as it was found out, corrected by what it was seen to do."""

@@ -113,7 +113,7 @@ class Injector:
         return True
 
     def _report(self, key: WorkloadKey, workload: Workload, reason: Reason, note: str) -> None:
-        subject = subject_of(workload_resource(key.api_group, key.kind), workload)
+        subject = subject_of(key, workload)
         self._events.record(
             subject, type="Warning", reason=reason, note=note, action="InjectPodGroup"
         )

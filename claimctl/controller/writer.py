@@ -63,7 +63,8 @@ class Writer:
             case CreateClaim():
                 return await self._create(write)
             case DeleteClaim():
-                return await self._delete(snapshot, write)
+                await self._delete(snapshot, write)
+                return None
             case WriteStatus():
                 body = status_patch(write.reservation.status, write.status)
                 return await self._patch_reservation(write.reservation, body, "status")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
@@ -18,20 +20,23 @@ from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.wire.reservations import FINALIZER
 
 
-def make(snapshot: Snapshot) -> Write | None:
+def make(found: Assessment) -> Assessment:
     """The claim does not exist: make it; what is being deleted has nothing left.
 
     It may yet be made while another controller has not seen the deletion.
     """
+    snapshot = found.snapshot
     for held in snapshot.reservations:
         meta = held.reservation.metadata
-        if meta.deleting and FINALIZER in meta.finalizers and in_doubt(snapshot, held) <= 0:
-            return SetFinalizer(held.reservation, present=False)
+        if meta.deleting and FINALIZER in meta.finalizers:
+            if (left := in_doubt(snapshot, held)) <= 0:
+                return replace(found, write=SetFinalizer(held.reservation, present=False))
+            found = found.sooner(left)
         if _may_create(snapshot, held):
             reference = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
             created_for = DIALECTS[snapshot.rules.dialect].created_for(reference)
-            return CreateClaim(held.reservation, created_for)
-    return None
+            return replace(found, write=CreateClaim(held.reservation, created_for))
+    return found
 
 
 def _may_create(snapshot: Snapshot, held: Held) -> bool:

@@ -109,10 +109,6 @@ def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
     return any(same_name(each, seen) and each.uid != seen.uid for each in known)
 
 
-def _make(found: Assessment) -> Assessment:
-    return replace(found, write=lifecycle.make(found.snapshot))
-
-
 def _end(found: Assessment) -> Assessment:
     """End a release of our own, which is on record until then.
 
@@ -187,7 +183,7 @@ def _current_step(found: Assessment) -> ReleaseStep:
 
 
 _PHASES = {
-    Phase.ABSENT: _make,
+    Phase.ABSENT: lifecycle.make,
     Phase.UNALLOCATED: _end,
     Phase.KEPT: _keep,
     Phase.LEFT_TO_KCM: _leave_to_kcm,

@@ -32,6 +32,9 @@ class ListLivePods:
     settled: bool = False
 
 
+Need = ConfirmPods | ConfirmWorkload | ListLivePods
+
+
 @dataclass(frozen=True, slots=True)
 class WriteList:
     """One status write under ``resource_version``: the list, and with it maybe the allocation."""
@@ -98,7 +101,8 @@ class ListReservations:
     """List the namespace's reservations: one may be younger than what the cache shows."""
 
 
-Need = ConfirmPods | ConfirmWorkload | ListLivePods | ReadClaim | ListReservations
+Precaution = ReadClaim | ListReservations
+"""What some writes need on top of what was decided from."""
 
 Write = (
     WriteList

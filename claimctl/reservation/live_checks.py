@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claimctl.reservation.decision import (
     ListReservations,
-    Need,
+    Precaution,
     ReadClaim,
     SetFinalizer,
     Write,
@@ -14,7 +14,7 @@ from claimctl.reservation.reserved_for.ownership import unanswered
 from claimctl.reservation.snapshot import Snapshot
 
 
-def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Need, ...]:
+def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, ...]:
     """What has to be read before the write; nothing once it was.
 
     Before a reservation goes for good: another controller may have held the claim since our cache

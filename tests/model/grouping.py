@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.controller.reconcilers.pod_group import _against
+from claimctl.reservation.pod_groups.assess import release_blockers
 from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
     DropGroup,
@@ -61,7 +61,7 @@ def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCas
         guarded=process.reservation.there != There.GONE,
         in_use=in_use(process.pods),
         in_use_live=listed,
-        claims_let_go=group is not None and lets_go(snapshot, group, _against(snapshot)),
+        claims_let_go=group is not None and lets_go(snapshot, group, release_blockers(snapshot)),
         listed=bool(process.claim.groups),
         quiet=LONG if process.quiet else 0.0,
     )

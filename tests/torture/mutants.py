@@ -195,11 +195,8 @@ MUTANTS = (
     Mutant(
         "take a conflict for done",
         "claimctl.controller.reconcilers.claim",
-        """        except Conflict:
-            if not isinstance(write, WriteList)""",
-        """        except Conflict:
-            return DONE
-            if not isinstance(write, WriteList)""",
+        "        except (Conflict, NotFound, AlreadyExists) as error:\n",
+        "        except (Conflict, NotFound, AlreadyExists) as error:\n            return DONE\n",
     ),
     *(
         Mutant(

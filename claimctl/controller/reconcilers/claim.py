@@ -30,6 +30,7 @@ from claimctl.reservation.decision import (
     CreateClaim,
     Decision,
     Need,
+    Precaution,
     ReadClaim,
     Write,
     WriteList,
@@ -120,7 +121,7 @@ class ClaimReconciler:
         return DONE if decision.after is None else After(decision.after)
 
     async def _find_out(
-        self, snapshot: Snapshot, needs: tuple[Need, ...], findings: Findings
+        self, snapshot: Snapshot, needs: tuple[Need | Precaution, ...], findings: Findings
     ) -> Findings | Outcome:
         found = await self._know.investigator.answer(snapshot, needs, findings)
         if found.live is not None and not found.live.claim_version:
@@ -141,15 +142,13 @@ class ClaimReconciler:
     ) -> Findings | Outcome:
         try:
             self._record(snapshot, write, await self._writer.apply(snapshot, write))
-        except Conflict:
-            if not isinstance(write, WriteList) or findings.live is not None:
-                return After(SOON)
-            # beside a busy writer the cache is always late: read, decide and write in one go
-            if findings.claim_reads == LIVE_ATTEMPTS:
+        except (Conflict, NotFound, AlreadyExists) as error:
+            if findings.no_template:
+                # nothing waits for it, so the pauses may grow
+                raise
+            if not isinstance(error, Conflict) or not _by_live_claim(write, findings):
                 return After(SOON)
             return await self._find_out(snapshot, (ReadClaim(write),), findings)
-        except (NotFound, AlreadyExists):
-            return After(SOON)
         except TemplateMissing:
             return replace(findings, template_missing=True)
         except (Forbidden, Invalid, BadRequest, UnreadableObject) as error:
@@ -192,6 +191,15 @@ class ClaimReconciler:
         except ApiError as error:
             log.warning("cannot tell of a refusal", claim=_name(snapshot), error=str(error))
             announce(self._events, snapshot, write)
+
+
+def _by_live_claim(write: Write, findings: Findings) -> bool:
+    """Whether to read the claim, decide and write in one go: a busy writer keeps the cache late.
+
+    No LIST comes between the read and the write: a decision that rests on one waits instead.
+    """
+    listed = findings.live is not None or findings.claim_reads >= LIVE_ATTEMPTS
+    return isinstance(write, WriteList) and not listed
 
 
 def _name(snapshot: Snapshot) -> str:

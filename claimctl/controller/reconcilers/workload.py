@@ -143,7 +143,7 @@ class WorkloadReconciler:
 
     def _report(self, key: WorkloadKey, workload: Workload, problem: Problem) -> None:
         self._events.record(
-            subject_of(workload_resource(key.api_group, key.kind), workload),
+            subject_of(key, workload),
             type="Warning",
             reason=problem.reason,
             note=problem.note,

@@ -1,0 +1,97 @@
+"""From caches and observations to everything about one PodGroup's name at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from claimctl.controller.caches.informers import BY_CLAIM, workload_resource
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
+from claimctl.controller.live_reads import Findings
+from claimctl.controller.snapshots import Knowledge, Snapshots
+from claimctl.controller.unreadable import Doubts
+from claimctl.reservation.annotation import Annotated
+from claimctl.reservation.pod_groups.assess import GroupSnapshot
+from claimctl.reservation.pod_groups.membership import made_by_claimctl
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import WorkloadRef
+from claimctl.wire.resources import PODGROUPS
+from claimctl.wire.workloads import ReplicaSet, Workload
+
+
+class GroupSnapshots:
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._know = knowledge
+        self._caches = knowledge.caches
+        self._claims = Snapshots(knowledge)
+        self._doubts = Doubts(knowledge.caches)
+
+    def lagging(self, key: GroupKey) -> bool:
+        """Whether the caches do not show yet what we wrote about this group ourselves."""
+        group, writes = self._caches.groups.get(key), self._know.observations.own_writes
+        meta = group.metadata if group else None
+        return (
+            writes.lags(PODGROUPS, key.namespace, key.name, meta) or not self._caches.groups.synced
+        )
+
+    def build(
+        self, key: GroupKey, listed: tuple[PodGroup | None, tuple[Pod, ...]] | None = None
+    ) -> GroupSnapshot:
+        """The snapshot as of now.
+
+        Args:
+            listed: the group as it was before a live LIST of its pods, and that LIST.
+        """
+        group, live = (self._caches.groups.get(key), None) if listed is None else listed
+        claims = tuple(self._claims_of(key, group)) if group is not None else ()
+        ours = group is not None and made_by_claimctl(group)
+        return GroupSnapshot(
+            name=key.name,
+            group=group,
+            workloads=tuple(self._workloads(key)),
+            owners=tuple(self._owners(group)) if group is not None else (),
+            claims=tuple(map(self._claim, claims)) if ours else (),
+            replica_sets=tuple(self._replica_sets(claims)),
+            live_pods=live,
+            listed=bool(self._caches.claims_listing(key)),
+            quiet=self._caches.groups.quiet(key),
+            settle_seconds=self._know.rules.settle_seconds,
+            unreadable=self._in_doubt(key, claims),
+        )
+
+    def _claims_of(self, key: GroupKey, group: PodGroup) -> Iterator[ClaimKey]:
+        named = {each.resource_claim_name for each in group.spec.resource_claims}
+        named |= {claim.metadata.name for claim in self._caches.claims_listing(key)}
+        for name in sorted(filter(None, named)):
+            yield ClaimKey(key.namespace, name)
+
+    def _claim(self, key: ClaimKey) -> Snapshot:
+        self._claims.observe(key, Findings())
+        return self._claims.build(key, Findings())
+
+    def _in_doubt(self, key: GroupKey, claims: tuple[ClaimKey, ...]) -> bool:
+        return self._caches.groups.doubt(key) is not None or any(
+            self._doubts.about(claim, self._caches.claims.get(claim.name, claim.namespace))
+            for claim in claims
+        )
+
+    def _workloads(self, key: GroupKey) -> Iterator[Annotated]:
+        for workload_key, workload in self._caches.workloads_in(key):
+            api_group, kind, _, name = workload_key
+            yield Annotated(
+                ref=WorkloadRef(api_group=api_group, kind=kind, name=name),
+                api_version=workload_resource(api_group, kind).api_version,
+                workload=workload,
+                reservations=self._caches.reservations_for(workload_key),
+            )
+
+    def _owners(self, group: PodGroup) -> Iterator[Workload | None]:
+        for owner in group.metadata.owner_references:
+            api_group = owner.api_version.partition("/")[0]
+            namespace = group.metadata.namespace
+            yield self._caches.workload(WorkloadKey(api_group, owner.kind, namespace, owner.name))
+
+    def _replica_sets(self, claims: tuple[ClaimKey, ...]) -> Iterator[ReplicaSet]:
+        for claim in claims:
+            yield from self._caches.replica_sets.by_index(BY_CLAIM, str(claim))

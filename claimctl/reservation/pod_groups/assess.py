@@ -1,0 +1,191 @@
+"""From a snapshot of one PodGroup to what is decided about it: pure functions, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from claimctl.reservation.annotation import Annotated, plan
+from claimctl.reservation.assess import assess
+from claimctl.reservation.decision import Blocker
+from claimctl.reservation.pod_groups.lifecycle import (
+    NOTHING,
+    Asking,
+    GroupCase,
+    GroupDecision,
+    decide_group,
+    lets_go,
+)
+from claimctl.reservation.pod_groups.membership import made_by_claimctl
+from claimctl.reservation.pods import claim_names, is_done
+from claimctl.reservation.reasons import ConditionType, Reason
+from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.workloads import group_of, observe
+from claimctl.wire.meta import OwnerReference
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.workloads import ReplicaSet, Workload
+
+RESERVATIONS_COME = 0.5
+"""Seconds to wait for reservations that annotated workloads are about to get."""
+LOOK_AGAIN = 5.0
+"""Seconds after which to see whether time alone has let a guarded group go."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSnapshot:
+    """Everything about one PodGroup's name at one moment. Durations in seconds."""
+
+    name: str
+    group: PodGroup | None
+    workloads: tuple[Annotated, ...] = ()
+    """Those whose pod templates name the group, with their reservations."""
+    owners: tuple[Workload | None, ...] = ()
+    """What is there under the names of the group's owners, in their order."""
+    claims: tuple[Snapshot, ...] = ()
+    """The claims that the group names or that list its name."""
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    """Those whose pods use one of the claims."""
+    live_pods: tuple[Pod, ...] | None = None
+    """The namespace's pods by a LIST that began after the group was read; None before that."""
+    listed: bool = False
+    """Some claim lists a group of this name."""
+    quiet: float = 0.0
+    """Since this process last saw the name in use."""
+    settle_seconds: float = 5.0
+    unreadable: bool = False
+    """Whether the group, or what may concern one of its claims, cannot be read."""
+
+
+def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
+    """What to do about one PodGroup now: at most one write, or a LIST of its pods first."""
+    # 1. Leave it alone when something about it cannot be read.
+    if snapshot.unreadable:
+        return NOTHING
+    # 2. Wait for the reservations that it will be made for.
+    asking = _asking(snapshot.workloads)
+    if asking is None:
+        return GroupDecision(after=RESERVATIONS_COME)
+    # 3. Assess who needs it still, and decide.
+    case = _case(snapshot, asking)
+    decision = decide_group(case)
+    # 4. Look again where time alone (ghosts, settling), or pods that nobody owns, let it go.
+    if decision == NOTHING and case.group is not None and _waits(case, case.group):
+        return replace(decision, after=LOOK_AGAIN)
+    return decision
+
+
+def _asking(workloads: Iterable[Annotated]) -> tuple[Asking, ...] | None:
+    """Who names the group; None while reservations of theirs are still being made."""
+    found = []
+    for each in workloads:
+        if each.meta.deleting or observe(each.workload, "").ended:
+            continue
+        if plan(each).create:
+            return None
+        reserved = (
+            one.spec.resource_claim_name for one in each.reservations if not one.metadata.deleting
+        )
+        found.append(Asking(_owner(each), each.workload.spec.template, frozenset(reserved)))
+    return tuple(found)
+
+
+def _owner(workload: Annotated) -> OwnerReference:
+    """The group goes with its workload, and does not block a foreground deletion."""
+    ref = workload.ref
+    return OwnerReference(
+        api_version=workload.api_version, kind=ref.kind, name=ref.name, uid=workload.meta.uid
+    )
+
+
+def _case(snapshot: GroupSnapshot, asking: tuple[Asking, ...]) -> GroupCase:
+    group = snapshot.group
+    case = GroupCase(
+        group=group,
+        asking=asking,
+        listed=snapshot.listed,
+        quiet=snapshot.quiet,
+        settle_seconds=snapshot.settle_seconds,
+    )
+    if group is None or not made_by_claimctl(group):
+        return case
+    live = snapshot.live_pods
+    return replace(
+        case,
+        owner_ended=_owner_ended(snapshot, group),
+        guarded=any(claim.reservations for claim in snapshot.claims),
+        in_use=_in_use(snapshot, _pods(snapshot)),
+        in_use_live=None if live is None else _in_use(snapshot, live),
+        claims_let_go=all(
+            lets_go(claim, group, release_blockers(claim)) for claim in snapshot.claims
+        ),
+    )
+
+
+def _pods(snapshot: GroupSnapshot) -> Iterator[Pod]:
+    return (pod for claim in snapshot.claims for pod in claim.pods)
+
+
+def _in_use(snapshot: GroupSnapshot, pods: Iterable[Pod]) -> bool:
+    """Whether pods of the group may still be scheduled on its claims, or run."""
+    names = {claim.name for claim in snapshot.claims}
+    members = (pod for pod in pods if group_of(pod.spec) == snapshot.name)
+    return any(not is_done(pod) and names & claim_names(pod) for pod in members)
+
+
+def _owner_ended(snapshot: GroupSnapshot, group: PodGroup) -> bool:
+    """Whether the workloads that own the group are there and have ended.
+
+    Of those that are gone garbage collection tells, by deleting the group; unless they were
+    deleted with cascade=orphan.
+    """
+    owners = group.metadata.owner_references
+    if not owners:
+        return _left_alone(snapshot)
+    return all(
+        workload is not None and workload.metadata.uid == owner.uid and observe(workload, "").ended
+        for owner, workload in zip(owners, snapshot.owners, strict=True)
+    )
+
+
+def _left_alone(snapshot: GroupSnapshot) -> bool:
+    """Whether its workload has ended, as reservations tell, or nobody names the group at all,
+    and no pod needs it."""
+    if any(not is_done(pod) for pod in _pods(snapshot)):
+        return False
+    told = [
+        (condition.type, condition.status, condition.reason)
+        for claim in snapshot.claims
+        for held in claim.reservations
+        for condition in held.reservation.status.conditions
+    ]
+    if told:
+        return (ConditionType.RELEASED, "True", Reason.WORKLOAD_ENDED) in told
+    return not _named(snapshot)
+
+
+def _named(snapshot: GroupSnapshot) -> bool:
+    """Whether a reservation, a workload or a ReplicaSet may still come to need the group."""
+    return (
+        bool(snapshot.workloads)
+        or any(claim.reservations for claim in snapshot.claims)
+        or any(group_of(each.spec.template.spec) == snapshot.name for each in snapshot.replica_sets)
+    )
+
+
+def release_blockers(claim: Snapshot) -> tuple[Blocker, ...] | None:
+    """What blocks the claim's release beside its finished pods; None where it is not let go."""
+    if not claim.allocated:
+        return None
+    found = assess(claim)
+    if found.reason is None:
+        return None
+    return tuple(each for each in found.blockers if each.reason is not Reason.FINISHED_PODS_LEFT)
+
+
+def _waits(case: GroupCase, group: PodGroup) -> bool:
+    if not made_by_claimctl(group):
+        return False
+    guards, meta = FINALIZER in group.metadata.finalizers, group.metadata
+    return (guards and (meta.deleting or case.owner_ended)) or not meta.owner_references
