@@ -78,6 +78,11 @@ class Findings:
     """Why the API server does not take a claim made from the template."""
 
     @property
+    def claim_gone(self) -> bool:
+        """Whether a live read showed that there is no such claim any more."""
+        return self.claim_read_for is not None and self.live_claim is None
+
+    @property
     def no_template(self) -> bool:
         """Whether no claim can be made from the template as it is."""
         return self.template_missing or bool(self.template_refused)

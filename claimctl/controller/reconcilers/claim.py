@@ -108,9 +108,11 @@ class ClaimReconciler:
         if decision.needs:
             return await self._find_out(snapshot, decision.needs, findings)
         self._tell(key, snapshot, decision, span)
-        # 4. Read live what the write needs on top.
+        # 4. Read live what the write needs on top. A claim that is gone changes nothing.
         if needs := reads_before(snapshot, decision.write):
-            return await self._find_out(snapshot, needs, findings)
+            step = await self._find_out(snapshot, needs, findings)
+            if not isinstance(step, Findings) or not step.claim_gone:
+                return step
         if findings.held_for_another:
             return After(WATCHDOG)
         # 5. Write, and record what was written.
