@@ -111,7 +111,7 @@ async def _observe(session: Session, detection: Detection) -> Observed:
         ),
         missing_rights=await missing_rights(
             client,
-            binding=detection.version >= (1, 36),
+            binding=detection.needs_binding,
             groups=DIALECTS[detection.dialect].groups,
         ),
     )

@@ -9,7 +9,8 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from claimctl.controller.caches.informers import reserved_key, slim_pod, workload_resource
+from claimctl.controller.caches.informers import reserved_key, workload_resource
+from claimctl.controller.caches.transforms import slim_pod
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing

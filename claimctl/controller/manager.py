@@ -46,8 +46,6 @@ from claimctl.wire.seams import Clock, Transport
 log = structlog.get_logger(__name__)
 
 
-BINDING_FROM = (1, 36)
-"""From here on changing allocation or reservedFor needs resourceclaims/binding."""
 GROUPS_TASK = "informer of podgroups"
 
 COMPONENT = "claimctl.io/controller"
@@ -143,7 +141,7 @@ class Manager:
         log.info("dialect", dialect=self.detection.dialect, reasons=self.detection.reasons)
         await check_rights(
             self._client,
-            binding=self.detection.version >= BINDING_FROM,
+            binding=self.detection.needs_binding,
             groups=DIALECTS[self.detection.dialect].groups,
         )
         parts = self._parts = self._build(self.detection)

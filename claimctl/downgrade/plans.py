@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
 
 from claimctl.downgrade.ledger import (
     Ledger,
@@ -17,7 +16,7 @@ from claimctl.downgrade.records import is_over
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Gone, NotFound, Unreachable
 from claimctl.wire.base import to_plain
-from claimctl.wire.coordination import Lease
+from claimctl.wire.coordination import is_held
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
     DowngradePlan,
@@ -41,15 +40,7 @@ class PlanRefused(Exception):
 async def controller_runs(client: Client, clock: Clock) -> bool:
     """Whether a controller holds its Lease, in any namespace, and has renewed it in time."""
     leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
-    return any(_fresh(lease, clock.now()) for lease in leases.items)
-
-
-def _fresh(lease: Lease, now: datetime) -> bool:
-    spec = lease.spec
-    if not spec.holder_identity or not spec.renew_time:
-        return False
-    renewed = datetime.fromisoformat(spec.renew_time).astimezone(UTC)
-    return now < renewed + timedelta(seconds=spec.lease_duration_seconds or 0)
+    return any(is_held(lease, clock.now()) for lease in leases.items)
 
 
 async def find(client: Client) -> tuple[DowngradePlan, ...]:

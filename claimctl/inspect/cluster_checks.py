@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,10 +21,9 @@ from claimctl.text import listed
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.coordination import Event
 from claimctl.wire.nodes import Node
+from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.unreadable import Unreadable
 
-PODGROUPS_FROM = (1, 36)
-"""Kubelets before this version refuse a pod if the list names only its PodGroup."""
 PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 
@@ -132,9 +130,8 @@ def _kubelets(observed: Observed) -> Iterator[Finding]:
     if not DIALECTS[observed.dialect].groups:
         return
     for node in observed.nodes:
-        version = node.status.node_info.kubelet_version
-        found = re.match(r"v(\d+)\.(\d+)", version)
-        if found and (int(found[1]), int(found[2])) < PODGROUPS_FROM:
+        if not knows_pod_groups(node):
+            version = node.status.node_info.kubelet_version
             text = f"kubelet {version} refuses pods that share through a PodGroup"
             yield Finding("mixed-versions", text, object=node.metadata.name)
 

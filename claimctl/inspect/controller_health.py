@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from claimctl.controller.preflight import GRANT
@@ -21,7 +21,7 @@ from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.unreadable import about_claim
 from claimctl.text import duration
-from claimctl.wire.coordination import Lease
+from claimctl.wire.coordination import Lease, is_held, renewed_at
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import LEASES
@@ -116,26 +116,19 @@ async def election(client: Client, now: datetime) -> Election:
 
 def elected(leases: Iterable[Lease], now: datetime) -> Election:
     """Whether one of the controller's Leases is held and was renewed in time before ``now``."""
-    renewed = [(_renewed(lease), lease) for lease in leases]
-    if not renewed:
+    lease = max(leases, key=renewed_at, default=None)
+    if lease is None:
         text = f"there is no Lease {LEASE_NAME}: none runs, or one without --leader-elect"
         return Election(State.UNKNOWN, text)
-    last, lease = max(renewed, key=lambda each: each[0])
     where = f"Lease {lease.metadata.namespace}/{lease.metadata.name}"
     if not lease.spec.holder_identity:
         return Election(State.NOT_ACTING, f"nobody holds the {where}")
-    silent = (now - last).total_seconds()
     held = f"the {where} is held by {lease.spec.holder_identity}"
-    if silent > (lease.spec.lease_duration_seconds or 0) + SKEW_SECONDS:
-        text = f"{held} and has not been renewed for {duration(silent)}"
+    if not is_held(lease, now, SKEW_SECONDS):
+        silent = duration((now - renewed_at(lease)).total_seconds())
+        text = f"{held} and has not been renewed for {silent}"
         return Election(State.NOT_ACTING, text)
     return Election(State.ACTING, held)
-
-
-def _renewed(lease: Lease) -> datetime:
-    if not lease.spec.renew_time:
-        return datetime.fromtimestamp(0, UTC)
-    return datetime.fromisoformat(lease.spec.renew_time).astimezone(UTC)
 
 
 def troubles(election: Election, found: Assessment) -> tuple[Trouble, ...]:

@@ -12,12 +12,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from claimctl.controller.caches.informers import slim_pod
+from claimctl.controller.caches.transforms import owning, slim_pod
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import Gone, KubeError
-from claimctl.kube.slim import owning
 from claimctl.orphans.judge import questions
 from claimctl.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.reservation.annotation import Annotated, plan

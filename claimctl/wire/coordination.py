@@ -6,7 +6,7 @@ MicroTime fields are strings: the API server insists on exactly six digits of fr
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
@@ -30,6 +30,25 @@ class Lease(Wire, frozen=True, kw_only=True):
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
+
+
+def renewed_at(lease: Lease) -> datetime:
+    """When its holder last renewed it; long ago where nobody did."""
+    told = lease.spec.renew_time
+    moment = datetime.fromisoformat(told) if told else datetime.fromtimestamp(0, UTC)
+    return moment.astimezone(UTC)
+
+
+def is_held(lease: Lease, now: datetime, skew_seconds: float = 0.0) -> bool:
+    """Whether somebody holds the Lease and has renewed it in time.
+
+    Args:
+        skew_seconds: by how much the holder's clock may be behind.
+    """
+    seconds = (lease.spec.lease_duration_seconds or 0) + skew_seconds
+    return bool(lease.spec.holder_identity) and now <= renewed_at(lease) + timedelta(
+        seconds=seconds
+    )
 
 
 class ObjectReference(Wire, frozen=True, kw_only=True):

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from claimctl.controller.caches.pod_groups import GroupCache
+from claimctl.controller.caches.transforms import naming_a_claim, owning, slim_pod
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.kube.slim import owning
-from claimctl.reservation.pods import DISRUPTED, claim_names
+from claimctl.reservation.pods import claim_names
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.pods import Pod, Volume
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -80,7 +77,7 @@ class Caches:
             lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}), clock
         )
         self.replica_sets: Informer[ReplicaSet] = informer(
-            REPLICASETS, keep=_naming_a_claim, indexes={BY_CLAIM: _template_claims}
+            REPLICASETS, keep=naming_a_claim, indexes={BY_CLAIM: _template_claims}
         )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
         self.slices: Informer[ResourceSlice] = informer(
@@ -166,44 +163,6 @@ def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
     return WORKLOADS[api_group, kind]
 
 
-_CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
-
-
-def slim_pod(pod: Pod) -> Pod | None:
-    """What is kept of a pod; one that names no claim is dropped on arrival."""
-    if not claim_names(pod):
-        return None
-    meta, status = pod.metadata, pod.status
-    replace = msgspec.structs.replace
-    return replace(
-        pod,
-        metadata=replace(
-            meta,
-            namespace=sys.intern(meta.namespace),
-            labels=None,
-            annotations=None,
-            owner_references=(),
-            finalizers=(),
-        ),
-        spec=replace(
-            pod.spec,
-            node_name=sys.intern(pod.spec.node_name),
-            tolerations=() if pod.spec.node_name else pod.spec.tolerations,
-            scheduler_name="" if pod.spec.node_name else sys.intern(pod.spec.scheduler_name),
-            volumes=() if pod.spec.node_name else _slow_volumes(pod),
-        ),
-        status=replace(
-            status,
-            phase=sys.intern(status.phase),
-            conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
-        ),
-    )
-
-
-def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:
-    return tuple(volume for volume in pod.spec.volumes if volume.may_be_unbound)
-
-
 def reserved_key(reservation: ClaimReservation) -> ClaimKey:
     return ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
 
@@ -244,10 +203,6 @@ def _template_group(workload: Workload) -> Iterable[str]:
 def _group_claims(group: PodGroup) -> Iterable[str]:
     names = {each.resource_claim_name for each in group.spec.resource_claims}
     return (f"{group.metadata.namespace}/{name}" for name in sorted(filter(None, names)))
-
-
-def _naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:
-    return replica_set if named_claims(replica_set.spec.template) else None
 
 
 def _template_claims(replica_set: ReplicaSet) -> Iterable[str]:

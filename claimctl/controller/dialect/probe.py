@@ -15,11 +15,9 @@ from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFo
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.served import ServerVersion
-
-MIXED_LISTS_CLEANED_FROM = (1, 36)
-"""From here on KCM cleans pods beside references it does not know."""
 
 _PROBE = Reference(
     api_group="apps",
@@ -47,7 +45,13 @@ class Detection:
 
     @property
     def kcm_cleans_mixed_lists(self) -> bool:
-        return self.version >= MIXED_LISTS_CLEANED_FROM
+        """Whether KCM takes pods out beside references it does not know."""
+        return self.version >= FROM_1_36
+
+    @property
+    def needs_binding(self) -> bool:
+        """Whether changing a claim's allocation or list needs ``resourceclaims/binding``."""
+        return self.version >= FROM_1_36
 
 
 class DialectProbe:

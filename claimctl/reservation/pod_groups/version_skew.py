@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from claimctl.reservation.dialects import DIALECTS
@@ -16,9 +15,8 @@ from claimctl.reservation.workloads import group_of
 from claimctl.text import listed
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
+from claimctl.wire.releases import knows_pod_groups
 
-GROUPS_FROM = (1, 36)
-"""Kubelets before this release take no PodGroup for a pod's place in the list."""
 START_SECONDS = 30.0
 """After being bound for so long without a start, a kubelet is taken to refuse the pod."""
 
@@ -104,13 +102,8 @@ def _left(snapshot: Snapshot, pod: Pod) -> float:
 
 
 def _old_kubelets(nodes: Iterable[Node]) -> Told | None:
-    old = sorted(node.metadata.name for node in nodes if _is_old(node))
+    old = sorted(node.metadata.name for node in nodes if not knows_pod_groups(node))
     if not old:
         return None
     text = f"kubelets older than 1.36 refuse pods of PodGroups: {listed(old)}"
     return Reason.OLD_KUBELETS, f"{text}; keep the pods away from there"
-
-
-def _is_old(node: Node) -> bool:
-    found = re.match(r"v(\d+)\.(\d+)", node.status.node_info.kubelet_version)
-    return found is not None and (int(found[1]), int(found[2])) < GROUPS_FROM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.controller.caches.informers import slim_pod
+from claimctl.controller.caches.transforms import slim_pod
 from claimctl.reservation.release.binding import binding_seconds
 from claimctl.reservation.snapshot import Rules
 from claimctl.wire.base import decode

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import tracemalloc
 
+from claimctl.controller.caches.transforms import owning
 from claimctl.kube.codec import decode_page
-from claimctl.kube.slim import owning
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.wire_server import thing

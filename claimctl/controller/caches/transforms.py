@@ -1,0 +1,67 @@
+"""What informers keep of an object: memory goes with what is kept, not with what was sent."""
+
+from __future__ import annotations
+
+import sys
+
+from msgspec.structs import replace
+
+from claimctl.reservation.pods import DISRUPTED, claim_names
+from claimctl.reservation.workloads import named_claims
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod, Volume
+from claimctl.wire.workloads import ReplicaSet
+
+_CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
+
+
+def slim_pod(pod: Pod) -> Pod | None:
+    """What is kept of a pod; one that names no claim is dropped on arrival."""
+    if not claim_names(pod):
+        return None
+    meta, status = pod.metadata, pod.status
+    return replace(
+        pod,
+        metadata=replace(
+            meta,
+            namespace=sys.intern(meta.namespace),
+            labels=None,
+            annotations=None,
+            owner_references=(),
+            finalizers=(),
+        ),
+        spec=replace(
+            pod.spec,
+            node_name=sys.intern(pod.spec.node_name),
+            tolerations=() if pod.spec.node_name else pod.spec.tolerations,
+            scheduler_name="" if pod.spec.node_name else sys.intern(pod.spec.scheduler_name),
+            volumes=() if pod.spec.node_name else _slow_volumes(pod),
+        ),
+        status=replace(
+            status,
+            phase=sys.intern(status.phase),
+            conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
+        ),
+    )
+
+
+def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:
+    return tuple(volume for volume in pod.spec.volumes if volume.may_be_unbound)
+
+
+def owning(claim: ResourceClaim) -> ResourceClaim:
+    """The claim with its undecoded parts copied.
+
+    They are views into the bytes they came in, and one claim would keep a whole page of a list
+    alive.
+    """
+    entries = tuple(
+        replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
+    )
+    metadata = replace(claim.metadata, managed_fields=entries)
+    return replace(claim, metadata=metadata)
+
+
+def naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:
+    """A ReplicaSet whose pods name no claim is dropped on arrival."""
+    return replica_set if named_claims(replica_set.spec.template) else None

@@ -1,0 +1,22 @@
+"""What Kubernetes does from which release on."""
+
+from __future__ import annotations
+
+import re
+
+from claimctl.wire.nodes import Node
+
+Release = tuple[int, int]
+
+FROM_1_36: Release = (1, 36)
+"""From here on KCM takes pods out beside references that it does not know, a change of a claim's
+allocation or list needs ``resourceclaims/binding``, and kubelets know PodGroups."""
+
+
+def knows_pod_groups(node: Node) -> bool:
+    """Whether the kubelet takes a pod's PodGroup for the pod's place in the list.
+
+    One whose version cannot be read counts as new enough.
+    """
+    found = re.match(r"v(\d+)\.(\d+)", node.status.node_info.kubelet_version)
+    return found is None or (int(found[1]), int(found[2])) >= FROM_1_36
