@@ -138,7 +138,7 @@ class Manager:
             namespace=self.settings.lease_namespace,
         )
         self.detection = await probe.detect()
-        log.info("dialect", dialect=self.detection.dialect, reasons=self.detection.reasons)
+        log.info("dialect found", dialect=self.detection.dialect, reasons=self.detection.reasons)
         await check_rights(
             self._client,
             binding=self.detection.needs_binding,
@@ -153,7 +153,7 @@ class Manager:
             await self._sync(informers)
         await self._sync(parts.caches.groups.informers())
         await parts.caches.groups.wait_synced()
-        log.info("caches are filled")
+        log.info("caches filled")
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())

@@ -109,7 +109,7 @@ class Injector:
         if group_of(written.spec.template.spec) != group:
             note = "the API server drops spec.schedulingGroup from pod templates"
             self._report(key, workload, Reason.NO_SCHEDULING_GROUP, note)
-        log.info("puts pods into a group", workload=str(key), group=group)
+        log.info("pod template changed", group=group)
         return True
 
     def _report(self, key: WorkloadKey, workload: Workload, reason: Reason, note: str) -> None:

@@ -56,7 +56,7 @@ class Crew:
         """Cut off whatever still runs, and wait for its end."""
         running = [task for _, task in self._members if not task.done()]
         for task in running:
-            log.warning("work is cut off", worker=task.get_name())
+            log.warning("worker cancelled", worker=task.get_name())
             task.cancel()
         if running:
             await asyncio.wait(running)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from claimctl.controller.reconcilers.result import After, Outcome
 from claimctl.controller.worker_pool import Shift
@@ -22,9 +24,11 @@ K = TypeVar("K", bound="Named")
 
 
 class Named(Protocol):
-    """A key: hashable, and its ``str`` is fit for a log line."""
+    """A key: a named tuple, whose fields say in log lines what is worked on."""
 
     def __hash__(self) -> int: ...
+
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 C = TypeVar("C", bound=Named, contravariant=True)
@@ -62,7 +66,10 @@ class Controller(Generic[K]):
     async def _one(self, key: K) -> None:
         began = self.clock.monotonic()
         outcome = "error"
-        with self.telemetry.span(f"reconcile {self.reconciler.name}") as span:
+        with (
+            self.telemetry.span(f"reconcile {self.reconciler.name}") as span,
+            self._logged(key, span),
+        ):
             try:
                 _again(self.queue, key, await self.reconciler.reconcile(key, span))
                 outcome = "success"
@@ -72,10 +79,15 @@ class Controller(Generic[K]):
             except Exception as error:
                 # a bug in one decision must not keep the other claims from being served
                 span.fail(error)
-                log.exception("reconcile failed", controller=self.reconciler.name, key=str(key))
+                log.exception("reconcile failed")
                 self.queue.retry(key)
         labels = {"controller": self.reconciler.name, "outcome": outcome}
         self.telemetry.observe(Metric.RECONCILE_SECONDS, self.clock.monotonic() - began, labels)
+
+    def _logged(self, key: K, span: Span) -> AbstractContextManager[None]:
+        """Say in every log line which controller works on what, and in which trace."""
+        trace = {"trace_id": span.trace_id} if span.trace_id else {}
+        return bound_contextvars(controller=self.reconciler.name, **key._asdict(), **trace)
 
 
 def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
@@ -88,4 +100,4 @@ def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
     """Again after the pause the server asks for, and one that grows."""
     asked = error.retry_after if isinstance(error, ApiError) else None
     seconds = queue.retry(key, at_least=asked or 0.0, error=error)
-    log.warning("will try again", key=str(key), error=str(error), seconds=round(seconds, 3))
+    log.warning("requeued after an error", error=str(error), seconds=round(seconds, 3))

@@ -36,6 +36,11 @@ class Metric(StrEnum):
 
 
 class Span(Protocol):
+    @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits; '' where nothing is traced."""
+        ...
+
     def set(self, **attributes: Value) -> None:
         """Add attributes; a double underscore in a name stands for a dot."""
         ...
@@ -66,6 +71,8 @@ class Telemetry(Protocol):
 
 
 class _SilentSpan:
+    trace_id = ""
+
     def set(self, **attributes: Value) -> None:
         return None
 

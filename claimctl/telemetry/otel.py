@@ -142,6 +142,11 @@ class OtelSpan:
         self._span = span
         self._now = now
 
+    @property
+    def trace_id(self) -> str:
+        context = self._span.get_span_context()
+        return trace.format_trace_id(context.trace_id) if context.is_valid else ""
+
     def set(self, **attributes: Value) -> None:
         for name, value in attributes.items():
             self._span.set_attribute(name.replace("__", "."), value)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.boot_ids import BootIds
 from claimctl.controller.observations.claims import Memories
@@ -35,6 +37,8 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
 
 
 class Observations:
@@ -101,10 +105,15 @@ class Observations:
             case WriteList(fence=True):
                 self.claims.fenced(key)
             case WriteList():
-                self.kcm_left_dead_references |= left_by_kcm(snapshot, write)
+                self._learn(snapshot, write)
                 self.claims.wrote_list(key, write.reserved_for)
             case WriteStatus():
                 self.claims.wrote_status(key, write.reservation.metadata.name, write.status)
+
+    def _learn(self, snapshot: Snapshot, write: WriteList) -> None:
+        if left_by_kcm(snapshot, write):
+            self.kcm_left_dead_references = True
+            log.info("kube-controller-manager leaves dead references: claimctl removes them")
 
 
 def _resource(write: Write) -> Resource[Any]:

@@ -84,9 +84,9 @@ class ClaimReconciler:
                 findings = step
         except UnreadableObject as error:
             # the watch brings the same object, or has brought it
-            log.info("looks again later", claim=str(key), reason=str(error))
+            log.info("requeued", reason=str(error), seconds=WATCHDOG)
             return After(WATCHDOG)
-        log.info("looks again", claim=str(key), reason="changes faster than it can be looked at")
+        log.info("requeued", reason="changes faster than it can be looked at", seconds=SOON)
         return After(SOON)
 
     async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
@@ -127,7 +127,7 @@ class ClaimReconciler:
     ) -> Findings | Outcome:
         found = await self._know.investigator.answer(snapshot, needs, findings)
         if found.live is not None and not found.live.claim_version:
-            log.info("looks again", claim=_name(snapshot), reason="the pod cache is late")
+            log.info("requeued", reason="the pod cache is late", seconds=SOON)
             return After(SOON)
         return replace(found, claim=snapshot.claim)
 
@@ -167,7 +167,7 @@ class ClaimReconciler:
         """Remember the write, measure it, and tell of it."""
         self._metrics.wrote(snapshot, write, self._know.observations.claims)
         self._know.observations.wrote(snapshot, write, written)
-        log.info("wrote", claim=_name(snapshot), write=type(write).__name__)
+        log.info("written", write=type(write).__name__)
         if isinstance(write, WriteStatus):
             announce(self._events, snapshot, write)
 
@@ -191,7 +191,7 @@ class ClaimReconciler:
         try:
             self._record(snapshot, write, await self._writer.apply(snapshot, write))
         except ApiError as error:
-            log.warning("cannot tell of a refusal", claim=_name(snapshot), error=str(error))
+            log.warning("status not written", error=str(error))
             announce(self._events, snapshot, write)
 
 
@@ -202,7 +202,3 @@ def _by_live_claim(write: Write, findings: Findings) -> bool:
     """
     listed = findings.live is not None or findings.claim_reads >= LIVE_ATTEMPTS
     return isinstance(write, WriteList) and not listed
-
-
-def _name(snapshot: Snapshot) -> str:
-    return f"{snapshot.namespace}/{snapshot.name}"

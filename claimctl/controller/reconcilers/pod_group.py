@@ -70,7 +70,7 @@ class PodGroupReconciler:
         except Invalid as error:
             self._report(key, str(error))
             raise
-        log.info("wrote", group=str(key), write=type(write).__name__)
+        log.info("written", write=type(write).__name__)
         return After(SOON)
 
     async def _make(self, key: GroupKey, write: MakeGroup) -> None:

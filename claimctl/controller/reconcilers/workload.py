@@ -105,7 +105,7 @@ class WorkloadReconciler:
             CLAIMRESERVATIONS, reservation_body(reservation), meta.namespace
         )
         self._freshness.wrote(CLAIMRESERVATIONS, made.metadata)
-        log.info("reserves", reservation=f"{meta.namespace}/{meta.name}")
+        log.info("reservation created", reservation=meta.name)
         return True
 
     async def _update(self, reservation: ClaimReservation, spec: ClaimReservationSpec) -> bool:
@@ -138,7 +138,7 @@ class WorkloadReconciler:
             return True
         except Conflict:
             return False
-        log.info("withdraws", reservation=f"{meta.namespace}/{meta.name}")
+        log.info("reservation deleted", reservation=meta.name)
         return True
 
     def _report(self, key: WorkloadKey, workload: Workload, problem: Problem) -> None:

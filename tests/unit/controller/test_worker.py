@@ -8,6 +8,9 @@ from itertools import pairwise
 from random import Random
 
 import pytest
+import structlog
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from claimctl.controller.keys import PlanKey
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
@@ -67,6 +70,25 @@ def test_an_outcome_with_a_time_is_looked_at_again_then() -> None:
     reconciler = Scripted(After(3.0), After(0.0), DONE)
     worked(reconciler, 10, KEY)
     assert reconciler.asked == [("key", 0.0), ("key", 3.0), ("key", 3.01)]
+
+
+def test_each_log_line_says_who_works_on_what_in_which_trace() -> None:
+    """And no line after the reconcile does."""
+    refused = Unreachable("GET", "/x", "refused")
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        worked(Scripted(refused, RuntimeError("a bug")), 10, KEY)
+        structlog.get_logger().info("later")
+    bound = {
+        "controller": "scripted",
+        "name": "key",
+        "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    }
+    assert [line["event"] for line in lines] == [
+        "requeued after an error",
+        "reconcile failed",
+        "later",
+    ]
+    assert [bound.items() <= line.items() for line in lines] == [True, True, False]
 
 
 def test_errors_are_tried_again_with_growing_pauses_and_do_not_stop_others() -> None:
