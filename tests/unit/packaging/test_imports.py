@@ -1,0 +1,35 @@
+"""No module of the product imports itself by way of others, not even for its annotations."""
+
+from __future__ import annotations
+
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("controller", "downgrade", "inspect", "kube", "orphans", "reservation", "wire")
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    return grimp.build_graph("claimctl", exclude_type_checking_imports=False)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_imports_go_in_a_circle(imports: grimp.ImportGraph, package: str) -> None:
+    modules = imports.find_descendants(f"claimctl.{package}")
+    assert modules
+    TopologicalSorter(
+        {each: imports.find_modules_directly_imported_by(each) & modules for each in modules}
+    ).prepare()
+
+
+def test_every_module_of_the_pipeline_has_its_layer() -> None:
+    """A contract says nothing of a module that it does not name."""
+    contracts = (ROOT / ".importlinter").read_text(encoding="utf-8").split()
+    for package in ("controller", "reservation"):
+        for path in sorted((ROOT / "claimctl" / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            assert path.name == "__init__.py" or name in contracts, name
