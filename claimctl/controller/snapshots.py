@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from claimctl.controller.caches.informers import (
@@ -14,14 +14,15 @@ from claimctl.controller.caches.informers import (
 )
 from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.live_reads import Findings, Investigator
-from claimctl.controller.observations.boot_ids import NodeView
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import Doubts
+from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState, observe, orphaned_replica_sets_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -224,3 +225,22 @@ def _dead_pods(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:
     alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
     listed = (reference for reference in claim.status.reserved_for if is_pod(reference))
     return tuple(reference.uid for reference in listed if reference.uid not in alive)
+
+
+class NodeView(Mapping[str, Node]):
+    """The node cache by name, without copying it for every decision."""
+
+    def __init__(self, nodes: Informer[Node]) -> None:
+        self._nodes = nodes
+
+    def __getitem__(self, name: str) -> Node:
+        node = self._nodes.get(name)
+        if node is None:
+            raise KeyError(name)
+        return node
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(node.metadata.name for node in self._nodes.items()))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._nodes.items())

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.reservation.pods import Consumers, claim_names, is_done, is_finished
-from claimctl.reservation.reserved_for.ownership import uids_written_by
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
     is_pod,
@@ -22,6 +21,7 @@ from claimctl.reservation.reserved_for.references import (
     is_tombstone,
     is_workload,
     pod_reference,
+    uids_written_by,
 )
 from claimctl.reservation.unreadable import claims_named
 from claimctl.reservation.workloads import group_of

@@ -30,8 +30,7 @@ from claimctl.downgrade.records import (
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import UnreadableObject
-from claimctl.reservation.reserved_for.ownership import uids_on_record
-from claimctl.reservation.reserved_for.references import is_pod_group
+from claimctl.reservation.reserved_for.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (

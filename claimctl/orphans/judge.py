@@ -27,12 +27,12 @@ from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.blockers import describe, users
 from claimctl.reservation.release.protocol import CLAIM_FINALIZER, next_step
-from claimctl.reservation.reserved_for.ownership import uids_written_by
 from claimctl.reservation.reserved_for.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
     is_workload,
+    uids_written_by,
 )
 from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import against_release

@@ -15,12 +15,12 @@ from claimctl.reservation.reserved_for.holds import (
     holds_while_held,
     holds_while_waiting,
 )
-from claimctl.reservation.reserved_for.ownership import uids_written_by
 from claimctl.reservation.reserved_for.references import (
     is_pod,
     is_pod_group,
     is_workload,
     same_name,
+    uids_written_by,
 )
 from claimctl.reservation.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.snapshot import Snapshot

@@ -9,17 +9,17 @@ from claimctl.reservation.pod_groups.membership import any_group_listed
 from claimctl.reservation.pods import Consumers, unschedulable_since
 from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.tolerations import BLOCKING_EFFECTS, admits, taints_of
 from claimctl.reservation.unreadable import about_reach
 from claimctl.wire.claims import (
     AllocationResult,
     DeviceRequestAllocationResult,
+    DeviceTaint,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     ResourceSlice,
 )
-from claimctl.wire.nodes import Node, Toleration
+from claimctl.wire.nodes import Node, Taint, Toleration
 
 _NODE_TAINTS = frozenset(
     {
@@ -172,3 +172,31 @@ def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlic
         for s in current
         for device in s.spec.devices or ()
     )
+
+
+BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+"""A cordoned node is one with this taint, to whoever tolerates it."""
+
+
+def taints_of(node: Node) -> tuple[Taint, ...]:
+    """The node's taints, with that of a cordon."""
+    return (*node.spec.taints, CORDON) if node.spec.unschedulable else node.spec.taints
+
+
+def admits(taints: Iterable[Taint | DeviceTaint], tolerations: Iterable[Toleration]) -> bool:
+    """Whether somebody with these tolerations may go where the taints are."""
+    known = tuple(tolerations)
+    return all(
+        any(_tolerates(each, taint) for each in known)
+        for taint in taints
+        if taint.effect in BLOCKING_EFFECTS
+    )
+
+
+def _tolerates(toleration: Toleration, taint: Taint | DeviceTaint) -> bool:
+    if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
+        return False
+    if not toleration.key:
+        return toleration.operator == "Exists"
+    return toleration.operator not in {"", "Equal"} or toleration.value == taint.value

@@ -12,12 +12,12 @@ from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reachability import list_full, stuck_since
 from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.release.blockers import lends_grace
-from claimctl.reservation.reserved_for.ownership import uids_written_by
 from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
     is_pod,
     is_tombstone,
     same_name,
+    uids_written_by,
     workload_reference,
 )
 from claimctl.reservation.snapshot import Held, Snapshot

@@ -127,7 +127,7 @@ MUTANTS = (
     ),
     Mutant(
         "write the status in every pass",
-        "claimctl.reservation.status.writes",
+        "claimctl.reservation.status.desired",
         "        if reservation.status == status:\n            continue\n",
         "",
     ),

@@ -34,6 +34,31 @@ REMEMBERED_UIDS = 50_000
 """How many pods that were seen to be done before they went are remembered."""
 
 
+REMEMBERED_NODES = 10_000
+
+
+class BootIds:
+    """The boot ID each node showed last.
+
+    A lost node's object may be gone before the pods on it are, and that it is gone proves nothing.
+    """
+
+    def __init__(self) -> None:
+        self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
+
+    def observe(self, node: Node) -> bool:
+        """Note what a node shows; True when it has booted since it was last seen."""
+        name, boot_id = node.metadata.name, node.status.node_info.boot_id
+        before = self._ids.get(name, "")
+        if boot_id:
+            self._ids[name] = boot_id
+        return bool(before) and bool(boot_id) and before != boot_id
+
+    def of(self, node_name: str) -> str:
+        """The last boot ID seen on the node, or ''."""
+        return self._ids.get(node_name, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Ghosts:
     """The ghosts of one claim, sorted by UID, and since how many seconds each is known."""

@@ -25,7 +25,7 @@ from claimctl.kube.errors import (
     UnreadableObject,
 )
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.decide import decide
+from claimctl.reservation.decide import decide, reads_before, serves
 from claimctl.reservation.decision import (
     CreateClaim,
     Decision,
@@ -36,7 +36,6 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.live_checks import reads_before, serves
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.refusals import Refusal, refused_status

@@ -9,7 +9,7 @@ import structlog
 from claimctl.controller.caches.informers import Caches, workload_resource
 from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.patches import merge_diff, reservation_body
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.template_injection import Injector
@@ -39,7 +39,7 @@ class WorkloadReconciler:
         self,
         client: Client,
         caches: Caches,
-        freshness: Freshness,
+        freshness: OwnWrites,
         events: EventRecorder,
         injector: Injector | None = None,
     ) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.boot_ids import BootIds
-from claimctl.controller.observations.own_writes import PATIENCE_SECONDS, Freshness
+from claimctl.controller.observations.ghosts import BootIds
+from claimctl.controller.observations.observations import PATIENCE_SECONDS, OwnWrites
 from claimctl.reservation.decision import Decision
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
@@ -36,12 +36,12 @@ def meta(version: str) -> ObjectMeta:
     return ObjectMeta(name=CLAIM, namespace=NAMESPACE, resource_version=version)
 
 
-def lags(fresh: Freshness, cached: ObjectMeta | None) -> bool:
+def lags(fresh: OwnWrites, cached: ObjectMeta | None) -> bool:
     return fresh.lags(RESOURCECLAIMS, NAMESPACE, CLAIM, cached)
 
 
 def test_a_cache_lags_until_it_shows_what_was_written_or_more() -> None:
-    fresh = Freshness(HandClock())
+    fresh = OwnWrites(HandClock())
     assert not lags(fresh, meta("9"))
     fresh.wrote(RESOURCECLAIMS, meta("10"))
     assert lags(fresh, None)
@@ -51,7 +51,7 @@ def test_a_cache_lags_until_it_shows_what_was_written_or_more() -> None:
 
 
 def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
-    fresh = Freshness(HandClock())
+    fresh = OwnWrites(HandClock())
     fresh.wrote(RESOURCECLAIMS, meta("b"))
     assert lags(fresh, meta("c"))
     assert not lags(fresh, meta("b"))
@@ -59,7 +59,7 @@ def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
 
 def test_patience_with_a_cache_has_an_end() -> None:
     clock = HandClock()
-    fresh = Freshness(clock)
+    fresh = OwnWrites(clock)
     fresh.wrote(RESOURCECLAIMS, meta("10"))
     clock.time = PATIENCE_SECONDS
     assert not lags(fresh, meta("9"))

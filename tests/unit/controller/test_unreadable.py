@@ -15,8 +15,7 @@ from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, PlanKey, WorkloadKey
 from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
 from claimctl.controller.observations.ghosts import GhostLedger
-from claimctl.controller.observations.observations import Observations
-from claimctl.controller.observations.own_writes import Freshness
+from claimctl.controller.observations.observations import Observations, OwnWrites
 from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
 from claimctl.controller.reconcilers.result import DONE
 from claimctl.controller.reconcilers.workload import WorkloadReconciler
@@ -339,7 +338,7 @@ def test_reservations_are_made_only_when_all_that_there_are_can_be_read(
         spoilt.spoil(plural, name, *path)
         caches, clock = await filled(made), LoopClock(NOW)
         events = EventRecorder(made.client, clock, "test", "test")
-        reconciler = WorkloadReconciler(made.client, caches, Freshness(clock), events)
+        reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
         key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
         with Recording().span("reconcile") as span:
             await reconciler.reconcile(key, span)
@@ -368,7 +367,7 @@ def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() -> None:
         await asyncio.sleep(1)
         made.requests.clear()
         events = EventRecorder(made.client, clock, "test", "test")
-        reconciler = WorkloadReconciler(made.client, caches, Freshness(clock), events)
+        reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
         with Recording().span("reconcile") as span:
             await reconciler.reconcile(WorkloadKey("apps", "Deployment", NAMESPACE, "train"), span)
         assert made.requests == []

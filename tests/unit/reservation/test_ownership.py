@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from claimctl.reservation.reserved_for.ownership import uids_written_by
+from claimctl.reservation.reserved_for.references import uids_written_by
 from claimctl.wire.meta import ManagedFieldsEntry
 from tests.support.builders import claim
 

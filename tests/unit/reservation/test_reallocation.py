@@ -8,9 +8,8 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.reachability import reachable, stuck_since
+from claimctl.reservation.reachability import admits, reachable, stuck_since
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.tolerations import admits
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import (
     Device,
