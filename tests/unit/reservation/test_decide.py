@@ -1,0 +1,82 @@
+"""What a write needs to be read live on top of what it was decided from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from claimctl.reservation.decide import reads_before, serves
+from claimctl.reservation.decision import (
+    ListReservations,
+    ReadClaim,
+    SetFinalizer,
+    Write,
+    WriteList,
+)
+from claimctl.reservation.snapshot import Evidence, Held, Snapshot
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.base import encode
+from claimctl.wire.meta import ManagedFieldsEntry
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, reservation
+
+PARTS = SetFinalizer(reservation(), present=False)
+FREES = WriteList("10", (), deallocate=True)
+FENCES = WriteList("10", (), fence=True)
+LISTS = WriteList("10", (deployment_ref(),))
+
+
+def seen(evidence: Evidence | None = None, *, known: str = "train") -> Snapshot:
+    """A claim that lists a Deployment ``train`` by a write of claimctl's."""
+    on = claim(deployment_ref())
+    keys = {'k:{"uid":"uid-train"}': {}}
+    fields = encode({"f:status": {"f:reservedFor": keys}})
+    entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields)
+    on = msgspec.structs.replace(
+        on, metadata=msgspec.structs.replace(on.metadata, managed_fields=(entry,))
+    )
+    held = Held(reservation(workload=known), WorkloadState(Life.ENDED, "uid-train"))
+    return Snapshot(NOW, NAMESPACE, CLAIM, on, (held,), evidence=evidence or Evidence())
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "write", "needs"),
+    [
+        pytest.param(seen(), None, (), id="no write"),
+        pytest.param(seen(), LISTS, (), id="the list changes, and the claim stays held"),
+        pytest.param(seen(), PARTS, (ReadClaim(PARTS),), id="a reservation goes"),
+        pytest.param(
+            seen(Evidence(claim_read_for=PARTS)), PARTS, (), id="a reservation goes, claim read"
+        ),
+        pytest.param(
+            seen(), replace(PARTS, present=True), (), id="a reservation gets the finalizer"
+        ),
+        pytest.param(seen(), FREES, (), id="every hold is of a reservation that is known"),
+        pytest.param(seen(known="x"), FREES, (ListReservations(),), id="a hold of no reservation"),
+        pytest.param(seen(known="x"), FENCES, (ListReservations(),), id="the same at the fence"),
+        pytest.param(
+            seen(Evidence(held_for_another=False), known="x"), FREES, (), id="the same, once listed"
+        ),
+    ],
+)
+def test_what_is_read_before_a_write(
+    snapshot: Snapshot, write: Write | None, needs: tuple[object, ...]
+) -> None:
+    assert reads_before(snapshot, write) == needs
+
+
+@pytest.mark.parametrize(
+    ("asked", "write", "good"),
+    [
+        pytest.param(PARTS, PARTS, True, id="the same write"),
+        pytest.param(PARTS, LISTS, False, id="another one"),
+        pytest.param(PARTS, None, False, id="none any more"),
+        pytest.param(LISTS, WriteList("11", ()), True, id="the list, written differently now"),
+        pytest.param(LISTS, PARTS, False, id="no list any more"),
+    ],
+)
+def test_a_claim_read_live_is_good_for_the_write_that_asked_for_it(
+    asked: Write, write: Write | None, good: bool
+) -> None:
+    assert serves(asked, write) is good
