@@ -198,11 +198,11 @@ class Manager:
         claims, workloads, plans, groups = self._controllers(knowledge, events)
         batch = self.settings.batch_seconds
         queues = Queues(
-            claims=lambda key: claims.queue.add(key, batch),
-            workloads=lambda key: workloads.queue.add(key, batch),
-            plans=lambda key: plans.queue.add(key),
-            groups=lambda key: groups.queue.add(key, batch),
-            urgent=lambda key: claims.queue.add(key),
+            claims=partial(claims.queue.add, delay=batch),
+            workloads=partial(workloads.queue.add, delay=batch),
+            plans=plans.queue.add,
+            groups=partial(groups.queue.add, delay=batch),
+            urgent=claims.queue.add,
         )
         triggers = Triggers(caches, observations, queues)
         return _Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)

@@ -19,9 +19,6 @@ from claimctl.kube.informer import Change
 from claimctl.kube.versions import reaches
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
-    CreateClaim,
-    DeleteClaim,
-    RemoveClaimFinalizer,
     SetFinalizer,
     Write,
     WriteList,
@@ -67,10 +64,9 @@ class Observations:
         if change.new is not None:
             self.claims.see(change.new, just_allocated=_just_allocated(change))
         elif change.old is not None:
-            self.claims.forget(ClaimKey(change.namespace, change.name))
-            self.ghosts.forget(
-                ClaimKey(change.namespace, change.name), change.old.metadata.resource_version
-            )
+            key = ClaimKey(change.namespace, change.name)
+            self.claims.forget(key)
+            self.ghosts.forget(key, change.old.metadata.resource_version)
 
     def pod_changed(self, change: Change[Pod]) -> None:
         self.ghosts.observe(change.old, change.new, relist=change.relist)
@@ -84,10 +80,8 @@ class Observations:
         if change.new is not None:
             self.claims.recorded.see(change.old, change.new)
         elif change.old is not None:
-            spec = change.old.spec
-            self.claims.reservation_gone(
-                ClaimKey(change.namespace, spec.resource_claim_name), change.name
-            )
+            key = ClaimKey(change.namespace, change.old.spec.resource_claim_name)
+            self.claims.reservation_gone(key, change.name)
 
     def node_changed(self, change: Change[Node]) -> bool:
         """Take note of a node; True when it has booted since it was last seen."""
@@ -123,11 +117,8 @@ class Observations:
 
 
 def _resource(write: Write) -> Resource[Any]:
-    match write:
-        case WriteStatus() | SetFinalizer() | ClearReleaseRequest():
-            return CLAIMRESERVATIONS
-        case WriteList() | RemoveClaimFinalizer() | CreateClaim() | DeleteClaim():
-            return RESOURCECLAIMS
+    of_reservation = isinstance(write, (WriteStatus, SetFinalizer, ClearReleaseRequest))
+    return CLAIMRESERVATIONS if of_reservation else RESOURCECLAIMS
 
 
 def _just_allocated(change: Change[ResourceClaim]) -> bool:
