@@ -79,7 +79,7 @@ def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
     if not late:
         return _told_before(snapshot) if waiting else None
     nodes = sorted({pod.spec.node_name for pod in late})
-    text = f"pods are bound and do not start on {', '.join(nodes[:3])}"
+    text = f"pods are bound and do not start on {listed(nodes)}"
     return (
         Reason.KUBELETS_REFUSE,
         f"{text}: see their events FailedPrepareDynamicResources; the kubelets there seem to know "

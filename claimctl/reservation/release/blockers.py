@@ -121,10 +121,8 @@ def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:
         if not is_pod(reference) and not is_tombstone(reference) and reference.uid not in own
     ]
     if foreign:
-        names = ", ".join(describe(reference) for reference in foreign[:3])
-        yield Blocker(
-            Reason.UNKNOWN_REFERENCES, f"the list names what claimctl does not own: {names}"
-        )
+        text = f"the list names what claimctl does not own: {listed(map(describe, foreign))}"
+        yield Blocker(Reason.UNKNOWN_REFERENCES, text)
 
 
 def _finished(snapshot: Snapshot) -> Iterator[Blocker]:

@@ -33,6 +33,7 @@ from claimctl.reservation.reserved_for.references import (
     tombstone,
 )
 from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.text import listed
 from claimctl.wire.claims import Reference
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -180,7 +181,7 @@ def _unreleasable_entries(
     ]
     if not names:
         return ()
-    text = f"listed and there: {', '.join(names[:3])}"
+    text = f"listed and there: {listed(names)}"
     return (Blocker(Reason.CONSUMERS_LEFT, text, snapshot.rules.dead_reference_seconds),)
 
 

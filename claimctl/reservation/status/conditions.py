@@ -222,7 +222,7 @@ def _inconsistency(found: Assessment) -> tuple[Reason | None, str]:
     if found.fights and found.phase in (Phase.KEPT, Phase.BLOCKED):
         return Reason.FIGHTING_WRITER, _ADVICE[Reason.FIGHTING_WRITER]
     if found.plan and found.plan.unknown:
-        names = ", ".join(describe(reference) for reference in found.plan.unknown[:3])
+        names = listed(map(describe, found.plan.unknown))
         return Reason.UNKNOWN_REFERENCES, f"left as they are: {names}"
     if _pods_wait_for_a_place(found):
         text = f"{_ADVICE[Reason.FULL]} and pods wait for one; {_ways_out(found.snapshot)}"
