@@ -50,10 +50,10 @@ def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:
 
 
 def owning(claim: ResourceClaim) -> ResourceClaim:
-    """The claim with its undecoded parts copied.
+    """The claim with copies of its undecoded parts.
 
-    They are views into the bytes they came in, and one claim would keep a whole page of a list
-    alive.
+    The undecoded parts are views into the received bytes. Without copies, one claim would keep a
+    whole page of a list in memory.
     """
     entries = tuple(
         replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
