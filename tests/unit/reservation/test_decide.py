@@ -17,7 +17,6 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.snapshot import Evidence, Held, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
-from claimctl.wire.base import encode
 from claimctl.wire.meta import ManagedFieldsEntry
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, reservation
 
@@ -30,8 +29,7 @@ LISTS = WriteList("10", (deployment_ref(),))
 def seen(evidence: Evidence | None = None, *, known: str = "train") -> Snapshot:
     """A claim that lists a Deployment ``train`` by a write of claimctl's."""
     on = claim(deployment_ref())
-    keys = {'k:{"uid":"uid-train"}': {}}
-    fields = encode({"f:status": {"f:reservedFor": keys}})
+    fields = msgspec.Raw(b'{"f:status":{"f:reservedFor":{"k:{\\"uid\\":\\"uid-train\\"}":{}}}}')
     entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields)
     on = msgspec.structs.replace(
         on, metadata=msgspec.structs.replace(on.metadata, managed_fields=(entry,))

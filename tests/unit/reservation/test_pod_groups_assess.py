@@ -66,11 +66,14 @@ TEMPLATE = PodTemplateSpec(
 )
 
 
-def job(*, uid: str = "uid-train", ended: bool = False, **annotations: str) -> Job:
+def job(*, uid: str = "uid-train", ended: bool = False, reserve: str = "") -> Job:
     conditions = (Condition(type="Complete", status="True"),) if ended else ()
     return Job(
         metadata=ObjectMeta(
-            name="train", namespace=NAMESPACE, uid=uid, annotations=dict(annotations) or None
+            name="train",
+            namespace=NAMESPACE,
+            uid=uid,
+            annotations={RESERVE_ANNOTATION: reserve} if reserve else None,
         ),
         spec=JobSpec(template=TEMPLATE),
         status=JobStatus(conditions=conditions),
@@ -123,7 +126,7 @@ FREED = ("Released", "True", "WorkloadEnded")
             id="no group, and a Job that names one has a reservation: made",
         ),
         pytest.param(
-            seen(**GROUPS, workloads=(naming(job(**{RESERVE_ANNOTATION: "*"})),)),
+            seen(**GROUPS, workloads=(naming(job(reserve="*")),)),
             GroupDecision(after=RESERVATIONS_COME),
             id="the reservation of an annotated Job is still to come: later",
         ),
