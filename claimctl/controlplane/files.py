@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from claimctl.controlplane.programs import CannotStart
 from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
+from claimctl.embedded.serving.tls import NAMES
 
 ADMIN_USER, SCHEDULER_USER = "claimctl-admin", "system:kube-scheduler"
 CONTROLLER_MANAGER_USER = "system:kube-controller-manager"
@@ -52,22 +51,19 @@ def make_files(directory: Path, port: int, more: Mapping[str, str] | None = None
 
     Args:
         more: further users, each with a group ('' for none).
-
-    Raises:
-        CannotStart: the program openssl is missing or fails.
     """
-    key, certificate = str(directory / "tls.key"), str(directory / "tls.crt")
-    _openssl(
-        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-        *("-nodes", "-days", "2", "-subj", "/CN=claimctl-control-plane"),
-        *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
-        *("-keyout", key, "-out", certificate),
-    )
-    _openssl("genrsa", "-out", str(directory / "accounts.key"), "2048")
+    from trustme import CA, KeyType
+
+    authority = CA()
+    issued = authority.issue_cert(*NAMES)
+    issued.private_key_pem.write_to_path(_secret(directory / "tls.key"))
+    issued.cert_chain_pems[0].write_to_path(str(directory / "tls.crt"))
+    accounts = CA(key_type=KeyType.RSA).private_key_pem
+    accounts.write_to_path(_secret(directory / "accounts.key"))
     users = {**_USERS, **(more or {})}
     tokens = {user: secrets.token_urlsafe(24) for user in users}
     _write_tokens(directory / "tokens.csv", users, tokens)
-    trusted = Path(certificate).read_text("ascii")
+    trusted = authority.cert_pem.bytes().decode("ascii")
     files = Files(directory, f"https://127.0.0.1:{port}", trusted, tokens)
     for user, token in tokens.items():
         files.write_kubeconfig(files.kubeconfig(user), token)
@@ -75,15 +71,11 @@ def make_files(directory: Path, port: int, more: Mapping[str, str] | None = None
 
 
 def _write_tokens(path: Path, users: Mapping[str, str], tokens: Mapping[str, str]) -> None:
-    path.touch(0o600)
     lines = [f'{tokens[user]},{user},{user},"{group}"' for user, group in users.items()]
-    path.write_text("\n".join(lines) + "\n")
+    Path(_secret(path)).write_text("\n".join(lines) + "\n")
 
 
-def _openssl(*arguments: str) -> None:
-    try:
-        subprocess.run(("openssl", *arguments), check=True, capture_output=True, timeout=60)
-    except FileNotFoundError as error:
-        raise CannotStart("the program openssl, which makes keys, is not there") from error
-    except subprocess.SubprocessError as error:
-        raise CannotStart(f"openssl could not make a key: {error}") from error
+def _secret(path: Path) -> str:
+    """A new file that nobody else may read."""
+    path.touch(0o600)
+    return str(path)

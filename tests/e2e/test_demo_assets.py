@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,6 @@ def test_a_folder_without_the_programs_is_one_line(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
 def test_a_server_that_ends_while_it_starts_is_one_line_with_the_end_of_its_log(
     tmp_path: Path,
 ) -> None:

@@ -287,7 +287,6 @@ def test_taints_come_and_go_one_by_one(kubectl: Kubectl) -> None:
 
 
 @needs_kubectl
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl for TLS")
 def test_under_rbac_tokens_and_impersonation_decide(tmp_path: Path) -> None:
     with serving(tmp_path / "kubeconfig", "--authorization", "rbac", "--nodes", "1"):
         kubectl = Kubectl(tmp_path / "kubeconfig")

@@ -15,7 +15,7 @@ from claimctl.embedded.http.handler import ADMINISTRATOR
 from claimctl.embedded.http.listener import ServerHandle, serve
 from claimctl.embedded.options import Authorization, ClusterOptions
 from claimctl.embedded.serving.kubeconfig import Access, check_writable, write_kubeconfig
-from claimctl.embedded.serving.tls import Identity, NoCertificate, loopback_identity
+from claimctl.embedded.serving.tls import loopback_identity
 from claimctl.wire.seams import Clock, Transport
 
 HISTORY_LIMIT = 20_000
@@ -83,17 +83,10 @@ async def _listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
     if cluster.options.authorization is Authorization.ALWAYS_ALLOW or not isinstance(guard, Door):
         server = await _serve(cluster.handler, port, None)
         return server, Access(server.url)
-    identity = _identity()
+    identity = loopback_identity()
     server = await _serve(cluster.handler.transport(ANONYMOUS), port, identity.context)
     token = guard.tokens.add_static(ADMINISTRATOR)
     return server, Access(server.url, token, identity.certificate)
-
-
-def _identity() -> Identity:
-    try:
-        return loopback_identity()
-    except NoCertificate as error:
-        raise CannotListen(str(error)) from error
 
 
 async def _serve(transport: Transport, port: int, tls: SSLContext | None) -> ServerHandle:

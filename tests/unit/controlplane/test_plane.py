@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,8 +23,6 @@ from claimctl.controlplane.programs import (
 )
 from tests.unit.controlplane.scripts import folder_of, write
 
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
-
 
 def plane_of(path: Path, wanted: Wanted | None = None) -> ControlPlane:
     directory = path / "files"
@@ -41,7 +38,6 @@ def refused(plane: ControlPlane) -> str:
     return str(error.value)
 
 
-@needs_openssl
 @pytest.mark.parametrize("name", [ETCD, API_SERVER])
 def test_a_server_that_ends_at_once_is_reported_with_its_log(tmp_path: Path, name: str) -> None:
     write(folder_of(tmp_path), name, 'echo "I0101 all is well"\necho "E0101 bad flag"\nexit 3')
@@ -49,7 +45,6 @@ def test_a_server_that_ends_at_once_is_reported_with_its_log(tmp_path: Path, nam
     assert message == f"{name} has ended with exit code 3: E0101 bad flag"
 
 
-@needs_openssl
 def test_a_port_in_use_is_what_the_log_says(tmp_path: Path) -> None:
     """The real API server fails with this line; the plane hands it the port that was asked for."""
     then = 'echo "$@" | grep -q -- "--secure-port=$PORT" && echo "Error: bind: address in use"\n'
@@ -62,7 +57,6 @@ def test_a_port_in_use_is_what_the_log_says(tmp_path: Path) -> None:
     assert message == "kube-apiserver has ended with exit code 1: Error: bind: address in use"
 
 
-@needs_openssl
 def test_groups_that_the_version_lacks_are_refused_before_anything_starts(tmp_path: Path) -> None:
     folder_of(tmp_path, version="Kubernetes v1.34.9")
     plane = plane_of(tmp_path, Wanted(pod_groups=True))
