@@ -438,7 +438,7 @@ def devices(tell: Teller) -> Steps:
         effects = chance.choice(kinds)
         taints = [{"key": BROKEN, "effect": each} for each in effects]
         said = f"taint the devices of {where}: {', '.join(effects)}"
-        return [node(said, "taint devices", taints=taints, **which), wait(3)]
+        return [node(said, "taint devices", taints=taints, lasts=3, **which)]
 
     return steps + tell.some(
         (3, 5),

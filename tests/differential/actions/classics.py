@@ -191,14 +191,29 @@ def full_list(make: Manifests) -> Steps:
     ]
 
 
-def listed_ahead(make: Manifests) -> Steps:
-    """257 pods on one claim, of which 255 are listed before the scheduler comes to them."""
+def two_holds(make: Manifests) -> Steps:
+    """256 pods on a claim that two others hold: the last ones wait until the holds go.
+
+    253 pods are listed before the scheduler comes to them; one by one takes it minutes.
+    """
     path = make.path("resourceclaims", "shared", "status")
+    holds = [
+        {"apiGroup": "apps", "resource": "deployments", "name": plain, "uid": f"held-{plain}"}
+        for plain in ("one", "two")
+    ]
     ahead = [
         {"resource": "pods", "name": f"db-{number}", "uid": f"{{uid Pod/db-{number}}}"}
-        for number in range(LISTED - 1)
+        for number in range(LISTED - 3)
     ]
-    body = {"status": {"reservedFor": ahead}}
+    body = {"status": {"reservedFor": [*holds, *ahead]}}
+
+    def ungate(said: str, of: str, count: int = 1) -> Step:
+        return pods(said, of, "patch", "pending", count, body=UNGATE)
+
+    def let_go(plain: str) -> Step:
+        gone = {"status": {"reservedFor": [{"$patch": "delete", "uid": f"held-{plain}"}]}}
+        return send(f"hold {plain} goes", "PATCH", path, gone, patch="strategic")
+
     gates = {"schedulingGates": [{"name": "g"}]}
     template = make.pod_template("db", make.pod_spec(SHARED, **gates))
     spec = _workload(make, "db", LISTED, SHARED, serviceName="db", template=template)
@@ -207,10 +222,16 @@ def listed_ahead(make: Manifests) -> Steps:
         make.claim("shared"),
         make.create("pods", "p0", spec=make.pod_spec(SHARED, restartPolicy="Never")),
         make.create("statefulsets", "db", spec=spec),
-        send("255 pods of db are listed ahead", "PATCH", path, body, patch="strategic"),
+        send(
+            "two holds and 253 pods of db are listed ahead", "PATCH", path, body, patch="strategic"
+        ),
         kubelets("kubelets do not start pods", start=False),
-        pods("the pods of db lose their gates", "db-", "patch", "pending", LISTED, body=UNGATE),
+        ungate("254 pods of db lose their gates", "db-", LISTED - 2),
         pods("force the other pod", "p0", "force", "running"),
+        let_go("one"),
+        ungate("the next pod loses its gate", "db-254"),
+        let_go("two"),
+        ungate("the last pod loses its gate", "db-255"),
     ]
 
 
@@ -281,7 +302,7 @@ CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
     "finished-beside-a-hold": finished_beside_a_hold,
     "many-pods": many_pods,
     "full-list": full_list,
-    "listed-ahead": listed_ahead,
+    "two-holds": two_holds,
     "tainted-devices": tainted_devices,
     "deleted-node": deleted_node,
 }

@@ -146,10 +146,10 @@ class Player:
         self._log.last = max(self._log.last, self._log.now())
         while self._log.now() < end:
             left = self._log.last + self._quiet() - self._log.now()
-            if left <= 0:
+            if left <= 0 and self._stage.witnessed(self._log.last):
                 return
             # what somebody is waited for may come long before his time is over
-            await asyncio.sleep(min(left, _LOOK))
+            await asyncio.sleep(min(max(left, BREATH), _LOOK))
 
     def _quiet(self) -> float:
         """Longer while somebody is known to have something to do, however slow he is."""
@@ -217,10 +217,13 @@ class Player:
         elif step.do == POD:
             for pod in self._chosen(args):
                 yield await self._befall(step.note, args, pod)
-                await asyncio.sleep(max(BREATH, self._stage.lag))
+                patched = args["what"] == "patch"
+                await asyncio.sleep(BREATH if patched else max(BREATH, self._stage.lag))
         elif step.do == NODE:
             async for each in self._node(step.note, args):
                 yield each
+            # what pods bear for a while comes within this step
+            await asyncio.sleep(args.get("lasts", 0))
         elif step.do == KUBELETS:
             self._starts = args.get("start", self._starts)
             self._stops = args.get("stop", self._stops)

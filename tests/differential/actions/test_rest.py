@@ -1,0 +1,105 @@
+"""When a real cluster is at rest, and which stories there is time for."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from tests.differential.actions import clusters, rehearsal
+from tests.differential.actions.clusters import Canary, Log
+from tests.differential.actions.rehearsal import AHEAD, Rehearsal, Rehearsals
+from tests.differential.actions.story import Story
+from tests.support.virtual import run
+
+Object = dict[str, Any]
+
+
+def _log(*objects: Object) -> Log:
+    log = Log(lambda: 0.0)
+    log.current = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    return log
+
+
+def _pod(uid: str, node: str) -> Object:
+    return {"kind": "Pod", "metadata": {"name": uid, "uid": uid}, "spec": {"nodeName": node}}
+
+
+def _claim(owner: str) -> Object:
+    metadata = {"name": f"claim-{owner}", "ownerReferences": [{"uid": owner}]}
+    return {"kind": "ResourceClaim", "metadata": metadata}
+
+
+def test_the_canary_is_replaced_once_another_pod_is_bound_and_the_old_claim_is_gone() -> None:
+    old, new = _pod("old", "node"), _pod("new", "node")
+    gone = {"old"}
+    assert not clusters._replaced(_log(old), gone)
+    assert not clusters._replaced(_log(_pod("new", ""), _claim("new")), gone)
+    assert not clusters._replaced(_log(new, _claim("new"), _claim("old")), gone)
+    assert clusters._replaced(_log(new, _claim("new")), gone)
+
+
+def test_only_what_began_after_an_event_is_a_witness_of_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    canary = Canary()
+    now[0] = 1.0
+    canary.begin()
+    now[0] = 3.0
+    assert (canary.latest, canary.longest()) == (0.0, 2.0)
+    canary.end()
+    assert (canary.latest, canary.longest()) == (1.0, 2.0)
+
+
+class _Pool:
+    """Plays stories at once: number N takes N virtual seconds."""
+
+    def submit(self, _: Callable[..., Any], *arguments: Any) -> Future[Rehearsal]:
+        _, number, told = arguments
+        done: Future[Rehearsal] = Future()
+        done.set_result(Rehearsal(number, told, float(number), b""))
+        return done
+
+
+def _rehearsals(numbers: Iterator[int]) -> Rehearsals:
+    pool: Any = _Pool()
+    return Rehearsals(pool, ((1, 36), True), numbers, lambda number: Story(str(number), ()))
+
+
+def test_stories_come_in_their_order_but_for_those_that_take_too_long() -> None:
+    async def taken() -> list[int | None]:
+        rehearsals = _rehearsals(iter([30, 10, 20, 5]))
+        rehearsals.note(Rehearsal(0, Story("", ()), 10.0, b""), 20.0)
+        assert rehearsals.slowness == 2.0
+        await rehearsals.run()
+        found = [await rehearsals.take(functools.partial(float, left)) for left in (15, 50, 50, 50)]
+        return [each.number if each else None for each in found]
+
+    assert run(taken()) == [5, 10, 20, None]
+
+
+def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
+    played: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(1000, 2000):
+            played.append(number)
+            yield number
+
+    async def go() -> Rehearsal | None:
+        rehearsals = _rehearsals(numbers())
+        ahead = asyncio.create_task(rehearsals.run())
+        found = await rehearsals.take(lambda: 1.0)
+        ahead.cancel()
+        await asyncio.wait([ahead])
+        return found
+
+    assert run(go()) is None
+    assert AHEAD <= len(played) <= AHEAD + rehearsal._AT_ONCE
