@@ -142,6 +142,10 @@ class Stage(Protocol):
         who had something to do for this story would have done it."""
         ...
 
+    async def witness(self, since: float, until: float) -> None:
+        """Wait for that, at most until then."""
+        ...
+
     def wall(self) -> datetime: ...
     def lose(self, node: str) -> None: ...
     async def restore(self, node: str) -> None: ...
@@ -202,7 +206,7 @@ class RealCluster:
             self.canary.begin()
             while not _replaced(stage.log, gone):  # noqa: ASYNC110 - what changes is a log
                 await asyncio.sleep(0.02)
-            self.canary.end()
+            await self.canary.end()
             await asyncio.sleep(_CANARY_PAUSE)
 
     async def stop(self) -> None:
@@ -307,14 +311,17 @@ class Canary:
     begun: float | None = None
     latest: float = 0.0
     """When the latest measurement began that is over."""
+    ended: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def begin(self) -> None:
         self.begun = time.monotonic()
 
-    def end(self) -> None:
+    async def end(self) -> None:
         self.took = [*self.took[1 - _REMEMBERED :], self.now()]
         self.latest = self.begun or 0.0
         self.begun = None
+        async with self.ended:
+            self.ended.notify_all()
 
     def now(self) -> float:
         return 0.0 if self.begun is None else time.monotonic() - self.begun
@@ -398,6 +405,11 @@ class RealStage:
 
     def witnessed(self, since: float) -> bool:
         return self.cluster.canary.latest > since
+
+    async def witness(self, since: float, until: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until), self.cluster.canary.ended:
+                await self.cluster.canary.ended.wait_for(lambda: self.witnessed(since))
 
     def wall(self) -> datetime:
         return datetime.now(UTC)
@@ -485,6 +497,9 @@ class EmbeddedStage:
 
     def witnessed(self, since: float) -> bool:
         return True
+
+    async def witness(self, since: float, until: float) -> None:
+        return None
 
     def wall(self) -> datetime:
         return self.cluster.clock.now()

@@ -146,10 +146,13 @@ class Player:
         self._log.last = max(self._log.last, self._log.now())
         while self._log.now() < end:
             left = self._log.last + self._quiet() - self._log.now()
-            if left <= 0 and self._stage.witnessed(self._log.last):
+            if left > 0:
+                # what somebody is waited for may come long before his time is over
+                await asyncio.sleep(min(left, _LOOK))
+            elif self._stage.witnessed(self._log.last):
                 return
-            # what somebody is waited for may come long before his time is over
-            await asyncio.sleep(min(max(left, BREATH), _LOOK))
+            else:
+                await self._stage.witness(self._log.last, end)
 
     def _quiet(self) -> float:
         """Longer while somebody is known to have something to do, however slow he is."""

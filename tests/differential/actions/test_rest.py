@@ -49,13 +49,17 @@ def test_only_what_began_after_an_event_is_a_witness_of_the_rest(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    canary = Canary()
-    now[0] = 1.0
-    canary.begin()
-    now[0] = 3.0
-    assert (canary.latest, canary.longest()) == (0.0, 2.0)
-    canary.end()
-    assert (canary.latest, canary.longest()) == (1.0, 2.0)
+
+    async def sing() -> None:
+        canary = Canary()
+        now[0] = 1.0
+        canary.begin()
+        now[0] = 3.0
+        assert (canary.latest, canary.longest()) == (0.0, 2.0)
+        await canary.end()
+        assert (canary.latest, canary.longest()) == (1.0, 2.0)
+
+    run(sing())
 
 
 class _Pool:
