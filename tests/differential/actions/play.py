@@ -167,7 +167,7 @@ class Player:
         if any(self._lists_the_dead(claim) for claim in self._log.all("ResourceClaim")):
             return self._stage.quiet + _TRIED_AGAIN
         behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
-        if behind:
+        if behind or any(_expires(each) for each in self._log.all("Job")):
             return self._stage.quiet + _BEHIND
         slow = self._log.all("Job") or any(_changed(each) for each in self._log.all("Node"))
         return self._stage.quiet - (0.0 if slow or self._lost else self._stage.spare)
@@ -435,7 +435,7 @@ class Player:
 
 _OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
 _BEHIND = 4.8
-"""Seconds: the scheduler backs off for one, minReadySeconds are three."""
+"""Seconds: the scheduler backs off for one; pods are available, and old Jobs go, after three."""
 _TEMPLATE_SEEN = 22.0
 _TRIED_AGAIN = 45.0
 """KCM 1.32 backs off as long as it has failed before."""
@@ -450,6 +450,12 @@ def _behind(workload: Object) -> bool:
     if status.get("readyReplicas", 0) > status.get("availableReplicas", 0):
         return bool(workload["spec"].get("minReadySeconds"))
     return bool(status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0))
+
+
+def _expires(job: Object) -> bool:
+    """It is deleted some seconds after its end."""
+    over = is_true(job, "Complete") or is_true(job, "Failed")
+    return over and not deleting(job) and "ttlSecondsAfterFinished" in job["spec"]
 
 
 def _waits_for_others(obj: Object) -> bool:
