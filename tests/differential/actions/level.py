@@ -24,8 +24,9 @@ _INNER = re.compile(rf"-[{_SAFE}]{{5}}(?=-)")
 _PLACED_NAME = re.compile(r"-<(?:gen|hash):\d+>")
 _PLACED = re.compile(r"<(\w+):\d+>")
 """Placeholders of recordings."""
-_NAMESPACE = re.compile(r"\bs\d+\b")
-"""Names of stories' namespaces: their nodes, classes and drivers begin with them."""
+_NAMESPACE = re.compile(r"(?<![\w-])s\d+\b")
+"""Names of stories' namespaces: their nodes, classes and drivers begin with them. What a server
+makes up for the end of a name may look the same."""
 _CHOICE = re.compile(r"\b(dev|node)-\d+")
 _HASH_LABEL = re.compile(
     rf'((?:pod-template-hash|controller.kubernetes.io/hash)(?:": "|=|:))[{_SAFE}]+'

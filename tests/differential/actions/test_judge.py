@@ -9,7 +9,7 @@ import pytest
 from tests.differential.actions.chance import THEMES, by_chance
 from tests.differential.actions.clusters import Seen
 from tests.differential.actions.judge import differences, turns
-from tests.differential.actions.level import level_message
+from tests.differential.actions.level import level_message, level_text
 from tests.differential.actions.play import Played, Segment
 from tests.differential.actions.recording import merge_patch, merged
 from tests.differential.actions.rehearsal import on_embedded
@@ -38,6 +38,18 @@ def test_what_the_scheduler_says_of_other_stories_nodes_is_left_out() -> None:
     told = "0/72 nodes are available: 3 cannot allocate all claims, 69 {}. still not schedulable"
     theirs = level_message(told.format("node(s) didn't satisfy plugin(s) [NodeAffinity]"))
     assert theirs == "0/* nodes are available: 3 cannot allocate all claims. still not schedulable"
+
+
+@pytest.mark.parametrize(
+    ("told", "levelled"),
+    [
+        ("web-6ffc66784b-s2482", "web-*-*"),
+        ("s24-node-0", "ns-node-*"),
+        ("claim s24/shared of s24.tpu.example.com", "claim ns/shared of ns.tpu.example.com"),
+    ],
+)
+def test_a_made_up_name_that_looks_like_a_namespace_is_none(told: str, levelled: str) -> None:
+    assert level_text(told) == levelled
 
 
 def test_a_merge_patch_leads_from_one_state_to_the_next() -> None:
