@@ -116,7 +116,6 @@ class Triggers:
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
         self._seen.claim_changed(change)
-        self._caches.groups.claim_changed(change.namespace, change.old)
         self._enqueue((key,))
         if change.old is None or change.new is None or _moved(change.old, change.new):
             self._enqueue_groups(key, (change.old, change.new))
@@ -132,6 +131,7 @@ class Triggers:
             self._queues.groups(GroupKey(key.namespace, name))
 
     def _group(self, change: Change[PodGroup]) -> None:
+        self._seen.group_changed(change)
         if not self._leading:
             return
         self._queues.groups(GroupKey(change.namespace, change.name))

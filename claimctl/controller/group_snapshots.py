@@ -12,7 +12,6 @@ from claimctl.controller.unreadable import Doubts
 from claimctl.reservation.annotation import Annotated
 from claimctl.reservation.pod_groups.assess import GroupSnapshot
 from claimctl.reservation.pod_groups.membership import made_by_claimctl
-from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import WorkloadRef
@@ -35,10 +34,20 @@ class GroupSnapshots:
             writes.lags(PODGROUPS, key.namespace, key.name, meta) or not self._caches.groups.synced
         )
 
+    def observe(self, key: GroupKey) -> None:
+        """Take note of what only this process can tell later."""
+        groups = self._caches.groups
+        if groups.followed and groups.synced:
+            self._know.observations.group_names.known()
+        group = groups.get(key)
+        if group is not None and made_by_claimctl(group):
+            for claim in self._claims_of(key, group):
+                self._claims.observe(claim, Findings())
+
     def build(
         self, key: GroupKey, listed: tuple[PodGroup | None, tuple[Pod, ...]] | None = None
     ) -> GroupSnapshot:
-        """The snapshot as of now.
+        """The snapshot as of now; nothing is noted by that.
 
         Args:
             listed: the group as it was before a live LIST of its pods, and that LIST.
@@ -51,11 +60,11 @@ class GroupSnapshots:
             group=group,
             workloads=tuple(self._workloads(key)),
             owners=tuple(self._owners(group)) if group is not None else (),
-            claims=tuple(map(self._claim, claims)) if ours else (),
+            claims=tuple(self._claims.build(each, Findings()) for each in claims) if ours else (),
             replica_sets=tuple(self._replica_sets(claims)),
             live_pods=live,
             listed=bool(self._caches.claims_listing(key)),
-            quiet=self._caches.groups.quiet(key),
+            quiet=self._know.observations.group_names.quiet(key),
             settle_seconds=self._know.rules.settle_seconds,
             unreadable=self._in_doubt(key, claims),
         )
@@ -65,10 +74,6 @@ class GroupSnapshots:
         named |= {claim.metadata.name for claim in self._caches.claims_listing(key)}
         for name in sorted(filter(None, named)):
             yield ClaimKey(key.namespace, name)
-
-    def _claim(self, key: ClaimKey) -> Snapshot:
-        self._claims.observe(key, Findings())
-        return self._claims.build(key, Findings())
 
     def _in_doubt(self, key: GroupKey, claims: tuple[ClaimKey, ...]) -> bool:
         return self._caches.groups.doubt(key) is not None or any(

@@ -152,7 +152,9 @@ class Manager:
                 tasks.spawn(f"informer of {informer.resource.plural}", informer.run())
             await self._sync(informers)
         await self._sync(parts.caches.groups.informers())
-        await parts.caches.groups.wait_synced()
+        if parts.caches.groups.followed:
+            await parts.caches.groups.wait_synced()
+            parts.knowledge.observations.group_names.known()
         log.info("caches filled")
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
@@ -173,12 +175,14 @@ class Manager:
     async def _follow_groups(self, tasks: Tasks, found: Detection) -> None:
         """Follow PodGroups where they are served and may be read."""
         assert self._parts is not None
-        groups = self._parts.caches.groups
+        groups, names = self._parts.caches.groups, self._parts.knowledge.observations.group_names
         wanted = bool(found.groups_version) and await may_follow_groups(self._client)
         if groups.followed and not wanted:
             groups.leave()
+            names.unknown()
             await tasks.stop(GROUPS_TASK, deadline=self.settings.drain_seconds)
         elif wanted and not groups.followed:
+            names.unknown()
             tasks.spawn(GROUPS_TASK, groups.follow().run())
 
     def _build(self, detection: Detection) -> _Parts:

@@ -73,9 +73,7 @@ class Caches:
             kind: informer(resource, indexes={BY_GROUP: _template_group})
             for kind, resource in WORKLOADS.items()
         }
-        self.groups = GroupCache(
-            lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}), clock
-        )
+        self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}))
         self.replica_sets: Informer[ReplicaSet] = informer(
             REPLICASETS, keep=naming_a_claim, indexes={BY_CLAIM: _template_claims}
         )

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from cachetools import LRUCache
 
-from claimctl.controller.keys import ClaimKey
+from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
 from claimctl.kube.informer import Change
@@ -26,10 +26,12 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.pods import claim_names, is_done
 from claimctl.reservation.reserved_for.consistency import left_by_kcm
+from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
@@ -50,6 +52,7 @@ class Observations:
         self.ghosts = GhostLedger(clock, self.boots.of)
         self.claims = Memories(clock)
         self.own_writes = OwnWrites(clock)
+        self.group_names = GroupNames(clock)
         self.kcm_left_dead_references = False
         """Whether KCM was seen to leave dead pods beside other references, whatever its version.
 
@@ -61,6 +64,9 @@ class Observations:
 
     def claim_changed(self, change: Change[ResourceClaim]) -> None:
         self.claims.openings.observe(change)
+        for each in change.old.status.reserved_for if change.old is not None else ():
+            if is_pod_group(each):
+                self.group_names.used(GroupKey(change.namespace, each.name))
         if change.new is not None:
             self.claims.see(change.new, just_allocated=_just_allocated(change))
         elif change.old is not None:
@@ -75,6 +81,10 @@ class Observations:
         for pod in (change.old, change.new):
             for name in claim_names(pod) if pod is not None and not is_done(pod) else ():
                 self.claims.recorded.used(ClaimKey(change.namespace, name))
+
+    def group_changed(self, change: Change[PodGroup]) -> None:
+        if change.new is None:
+            self.group_names.used(GroupKey(change.namespace, change.name))
 
     def reservation_changed(self, change: Change[ClaimReservation]) -> None:
         if change.new is not None:
@@ -171,3 +181,36 @@ class OwnWrites:
             del self._written[key]
             return False
         return True
+
+
+class GroupNames:
+    """Since when no PodGroup of a name is in use.
+
+    Schedulers and kubelets match groups by name, so a name may be used again only when they all
+    have forgotten it.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._used: LRUCache[GroupKey, float] = LRUCache(REMEMBERED)
+        self._known_since: float | None = None
+
+    def used(self, key: GroupKey) -> None:
+        """Take note that a group of that name, or its entry in a list, was there until now."""
+        self._used[key] = self._clock.monotonic()
+
+    def known(self) -> None:
+        """Take note that from now on, if not before, all groups are known that are served."""
+        if self._known_since is None:
+            self._known_since = self._clock.monotonic()
+
+    def unknown(self) -> None:
+        """Take note that from now on groups are not watched, or listed anew."""
+        self._known_since = None
+
+    def quiet(self, key: GroupKey) -> float:
+        """Seconds since the name was last seen in use, or since all groups are known."""
+        since = self._known_since
+        if since is None:
+            return 0.0
+        return self._clock.monotonic() - max(since, self._used.get(key, since))

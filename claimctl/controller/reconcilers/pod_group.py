@@ -47,10 +47,12 @@ class PodGroupReconciler:
             return DONE
         if self._snapshots.lagging(key):
             return After(SOON)
+        self._snapshots.observe(key)
         snapshot = self._snapshots.build(key)
         decision = decide_about(snapshot)
         if decision.lists:
             live = await self._know.investigator.live_pods(key.namespace)
+            self._snapshots.observe(key)
             decision = decide_about(self._snapshots.build(key, (snapshot.group, live)))
         if decision.write is not None:
             return await self._carry_out(key, decision.write)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from claimctl.controller.observations.observations import Observations
+from claimctl.controller.keys import GroupKey
+from claimctl.controller.observations.observations import GroupNames, Observations
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.snapshot import Memory, Rules, Snapshot
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, pod_ref
@@ -55,3 +56,24 @@ def test_a_cluster_that_is_looked_at_anew_gets_another_chance() -> None:
     observations.wrote(seen(10.0), CLEANED, claim().metadata)
     observations.cluster_changed()
     assert not observations.kcm_left_dead_references
+
+
+GROUP = GroupKey(NAMESPACE, "train")
+
+
+def test_a_name_is_quiet_since_its_last_use_or_since_all_groups_are_known() -> None:
+    clock = HandClock()
+    names = GroupNames(clock)
+    names.used(GROUP)
+    clock.time += 5
+    assert names.quiet(GROUP) == 0.0
+    names.known()
+    clock.time += 2
+    names.known()
+    assert names.quiet(GROUP) == 2.0
+    names.used(GROUP)
+    clock.time += 1
+    assert names.quiet(GROUP) == 1.0
+    assert names.quiet(GroupKey(NAMESPACE, "other")) == 3.0
+    names.unknown()
+    assert names.quiet(GROUP) == 0.0
