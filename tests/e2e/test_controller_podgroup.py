@@ -126,9 +126,10 @@ def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions
 def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
     async def scenario(stage: Stage) -> None:
         await begin(stage, GROUP_136)
-        grace = {"forceDeletedPodGraceSeconds": int(stage.scaled(300))}
+        seconds = int(stage.scaled(300))
         await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation(**grace))
+        held = manifests.reservation(forceDeletedPodGraceSeconds=seconds)
+        await stage.create(CLAIMRESERVATIONS, held)
         await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=1)))
         await stage.until_running(1)
         await stage.until_listed("podgroups/train", "deployments/train")
