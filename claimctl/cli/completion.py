@@ -1,4 +1,4 @@
-"""``claimctl completion``: the scripts that make a shell ask claimctl for what may come next."""
+"""``claimctl completion``: the scripts that let a shell complete claimctl's commands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Shell(StrEnum):
 
 
 VARIABLE = "_CLAIMCTL_COMPLETE"
-"""Set by the scripts when they call claimctl to ask for completions."""
+"""The environment variable that the scripts set when they ask claimctl for completions."""
 
 
 def command(
     shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")],
 ) -> int:
-    """Print a completion script, to be sourced: ``source <(claimctl completion bash)``."""
+    """Print a completion script to source, as in ``source <(claimctl completion bash)``."""
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="claimctl", complete_var=VARIABLE, shell=shell.value)

@@ -20,7 +20,8 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         typer.Option(
             "--identity",
             metavar="NAME",
-            help="Identity in the Lease; else host name and a random part.",
+            help="Unique identity of this process in the Lease. "
+            "[default: host name and a random part]",
         ),
     ] = "",
     leader_elect: Annotated[
@@ -42,12 +43,15 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         int,
         typer.Option(
             "--lease-seconds",
-            help="Another takes over after so long without a sign of life; "
-            "the leader ends after two thirds of it.",
+            help="Seconds without a renewal after which another replica takes the Lease over. The "
+            "leader ends when it could not renew the Lease for two thirds of them.",
         ),
     ] = 15,
     dialect: Annotated[
-        str, typer.Option("--dialect", help="auto, native, podgroup or hold: the API spoken.")
+        str,
+        typer.Option(
+            "--dialect", help="Reservation API of the cluster: auto, native, podgroup or hold."
+        ),
     ] = "auto",
     settle_seconds: Annotated[
         float,
@@ -60,14 +64,15 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         float,
         typer.Option(
             "--binding-seconds",
-            help="Seconds after which a scheduler has bound a pod that it works on.",
+            help="Seconds within which a scheduler binds a pod after it has read the claim.",
         ),
     ] = 60.0,
     slow_binding_seconds: Annotated[
         float,
         typer.Option(
             "--slow-binding-seconds",
-            help="The same for pods with volumes, gangs, other schedulers.",
+            help="The same, in seconds, for pods with volumes, of gangs, and of schedulers that "
+            "--known-scheduler does not name.",
         ),
     ] = 600.0,
     known_scheduler: Annotated[
@@ -75,21 +80,23 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         typer.Option(
             "--known-scheduler",
             metavar="NAME",
-            help="A schedulerName without Permit plugins; may be repeated. "
-            "Default: default-scheduler.",
+            help="schedulerName of a scheduler without Permit plugins; may be repeated. "
+            "[default: default-scheduler]",
         ),
     ] = None,
     dead_reference_seconds: Annotated[
         float,
         typer.Option(
             "--dead-reference-seconds",
-            help="Seconds that kube-controller-manager may take to remove a dead pod.",
+            help="Seconds that kube-controller-manager has to remove a dead reference; "
+            "then claimctl removes it.",
         ),
     ] = 10.0,
     allow_template_injection: Annotated[
         bool,
         typer.Option(
-            "--allow-template-injection", help="Put pods into PodGroups where a workload asks."
+            "--allow-template-injection",
+            help="Add a PodGroup to pod templates that ask for it by annotation. [default: off]",
         ),
     ] = False,
     workers: Annotated[
@@ -97,26 +104,36 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = 4,
     batch_seconds: Annotated[
         float,
-        typer.Option("--batch-seconds", help="Seconds within which changes are answered together."),
+        typer.Option(
+            "--batch-seconds",
+            help="Seconds in which changes of a claim are collected into one reconcile.",
+        ),
     ] = 0.2,
     drain_seconds: Annotated[
-        float, typer.Option("--drain-seconds", help="Seconds that work may take to end at a stop.")
+        float,
+        typer.Option(
+            "--drain-seconds", help="Seconds that running reconciles have to finish after SIGTERM."
+        ),
     ] = 10.0,
     bind_address: Annotated[
         str,
-        typer.Option("--bind-address", metavar="HOST:PORT", help="Health and metrics; '' is off."),
+        typer.Option(
+            "--bind-address",
+            metavar="HOST:PORT",
+            help="Address of health and metrics; '' serves none.",
+        ),
     ] = ":8080",
     log_format: Annotated[
         Format, typer.Option("--log-format", help="Format of the log.")
     ] = Format.AUTO,
     log_level: Annotated[
-        Level, typer.Option("--log-level", help="Least level that is logged.")
+        Level, typer.Option("--log-level", help="Lowest level that is logged.")
     ] = Level.INFO,
     trace_console: Annotated[
-        bool, typer.Option("--trace-console", help="Print spans on stderr.")
+        bool, typer.Option("--trace-console", help="Print spans on stderr. [default: off]")
     ] = False,
 ) -> int:
-    """Run the controller: hold claims for workloads and release them when these have ended."""
+    """Run the controller: hold claims for workloads and release them when the workloads end."""
     import asyncio
     import signal
 

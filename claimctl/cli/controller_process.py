@@ -1,4 +1,4 @@
-"""A controller process put together: connection, telemetry, health server, signals."""
+"""A controller process: connection, telemetry, health server, signals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a controller process is started with; no health server without ``bind_address``."""
+    """The settings of a controller process. With ``bind_address`` "" it has no health server."""
 
     access: Access
     settings: Settings
@@ -36,7 +36,7 @@ class Launch:
 
 
 def who_am_i() -> str:
-    """An identity no other process has: the host (in a cluster, the pod) and a random part."""
+    """A unique identity: the host name (in a cluster, the pod's name) and a random part."""
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
@@ -65,7 +65,7 @@ async def serve(launch: Launch) -> signal.Signals | None:
 
 
 class Stop:
-    """SIGTERM and SIGINT ask for an orderly end; a second one of them ends at once."""
+    """The first SIGTERM or SIGINT stops the process in order; a second one kills it at once."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
@@ -110,5 +110,5 @@ async def _health(
         metrics=telemetry.scrape,
     )
     async with HealthServer(probes, bind_address) as server:
-        log.info("serves health and metrics", url=server.url)
+        log.info("serving health and metrics", url=server.url)
         yield

@@ -32,7 +32,7 @@ DialectOption = Annotated[
     Dialects | None,
     typer.Option(
         "--dialect",
-        help="The reservation API that the cluster speaks. [default: native; hold with --assets]",
+        help="Reservation API of the cluster. [default: native; hold with --assets]",
         show_default=False,
     ),
 ]
@@ -41,24 +41,29 @@ AssetsOption = Annotated[
     typer.Option(
         "--assets",
         metavar="DIR",
-        help="Play on the real programs of this folder: etcd, kube-apiserver, "
+        help="Play on the real programs in this folder: etcd, kube-apiserver, "
         "kube-controller-manager and kube-scheduler. A stand-in plays the kubelets.",
     ),
 ]
 VersionOption = Annotated[
     Versions | None,
     typer.Option(
-        "--kubernetes-version", help="The version to emulate; else every one that differs."
+        "--kubernetes-version",
+        help="Kubernetes version to emulate. [default: each version that the dialect plays "
+        "differently on]",
     ),
 ]
 FilesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--filename", "-f", metavar="FILE", help="Play these manifests instead; - is stdin."
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="Play these manifests instead of the story; - is stdin; may be repeated.",
     ),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one object with what was measured, nothing else.")
+    bool, typer.Option("--json", help="Print only one JSON object with the results.")
 ]
 
 
@@ -73,7 +78,7 @@ def command(
 
     The cluster is an embedded one, or a real control plane with --assets.
 
-    Exit code 3: the server's history shows something that must never be true.
+    Exit code 3: the server's history shows a violation of a promise.
     """
     import asyncio
 
@@ -97,7 +102,7 @@ def command(
 def _check_for_assets(
     dialect: Dialects | None, version: str | None, files: list[str] | None
 ) -> None:
-    """Raises UsageError for an option that means nothing beside ``--assets``."""
+    """Raise UsageError for an option that does not go with ``--assets``."""
     if dialect is Dialects.NATIVE:
         raise UsageError(
             "--dialect: no released Kubernetes speaks native; choose hold or podgroup, "
@@ -113,7 +118,7 @@ def _check_for_assets(
 
 
 def _on_real_programs(assets: Path, dialect: Dialects, json: bool) -> int:
-    """The servers start before the event loop, so that an interrupted start stops them, too."""
+    """Start the servers before the event loop, so that Ctrl-C during the start stops them."""
     import asyncio
 
     from claimctl.controlplane.programs import CannotStart

@@ -1,4 +1,4 @@
-"""``claimctl doctor``: which dialect is spoken and why, and what needs looking at."""
+"""``claimctl doctor``: the cluster's dialect with reasons, and problems to look at."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 
 def command(
     dialect: Annotated[
-        str, typer.Option("--dialect", help="auto, or the dialect to take for granted.")
+        str,
+        typer.Option(
+            "--dialect", help="Assume this dialect: native, podgroup or hold; auto finds it out."
+        ),
     ] = "auto",
     output: StructuredOption = Structured.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Tell the dialect with its reasons, and what needs attention; exit code 3 with findings.
+    """Show the cluster's dialect with reasons, and problems; exit code 3 with problems.
 
-    Rights are those of whoever asks; the controller's are seen with
+    The check of rights concerns your own user. To check the controller's rights, use
     --as system:serviceaccount:claimctl-system:claimctl-controller.
     """
     from claimctl.cli.errors import CommandFailed, UsageError
@@ -118,7 +121,7 @@ async def _observe(session: Session, detection: Detection) -> Observed:
 
 
 async def _unread(client: Client, resource: Resource[Any]) -> tuple[Unreadable, ...]:
-    """Of what is looked at for nothing else, by those who may."""
+    """Objects of a resource that cannot be read; none if the user may not list it."""
     from claimctl.kube.errors import Forbidden
 
     try:

@@ -1,4 +1,4 @@
-"""``claimctl downgrade-prepare``: workload references become pod references, under running pods."""
+"""``claimctl downgrade-prepare``: replaces workload references by pod references."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NamespacesOption = Annotated[
         "--namespace",
         "-n",
         metavar="NAME",
-        help="A namespace whose claims are expanded; may be repeated. Else all of them.",
+        help="A namespace whose claims are expanded; may be repeated. [default: all namespaces]",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``by``: who did it, the controller or we ourselves; empty for a dry run."""
+    """``by``: who carried the plan out, "controller" or "command"; empty for a dry run."""
 
     status: DowngradePlanStatus
     by: str = ""
@@ -52,9 +52,9 @@ def command(
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Turn workload references into pod references, so that the feature can be switched off.
+    """Replace workload references by pod references, before the feature is switched off.
 
-    Exit code 3: some claims cannot be expressed by pods; they were left as they are.
+    Exit code 3: some claims cannot list their pods and were left as they are.
     """
     from claimctl.cli.output import render
     from claimctl.cli.session import Access, in_session
@@ -71,7 +71,7 @@ def command(
 
 
 async def preview(session: Session, scope: tuple[str, ...]) -> Result:
-    """What would be done; nothing is written."""
+    """The result that the command would have. Writes nothing."""
     from claimctl.downgrade import plans, prepare
     from claimctl.wire.reservations import (
         DowngradePlan,
@@ -89,10 +89,10 @@ async def preview(session: Session, scope: tuple[str, ...]) -> Result:
 
 
 async def prepare(session: Session, scope: tuple[str, ...]) -> Result:
-    """Write the plan, and have it carried out by the controller, or do it ourselves.
+    """Write the plan. The controller carries it out, or this process if no controller runs.
 
     Raises:
-        CommandFailed: another plan is in the way, or the controller does not go on with ours.
+        CommandFailed: there is another plan, or the controller does not carry this one out.
     """
     from claimctl.cli.errors import CommandFailed
     from claimctl.downgrade import plans
@@ -111,7 +111,7 @@ async def prepare(session: Session, scope: tuple[str, ...]) -> Result:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A bar on stderr, if that is a terminal."""
+    """A progress bar on stderr, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda status: None
         return
@@ -204,7 +204,7 @@ def document(result: Result, scope: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _conclude(result: Result) -> None:
-    """One line on stderr: what that means."""
+    """Print one line with the result on stderr."""
     from claimctl.downgrade.records import State
 
     states = [one.state for one in result.status.claims]

@@ -33,27 +33,33 @@ class AuthorizationName(StrEnum):
 
 def command(  # noqa: PLR0913 - typer makes an option of every parameter
     kubeconfig: Annotated[
-        Path, typer.Option("--kubeconfig", metavar="FILE", help="Written once the cluster answers.")
+        Path,
+        typer.Option(
+            "--kubeconfig", metavar="FILE", help="File to write when the cluster is ready."
+        ),
     ],
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
+        int,
+        typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 means any free port."),
     ] = 0,
     dialect: Annotated[
-        DialectName, typer.Option("--dialect", help="The reservation API that is served.")
+        DialectName, typer.Option("--dialect", help="Reservation API that the cluster serves.")
     ] = DialectName.NATIVE,
     kubernetes_version: Annotated[
-        VersionName, typer.Option("--kubernetes-version", help="The release that is emulated.")
+        VersionName, typer.Option("--kubernetes-version", help="Kubernetes version to emulate.")
     ] = VersionName.V1_36,
-    nodes: Annotated[int, typer.Option("--nodes", min=0, max=1000, help="How many nodes.")] = 3,
+    nodes: Annotated[int, typer.Option("--nodes", min=0, max=1000, help="Number of nodes.")] = 3,
     devices: Annotated[
-        int, typer.Option("--devices", min=0, max=128, help="How many devices a node has.")
+        int, typer.Option("--devices", min=0, max=128, help="Number of devices on each node.")
     ] = 4,
     authorization: Annotated[
-        AuthorizationName, typer.Option("--authorization", help="Who may do what.")
+        AuthorizationName, typer.Option("--authorization", help="Authorization mode.")
     ] = AuthorizationName.ALWAYS_ALLOW,
     conflict_storm: Annotated[
         bool,
-        typer.Option("--conflict-storm", help="Let pods that share a claim conflict, as in life."),
+        typer.Option(
+            "--conflict-storm", help="Emulate conflicts between concurrent binds. [default: off]"
+        ),
     ] = False,
 ) -> int:
     """Serve an embedded cluster until SIGTERM or Ctrl-C, and write a kubeconfig for it."""

@@ -1,4 +1,4 @@
-"""The one place where trouble becomes one line on stderr and an exit code."""
+"""Turns every error into one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Bad input: a flag, a file, the kubeconfig."""
     FINDINGS = 3
-    """The command did its work and found something to act on."""
+    """The command succeeded and found something that needs action."""
     INTERRUPTED = 130
 
 
 class UsageError(Exception):
-    """Bad input; one line that names the flag or field, what was expected and what to do."""
+    """Bad input. The text is one line: the flag or field, what was expected, what to do."""
 
 
 class CommandFailed(Exception):
-    """The command could not do its work; one line."""
+    """The command failed. The text is one line."""
 
 
 def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
-    """Run a command and return its exit code; whatever it raises becomes one line on stderr."""
+    """Run a command and return its exit code. An exception becomes one line on stderr."""
     err = stderr if stderr is not None else sys.stderr
     try:
         code = run()
@@ -60,7 +60,7 @@ def _report(error: Exception, err: TextIO) -> int:
 
 
 def classify(error: Exception) -> tuple[ExitCode, str]:
-    """The exit code of an error and the line that is printed for it."""
+    """The exit code for an error, and the line to print."""
     from claimctl.kube.errors import ConfigError, KubeError
     from claimctl.telemetry.settings import TelemetrySettingError
 
@@ -78,7 +78,7 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
 
 
 def _usage_line(error: typer.TyperException) -> str:
-    """The message and where help is; the context of the error knows which command it was."""
+    """The message with a hint to the help of the command that the error's context names."""
     context = getattr(error, "ctx", None)
     message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".")
     return f"{message} (see '{context.command_path} --help')" if context is not None else message
@@ -93,5 +93,5 @@ def debugging() -> bool:
 
 
 def _drop_stdout() -> None:
-    """Give the interpreter something that it can flush at its end: the reader has gone."""
+    """Redirect stdout: its reader is gone, and the interpreter flushes stdout at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -31,7 +31,7 @@ def command(
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Say who holds a claim and why, whether it could be released, and what to do."""
+    """Show who holds a claim and why, whether it can be released, and what to do."""
     from claimctl.cli.session import Access, in_session
 
     async def work(session: Session) -> int:
@@ -66,7 +66,7 @@ def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
 
 
 def show_unread(found: Unreadable, output: Data | None) -> None:
-    """What can be said of a claim that cannot be read."""
+    """Print what is known about a claim that cannot be read."""
     from claimctl.cli.output import print_json, print_yaml
     from claimctl.inspect.explain import ADVICE
     from claimctl.reservation.reasons import Reason
@@ -171,7 +171,7 @@ def _reservation(retention: Any) -> dict[str, Any]:
 
 
 def lines(explanation: Explanation) -> list[str]:
-    """The explanation for people."""
+    """The explanation as text."""
     view = explanation.view
     consumers = view.consumers
     facts = [
@@ -233,9 +233,9 @@ def _verdict(explanation: Explanation) -> list[str]:
     if explanation.view.claim.status.allocation is None:
         head = "Release:    nothing to release, it is not allocated"
     elif explanation.release is not None:
-        head = f"Release:    under way ({explanation.release})"
+        head = f"Release:    in progress ({explanation.release})"
     elif not explanation.assessment.retentions:
-        head = "Release:    none by claimctl, which does not hold it"
+        head = "Release:    not by claimctl: no ClaimReservation names the claim"
     elif explanation.releasable and explanation.troubles:
         head = "Release:    possible as soon as the controller acts again"
     else:
@@ -248,7 +248,7 @@ def _obstacle(blocker: Any) -> str:
 
     left = ""
     if blocker.reason is Reason.PODS_MAY_BE_BOUND and blocker.after is not None:
-        left = f" (for {blocker.after:.0f} s more at the most)"
+        left = f" (for at most {blocker.after:.0f} s more)"
     return f"  {blocker.reason}: {blocker.message}{left}"
 
 
@@ -257,7 +257,7 @@ def _leftover(explanation: Explanation) -> list[str]:
     if found is None:
         return []
     against = [f"  {one.reason}: {one.message}" for one in found.against]
-    return [f"Left over:  {found.message} ({found.cause})", *against]
+    return [f"Orphan:     {found.message} ({found.cause})", *against]
 
 
 def _advice(explanation: Explanation) -> list[str]:

@@ -1,4 +1,4 @@
-"""``claimctl get``: claims with who holds them."""
+"""``claimctl get``: lists claims with their holders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which claims to show; an empty namespace means all, no names mean every claim."""
+    """The claims to show. Namespace "" means all namespaces; no names mean all claims."""
 
     namespace: str
     names: tuple[str, ...] = ()
@@ -39,7 +39,8 @@ class Wanted:
 
 def command(  # noqa: PLR0913 - one parameter per flag
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[CLAIM]...", help="Claims to show.")
+        list[str] | None,
+        typer.Argument(metavar="[CLAIM]...", help="Claims to show. [default: all]"),
     ] = None,
     namespace: NamespaceOption = None,
     all_namespaces: AllNamespacesOption = False,
@@ -76,7 +77,7 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
     """The claims, read live.
 
     Raises:
-        NotFound: a claim was asked for by name and is not there.
+        NotFound: a claim in ``wanted.names`` does not exist.
     """
     from claimctl.inspect.claim_view import views
     from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
@@ -98,7 +99,7 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
 
 
 def _tell_unread(found: Iterable[Unreadable]) -> None:
-    """A line each on stderr: what is shown may lack them."""
+    """Warn on stderr of objects that cannot be read: the output may lack them."""
     for each in found:
         typer.echo(f"warning: {each.told()}", err=True)
 

@@ -1,4 +1,4 @@
-"""The entry point of ``claimctl`` and, as ``kubectl-claim``, of ``kubectl claim``."""
+"""The entry point of ``claimctl`` and of ``kubectl-claim`` (``kubectl claim``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """A group whose commands are placeholders with a name and a help, until one is called."""
+    """A group of commands. Each is a placeholder with name and help until it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         entry = BY_NAME.get(args[0])
@@ -31,7 +31,7 @@ class LazyGroup(typer.core.TyperGroup):
 
 
 def load(entry: Entry) -> Any:
-    """Import a command's module and make a click command of its function ``command``."""
+    """Import a command's module and turn its function ``command`` into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     function = importlib.import_module(entry.module).command
     single.command(entry.name, context_settings=SETTINGS)(function)
@@ -44,16 +44,20 @@ def _placeholder() -> None:
 
 def _root(
     debug: Annotated[
-        bool, typer.Option("--debug", help=f"Print tracebacks; so does {DEBUG_VARIABLE}=1.")
+        bool,
+        typer.Option(
+            "--debug",
+            help=f"Print tracebacks of errors, as {DEBUG_VARIABLE}=1 does. [default: off]",
+        ),
     ] = False,
 ) -> None:
-    """Reserve DRA claims for workloads, and give them back when the workloads have ended."""
+    """Reserve DRA claims for workloads, and release them when the workloads have ended."""
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
 
 
 def build() -> Callable[..., object]:
-    """The command line as one callable, nothing of the commands imported."""
+    """The command line as one callable. It imports no command."""
     app = typer.Typer(
         cls=LazyGroup, add_completion=False, rich_markup_mode=None, context_settings=SETTINGS
     )
@@ -64,7 +68,7 @@ def build() -> Callable[..., object]:
 
 
 def run(arguments: Sequence[str], program: str = "claimctl") -> int:
-    """Run one command line and return its exit code; no arguments mean ``--help``."""
+    """Run one command line and return its exit code. No arguments mean ``--help``."""
     if VARIABLE in os.environ:
         _teach_shells()
     return guarded(
@@ -78,7 +82,7 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
 
 
 def _without_alias(arguments: Sequence[str]) -> list[str]:
-    """``release --orphans``, as ``orphans`` was called in 0.1, goes on working for one release."""
+    """Accept ``release --orphans``, the name of ``orphans`` in 0.1, for one more release."""
     given = list(arguments)
     if "release" in given[:2] and "--orphans" in given:
         given[given.index("release")] = "orphans"
@@ -87,7 +91,7 @@ def _without_alias(arguments: Sequence[str]) -> list[str]:
 
 
 def _teach_shells() -> None:
-    """What ``add_completion`` would do, without its two flags: ``completion`` is a command."""
+    """Do what ``add_completion`` does, without its two flags: claimctl has ``completion``."""
     from typer._completion_classes import completion_init
 
     completion_init()

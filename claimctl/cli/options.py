@@ -1,4 +1,4 @@
-"""Options that several commands have, by the names and letters that kubectl users know."""
+"""Options that several commands share, with kubectl's names and letters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Output(StrEnum):
 
 
 class Structured(StrEnum):
-    """For commands whose table has no wide form and whose rows have no name."""
+    """Output of commands whose table has no wide form and whose rows have no names."""
 
     TABLE = "table"
     JSON = "json"
@@ -35,7 +35,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def object_name(value: str) -> str:
-    """A name as the API server takes it (RFC 1123 subdomain, at most 253 characters)."""
+    """Check a name by the API server's rule (RFC 1123 subdomain, at most 253 characters)."""
     if len(value) > 253 or not _SUBDOMAIN.fullmatch(value):
         raise typer.BadParameter(
             f"{value!r} is not a DNS name: lower-case letters, digits, '-' and '.' are expected"
@@ -44,7 +44,7 @@ def object_name(value: str) -> str:
 
 
 def namespace_name(value: str | None) -> str | None:
-    """A namespace as the API server takes it (RFC 1123 label, at most 63 characters)."""
+    """Check a namespace by the API server's rule (RFC 1123 label, at most 63 characters)."""
     if value is not None and (len(value) > 63 or not _LABEL.fullmatch(value)):
         raise typer.BadParameter(
             f"{value!r} is not a DNS label: lower-case letters, digits and '-' are expected"
@@ -53,21 +53,25 @@ def namespace_name(value: str | None) -> str | None:
 
 
 ClaimArgument = Annotated[
-    str, typer.Argument(metavar="CLAIM", help="The claim's name.", callback=object_name)
+    str, typer.Argument(metavar="CLAIM", help="Name of the claim.", callback=object_name)
 ]
 KubeconfigOption = Annotated[
     str | None,
     typer.Option(
-        "--kubeconfig", metavar="FILE", help="The kubeconfig; else $KUBECONFIG, ~/.kube/config."
+        "--kubeconfig",
+        metavar="FILE",
+        help="The kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
     ),
 ]
 ContextOption = Annotated[
     str | None,
-    typer.Option("--context", metavar="NAME", help="The context of the kubeconfig to use."),
+    typer.Option(
+        "--context", metavar="NAME", help="Context in the kubeconfig. [default: the current one]"
+    ),
 ]
 AsOption = Annotated[
     str | None,
-    typer.Option("--as", metavar="USER", help="The user to impersonate."),
+    typer.Option("--as", metavar="USER", help="User to impersonate. [default: none]"),
 ]
 NamespaceOption = Annotated[
     str | None,
@@ -75,20 +79,24 @@ NamespaceOption = Annotated[
         "--namespace",
         "-n",
         metavar="NAME",
-        help="The namespace; else the context's.",
+        help="The namespace. [default: that of the context]",
         callback=namespace_name,
     ),
 ]
 AllNamespacesOption = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")
+    bool, typer.Option("--all-namespaces", "-A", help="Use all namespaces. [default: off]")
 ]
 SelectorOption = Annotated[
     str,
-    typer.Option("--selector", "-l", metavar="LABELS", help="A label selector, like app=train."),
+    typer.Option(
+        "--selector", "-l", metavar="LABELS", help="Label selector, like app=train. [default: none]"
+    ),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
+    bool, typer.Option("--dry-run", help="Print what would be done; write nothing. [default: off]")
 ]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print.")]
-StructuredOption = Annotated[Structured, typer.Option("--output", "-o", help="How to print.")]
-DataOption = Annotated[Data | None, typer.Option("--output", "-o", help="How to print.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Output format.")]
+StructuredOption = Annotated[Structured, typer.Option("--output", "-o", help="Output format.")]
+DataOption = Annotated[
+    Data | None, typer.Option("--output", "-o", help="Output format. [default: text]")
+]

@@ -1,4 +1,4 @@
-"""``claimctl orphans``: the claims that nobody will ever free, and what became of them."""
+"""``claimctl orphans``: finds claims that nobody will ever free, and frees them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``namespace``: '' means all. Without ``write`` nothing is written. Durations in seconds,
-    None for what is usual."""
+    """The options of one run. Namespace "" means all namespaces. Without ``write`` nothing is
+    written. Durations are in seconds; None means the default of ``WatchTimes``."""
 
     namespace: str
     write: bool
@@ -56,7 +56,9 @@ def _seconds(flag: str, help_: str) -> Any:
 
 
 def command(  # noqa: PLR0913 - one parameter per flag
-    yes: Annotated[bool, typer.Option("--yes", help="Free them, and not only print.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Free the orphans. [default: only list them]")
+    ] = False,
     namespace: NamespaceOption = None,
     all_namespaces: AllNamespacesOption = False,
     dry_run: DryRunOption = False,
@@ -68,39 +70,41 @@ def command(  # noqa: PLR0913 - one parameter per flag
             metavar="N",
             min=0,
             max=86400,
-            help="Seconds for which a pod that vanished may still be running; claims are watched "
-            "for as long first; else 300. With less, a device may be given away under such a pod.",
+            help="Seconds for which a vanished pod may still be running. Claims are watched for as "
+            "long first. With fewer seconds such a pod may lose its device. [default: 300]",
         ),
     ] = None,
     settle_seconds: Annotated[
         float | None,
         _seconds(
             "--settle-seconds",
-            "Seconds to wait after the last change; must exceed the lag of schedulers' caches; "
-            "else 5.",
+            "Seconds to wait after a claim's last change; must exceed the lag of schedulers' "
+            "caches. [default: 5]",
         ),
     ] = None,
     binding_seconds: Annotated[
         float | None,
         _seconds(
             "--binding-seconds",
-            "Seconds after which a scheduler has bound a pod that it works on; else 60.",
+            "Seconds within which a scheduler binds a pod after it has read the claim. "
+            "[default: 60]",
         ),
     ] = None,
     slow_binding_seconds: Annotated[
         float | None,
         _seconds(
             "--slow-binding-seconds",
-            "The same for pods with volumes, gangs and other schedulers; else 600.",
+            "The same, in seconds, for pods with volumes, of gangs and of other schedulers. "
+            "[default: 600]",
         ),
     ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Find the claims that nobody will ever free, and free them with --yes.
+    """List the claims that nobody will ever free; free them with --yes.
 
-    No ClaimReservation names them and no pod uses them. Exit code 3: some are left.
+    No ClaimReservation names such a claim and no pod uses it. Exit code 3: some orphans are left.
     """
     from claimctl.cli.errors import UsageError
     from claimctl.cli.session import Access, in_session
@@ -123,7 +127,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
 
 async def run(session: Session, wanted: Wanted, output: Output) -> int:
-    """Look, free what may be freed if that is wanted, and print what became of each claim."""
+    """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
     from claimctl.cli.output import render
     from claimctl.orphans.reclaim import Reclaim
 
@@ -168,7 +172,7 @@ def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
             for each in found
         ),
         names=tuple(f"resourceclaim.resource.k8s.io/{each.key.name}" for each in _acted_on(found)),
-        empty=f"No claims left over{_where(wanted)}.",
+        empty=f"No orphans found{_where(wanted)}.",
     )
 
 
@@ -183,7 +187,7 @@ def _where(wanted: Wanted) -> str:
 
 
 def _what(candidate: Candidate) -> str:
-    """In one line: why it is a leftover, and what stands against freeing it, or what failed."""
+    """One line: why the claim is an orphan, and what blocks freeing it, or what failed."""
     from claimctl.inspect.cluster_checks import said
 
     return candidate.note or said(candidate.leftover)
@@ -219,7 +223,7 @@ def _blocker(blocker: Blocker) -> dict[str, str]:
 
 
 def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:
-    """One line on stderr: what that means, and what comes next."""
+    """Print one line on stderr: the result, and what to do next."""
     if not found:
         return
     acted = f"{len(_acted_on(found))} of {len(found)} claims"

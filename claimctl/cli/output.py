@@ -15,7 +15,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table; ``wide`` ones are shown by ``-o wide`` only."""
+    """One column of a table. Only ``-o wide`` shows ``wide`` columns."""
 
     title: str
     wide: bool = False
@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of as many cells as there are columns; ``names`` are what ``-o name`` prints."""
+    """A table. Each row has one cell per column; ``-o name`` prints ``names``."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -32,9 +32,9 @@ class Table:
 
 
 def render(output: Output | Structured, table: Table, document: Document) -> None:
-    """Print the table or the document, as ``output`` says, on stdout.
+    """Print the table or the document on stdout, in the format ``output``.
 
-    ``document`` must have ``apiVersion`` and ``kind``: it is read by programs.
+    Programs read ``document``, so it must have ``apiVersion`` and ``kind``.
     """
     match output.value:
         case "json":
@@ -66,7 +66,7 @@ def print_names(names: Sequence[str], out: TextIO | None = None) -> None:
 
 
 def print_table(table: Table, *, wide: bool = False, out: TextIO | None = None) -> None:
-    """Print aligned columns as kubectl does; on a terminal with a highlighted head."""
+    """Print aligned columns as kubectl does; on a terminal with a highlighted header."""
     target = out or sys.stdout
     if not table.rows:
         print(table.empty, file=sys.stderr)

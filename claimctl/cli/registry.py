@@ -1,4 +1,4 @@
-"""The table of commands: what ``claimctl --help`` lists, without importing any of them."""
+"""The commands that ``claimctl --help`` lists. This module imports none of them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Entry:
 
 COMMANDS = (
     Entry("get", "List claims, their state and their holders."),
-    Entry("explain", "Say who holds a claim and why."),
+    Entry("explain", "Show who holds a claim and why."),
     Entry("release", "Release a claim by hand."),
     Entry("orphans", "Find and free claims that nobody will ever free."),
-    Entry("doctor", "Tell the dialect and why, and what needs attention."),
-    Entry("downgrade-prepare", "Turn workload references into pod references."),
+    Entry("doctor", "Show the cluster's dialect, and problems."),
+    Entry("downgrade-prepare", "Replace workload references by pod references."),
     Entry("controller", "Run the controller."),
     Entry("embedded", "Serve an embedded cluster."),
     Entry("demo", "Show the whole story on an embedded cluster."),

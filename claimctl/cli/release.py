@@ -1,4 +1,4 @@
-"""``claimctl release CLAIM``: ask the controller to release a claim, under its own rules."""
+"""``claimctl release CLAIM``: asks the controller to release a claim, by its own rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ATTEMPTS = 5
 
 def command(
     claim: Annotated[
-        str, typer.Argument(metavar="CLAIM", help="The claim's name.", callback=object_name)
+        str, typer.Argument(metavar="CLAIM", help="Name of the claim.", callback=object_name)
     ],
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
@@ -34,7 +34,7 @@ def command(
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Release a claim: its devices are freed as soon as no pod uses them any more."""
+    """Ask for a release: the controller frees the devices as soon as no pod uses them."""
     from claimctl.cli.session import Access
 
     return _release_one(Access(kubeconfig, context, as_user), namespace, claim, dry_run=dry_run)
@@ -59,10 +59,10 @@ def _release_one(access: Access, namespace: str | None, claim: str, *, dry_run: 
 
 
 def _check(explanation: Explanation) -> None:
-    """Refuse what a release could not do anything about.
+    """Raise CommandFailed if there is no ClaimReservation, or the claim is not allocated.
 
     Raises:
-        CommandFailed: there is no reservation, or nothing is held.
+        CommandFailed: a release would do nothing.
     """
     from claimctl.cli.errors import CommandFailed
 
@@ -78,13 +78,13 @@ def _check(explanation: Explanation) -> None:
 
 
 async def ask(client: Client, explanation: Explanation) -> None:
-    """Put the request on every reservation of the claim; asking twice changes nothing."""
+    """Annotate every ClaimReservation of the claim. A second call changes nothing."""
     for one in explanation.view.reservations:
         await _annotate(client, one, explanation.view.claim.metadata.uid)
 
 
 async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: str) -> None:
-    """Under the reservation's version, which its controller may move on at any time."""
+    """Patch one ClaimReservation under its version. The controller may write it meanwhile."""
     from claimctl.kube.errors import Conflict
     from claimctl.wire.reservations import RELEASE_ANNOTATION
     from claimctl.wire.resources import CLAIMRESERVATIONS
@@ -110,16 +110,16 @@ async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: st
 
 
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
-    """What was asked, and what happens next."""
+    """The request, and what happens next, as text."""
     view = explanation.view
     count = len(view.reservations)
     where = f"{count} ClaimReservation{'s' if count > 1 else ''}"
     verb = "would be asked (dry run)" if dry_run else "asked"
     head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
     if not explanation.obstacles:
-        return [head, "nothing stands against it: the controller frees its devices now"]
+        return [head, "nothing blocks it: the controller frees its devices now"]
     return [
         head,
-        "it waits until nothing stands against it any more:",
+        "it waits until nothing blocks it any more:",
         *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
     ]

@@ -1,4 +1,4 @@
-"""From flags to a client: what every command that speaks to a cluster begins with."""
+"""Builds the client of a command from its flags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The flags that say which cluster, and as whom."""
+    """The flags that select the cluster and the user."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -26,7 +26,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``namespace`` is that of the context."""
+    """A client for one cluster. ``namespace`` is that of the kubeconfig's context."""
 
     client: Client
     clock: Clock
@@ -57,7 +57,7 @@ async def connected(access: Access) -> AsyncIterator[Session]:
 
 
 def in_session(access: Access, work: Callable[[Session], Awaitable[T]]) -> T:
-    """Run ``work`` with a session on an event loop of its own."""
+    """Run ``work`` with a session, on a new event loop."""
 
     async def run() -> T:
         async with connected(access) as session:

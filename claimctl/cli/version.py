@@ -12,7 +12,7 @@ from claimctl.cli.output import print_json, print_yaml
 
 
 def command(output: DataOption = None) -> int:
-    """Print the version of claimctl and of the Python it runs on."""
+    """Print the versions of claimctl and of Python."""
     version = {"claimctl": __version__, "python": platform.python_version()}
     document = {"apiVersion": "cli.claimctl.io/v1alpha1", "kind": "Version", **version}
     if output is Data.JSON:

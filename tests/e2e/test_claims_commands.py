@@ -126,7 +126,7 @@ def test_release_asks_the_controller_which_waits_for_the_pods(directory: Path) -
         assert "would be asked (dry run)" in dry.out
         assert asked.out.splitlines()[:2] == [
             "release of claim ml/slice asked on 1 ClaimReservation",
-            "it waits until nothing stands against it any more:",
+            "it waits until nothing blocks it any more:",
         ]
         assert refused.code == 1
         assert "no ClaimReservation names claim ml/beside" in refused.err

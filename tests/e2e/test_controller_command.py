@@ -143,7 +143,7 @@ async def health_url(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
     async for line in process.stderr:
         told = json.loads(line)
-        if told["message"] == "serves health and metrics":
+        if told["message"] == "serving health and metrics":
             return str(told["url"])
     raise AssertionError("it never served health")
 

@@ -103,9 +103,9 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
         assert (elsewhere.code, elsewhere.out, elsewhere.err) == (
             0,
             "",
-            "No claims left over in namespace default.\n",
+            "No orphans found in namespace default.\n",
         )
-        assert "Left over:  allocated and reserved for nobody" in told.out
+        assert "Orphan:     allocated and reserved for nobody" in told.out
         assert "`claimctl orphans -n ml`" in told.out
         assert left.document["leftover"]["reason"] == "UnknownReference"
         assert left.document["leftover"]["against"][0]["reason"] == "UnknownReferences"

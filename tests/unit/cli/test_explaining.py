@@ -126,8 +126,8 @@ def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_the_wa
         told = await explained(server)
         assert [(each.reason, each.after) for each in told.obstacles] == [("PodsMayBeBound", 40.0)]
         text = "a scheduler may still bind 1 pods to the claim as it was before: late"
-        said = f"  PodsMayBeBound: {text} (for 40 s more at the most)"
-        assert lines(told)[-4:-1] == ["Release:    under way (Withdrawn)", said, "What to do:"]
+        said = f"  PodsMayBeBound: {text} (for at most 40 s more)"
+        assert lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
         assert told.advice()[0].startswith("Wait: it ends by itself.")
 
     run(scenario())

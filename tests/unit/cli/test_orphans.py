@@ -94,8 +94,8 @@ def test_a_row_says_why_and_what_stands_against_it() -> None:
         ("train", "slice", "DeadPods", "Failed", "PATCH /x: 403"),
     ]  # fmt: skip
     assert shown.names == ()
-    assert shown.empty == "No claims left over in namespace train."
-    assert orphans.table([], DO).empty == "No claims left over."
+    assert shown.empty == "No orphans found in namespace train."
+    assert orphans.table([], DO).empty == "No orphans found."
 
 
 def test_names_are_of_what_was_freed_or_would_be() -> None:
