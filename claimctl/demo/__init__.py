@@ -1,1 +1,1 @@
-"""The demonstration: an embedded cluster, the real controller beside it, and a story to watch."""
+"""The demonstration: a story on an embedded cluster, with the real controller."""

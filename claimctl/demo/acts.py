@@ -1,4 +1,4 @@
-"""What the steps of the story are made of: a user's acts, and waiting for what they bring."""
+"""The parts of a step: user actions, and waiting for their effects."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ Count = Callable[[], Figures]
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """``native``: claims are made by claimctl from a template; else by the user.
+    """User actions in one dialect, and waiting for their effects.
 
-    ``groups``: pods of held workloads share through a PodGroup, which claimctl makes.
+    Attributes:
+        native: claimctl creates the claims from templates; otherwise the user creates them.
+        groups: pods of held workloads share through a PodGroup that claimctl creates.
     """
 
     stage: Stage
@@ -51,7 +53,7 @@ class Acts:
         return claim.status.reserved_for if claim else ()
 
     def workloads(self, workload: Workload) -> tuple[Reference, ...]:
-        """The holders in the list: neither pods nor what stands for finished ones."""
+        """The entries of the list that are neither pods nor tombstones."""
         return tuple(
             each
             for each in self.references(workload)
@@ -64,7 +66,7 @@ class Acts:
         return ", ".join(f"{each.pool}/{each.device}" for each in results)
 
     def pods(self, workload: Workload) -> list[Pod]:
-        """Pods of the workload that use the claim; finished ones left out."""
+        """Pods of the workload that use the claim and are not finished."""
         world = self.stage.world
         users = world.users_of((workload.namespace, workload.claim))
         return [pod for pod in users if pod.status.phase not in {"Succeeded", "Failed"}]
@@ -85,11 +87,11 @@ class Acts:
             await self.stage.user.create(objects.claim_template(namespace, TEMPLATE))
 
     async def claim_made(self, namespace: str, name: str) -> None:
-        """A claim that the user makes."""
+        """Create a claim as a user."""
         await self.stage.user.create(objects.claim(namespace, name, self.stage.resource_api))
 
     async def reserve(self, workload: Workload, kind: tuple[str, str], **spec: Any) -> None:
-        """Ask for the claim to be held; in ``native`` claimctl also makes it."""
+        """Ask claimctl to hold the claim; in ``native`` claimctl also creates it."""
         if not self.native:
             await self.claim_made(workload.namespace, workload.claim)
         if self.native or not workload.reserve:
@@ -102,7 +104,7 @@ class Acts:
         await self.stage.user.create(objects.deployment(self.grouped(workload)))
 
     def grouped(self, workload: Workload, group: str = "") -> Workload:
-        """The workload with its pods in a group of their own, or in that of another one."""
+        """The workload with its pods in a PodGroup: their own, or the one named ``group``."""
         return replace(workload, group=group or workload.name) if self.groups else workload
 
     async def change(self, workload: Workload, spec: dict[str, Any]) -> None:
@@ -111,7 +113,7 @@ class Acts:
     # What comes of it
 
     async def held(self, workload: Workload, **spec: Any) -> Figures:
-        """A Deployment whose pods all run, its claim held."""
+        """Wait until all pods of the Deployment run and its claim is held."""
         counted = self.count(workload)
         await self.create(workload, **spec)
         await self.runs(workload)
@@ -124,7 +126,7 @@ class Acts:
         )
 
     async def held_again(self, workload: Workload) -> None:
-        """The list is as the dialect has it: the workload, and beside it its pods or none."""
+        """Wait until the list has the workload, and its pods if the dialect lists pods."""
         await self.stage.until(
             lambda: self._list_is_right(workload),
             "the claim lists the workload and its pods as they are",
@@ -147,7 +149,7 @@ class Acts:
             raise StoryFailed("the claim is not held any more")
 
     def expect_exactly_its_pods(self, workload: Workload) -> None:
-        """The list names the live pods and nothing else."""
+        """Fail unless the list has exactly the live pods."""
         self.stage.look()
         listed = {each.uid for each in self.references(workload)}
         alive = {pod.metadata.uid for pod in self.pods(workload) if is_bound_consumer(pod)}
@@ -155,7 +157,7 @@ class Acts:
             raise StoryFailed(f"{len(listed)} entries for {len(alive)} live pods")
 
     async def deallocated(self, workload: Workload) -> str:
-        """Wait until the claim has lost its device; who took it away."""
+        """Wait until the claim is deallocated; returns who did it."""
         witness, key = self.stage.witness, (workload.namespace, workload.claim)
         await self.stage.until(
             lambda: witness.losses[key] and self.allocation(workload) is None,
@@ -165,9 +167,9 @@ class Acts:
         return who(witness.deallocations[key])
 
     async def settled_beside_finished(self, workload: Workload) -> None:
-        """A pod has finished, its object is there, and KCM takes it for listed.
+        """Wait until a pod has finished and kube-controller-manager (KCM) counts it as listed.
 
-        By its UID, which stands in the list once; under a listed PodGroup by the group's name.
+        KCM does so if the list has the pod's UID once, or the name of the pod's PodGroup.
         """
 
         def settled() -> bool:
@@ -179,7 +181,7 @@ class Acts:
         await self.stage.until(settled, "the finished pod is listed or of the group")
 
     async def full(self, workload: Workload) -> int:
-        """As many pods run as a list takes, and the reservation says that the hold gave way."""
+        """Wait until 256 pods run and the ClaimReservation reports that the hold yielded."""
 
         def is_full() -> int:
             running = sum(_runs(pod) for pod in self.pods(workload))
@@ -188,13 +190,13 @@ class Acts:
         return await self.stage.until(is_full, f"{LIMIT} pods run, HoldYielded", START_SECONDS)
 
     def has_said(self, workload: Workload, reason: str) -> bool:
-        """Whether a reservation of the claim ever gave this reason."""
+        """Whether a ClaimReservation of the claim ever had this reason."""
         return reason in self.stage.witness.reasons[(workload.namespace, workload.claim)]
 
     # Measuring
 
     def count(self, workload: Workload) -> Count:
-        """Start counting; call what is returned for the figures up to then."""
+        """Start counting. Call the result to get the figures up to then."""
         key = (workload.namespace, workload.claim)
         before = self.stage.witness.writes[key]
 
@@ -210,7 +212,7 @@ class Acts:
 
     @asynccontextmanager
     async def same_device(self, workload: Workload) -> AsyncIterator[Count]:
-        """What happens within must not cost the claim its device, not even for a moment."""
+        """Fail if the claim loses its device within the block, even for a moment."""
         key = (workload.namespace, workload.claim)
         device, losses = self.device(workload), self.stage.witness.losses[key]
         yield self.count(workload)
@@ -219,7 +221,7 @@ class Acts:
             raise StoryFailed(f"{device} was lost: now {self.device(workload) or 'nothing'}")
 
     async def revisions_within(self, workload: Workload, seconds: float) -> int:
-        """How often anybody writes the claim within the next seconds."""
+        """How many times the claim is written within the next ``seconds``."""
         before = self.stage.witness.revisions[(workload.namespace, workload.claim)]
         await asyncio.sleep(seconds)
         self.stage.look()
@@ -227,7 +229,7 @@ class Acts:
 
     @asynccontextmanager
     async def plan(self, namespace: str) -> AsyncIterator[DowngradePlanStatus]:
-        """A DowngradePlan that the controller has carried out; it is withdrawn afterwards."""
+        """Create a DowngradePlan, let the controller carry it out, and delete it afterwards."""
         client = self.stage.client
         plan = await plans.begin(client, (namespace,))
         try:
@@ -239,7 +241,7 @@ class Acts:
 
 
 def who(user: str) -> str:
-    """A user of the API server by the name that people know."""
+    """The short name of a user of the API server."""
     return "claimctl" if user == CONTROLLER else user.removeprefix("system:")
 
 

@@ -1,4 +1,4 @@
-"""Creating what manifests say on a cluster that has nothing yet, or saying what is wrong."""
+"""Creates the objects of manifests on an empty cluster, or reports what is wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODES = 3
 
 
 class BadManifests(Exception):
-    """The manifests cannot be played; ``problems`` has one line each."""
+    """The manifests cannot be played; ``problems`` has one line for each problem."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(f"{len(problems)} problems")
@@ -25,7 +25,7 @@ class BadManifests(Exception):
 
 @dataclass(slots=True)
 class Application:
-    """One creation of all ``manifests``; ``dialect`` is that of the cluster, for messages."""
+    """Creates all ``manifests``; ``dialect`` is the cluster's, for messages."""
 
     user: DocumentClient
     manifests: Sequence[Manifest]
@@ -34,16 +34,16 @@ class Application:
     _refused_namespaces: set[str] = field(default_factory=set)
 
     async def apply(self) -> None:
-        """Namespaces, invented devices, then everything in the order of the files.
+        """Create namespaces, invented devices, then all objects in the order of the files.
 
         Raises:
-            BadManifests: the server refuses something; nothing was created but namespaces.
+            BadManifests: the server refuses an object; only namespaces were created.
         """
         await self._check(await self._prepare())
         await self._create()
 
     async def _prepare(self) -> list[str]:
-        """Namespaces, and the classes and devices that the manifests ask for; what went wrong."""
+        """Create namespaces, and invented DeviceClasses and devices; returns the problems."""
         problems = []
         named = [each for each in self.manifests if each.kind == "Namespace"]
         for each in named:
@@ -64,7 +64,7 @@ class Application:
         return problems
 
     async def _make_namespace(self, name: str) -> list[str]:
-        """A namespace that is only mentioned."""
+        """Create a namespace that the manifests mention but do not define."""
         try:
             await self.user.create(namespace(name))
         except Refused as refused:
@@ -75,12 +75,12 @@ class Application:
         return []
 
     async def _invent(self, body: Object) -> None:
-        """A class or slice; where its name is impossible, the server refuses what asks for it."""
+        """Create a DeviceClass or ResourceSlice; an invalid name is reported later."""
         with contextlib.suppress(Refused):
             await self.user.create(body)
 
     async def _check(self, problems: list[str]) -> None:
-        """Have the server look at everything before anything starts."""
+        """Let the server validate everything by a dry run before anything is created."""
         for each in self._objects():
             if each.namespace not in self._refused_namespaces:
                 problems += await self._try(each, dry_run=True)
@@ -110,7 +110,7 @@ class Application:
         return []
 
     def _hint(self, manifest: Manifest) -> str:
-        """What would help; PodGroups are what the dialect podgroup is about."""
+        """Advice for a refused object: PodGroups need the dialect podgroup."""
         if manifest.group == "scheduling.k8s.io":
             return (
                 f" (dialect {self.dialect}): PodGroups need a cluster of the dialect podgroup: "

@@ -1,4 +1,4 @@
-"""Each claim's life as the server's history has it: held by whom, released by whom and why."""
+"""The life of each claim by the server's history: who held it, who released it, and why."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _KEEPS = frozenset({"Manual"})
 
 @dataclass(slots=True)
 class ClaimSeen:
-    """One claim; ``released_by`` is empty while it is held, or was never allocated."""
+    """One claim. ``released_by`` is "" while the claim is held, or if it was never allocated."""
 
     namespace: str
     name: str
     devices: tuple[str, ...] = ()
     pods: dict[str, None] = field(default_factory=dict)
-    """Names of the pods that were started on it."""
+    """Names of the pods that were started on the claim."""
     most_pods: int = 0
-    """The most that were listed at the same time."""
+    """The largest number of pods that were listed at the same time."""
     workloads: dict[str, None] = field(default_factory=dict)
     idle: str = ""
-    """How it was while its workloads were scaled to zero; empty if that was not looked at."""
+    """The state while its workloads were scaled to 0; "" if not observed."""
     allocated: bool = False
-    """At the end."""
+    """Whether the claim is allocated at the end."""
     released_by: str = ""
     reason: str = ""
     refused: str = ""
-    """Why a reservation of it holds nothing; empty where one does, or where there is none."""
+    """Why its ClaimReservation does not hold the claim; "" if it does, or if there is none."""
 
     def document(self) -> dict[str, Any]:
         return {
@@ -76,9 +76,9 @@ class Observer:
     seen: dict[Key, ClaimSeen] = field(default_factory=dict)
     retention: dict[Key, str] = field(default_factory=dict)
     refusals: dict[Key, str] = field(default_factory=dict)
-    """Per claim: why a reservation of it held nothing while its pods ran."""
+    """By claim: why its ClaimReservation did not hold it while pods ran."""
     reasons: dict[Key, str] = field(default_factory=dict)
-    """Per claim: the reason of the last release that a reservation told of."""
+    """By claim: the reason of the last release that a ClaimReservation reported."""
 
     def notice(self, revision: Revision, world: World) -> None:
         key = (revision.namespace, revision.name)
@@ -102,7 +102,7 @@ class Observer:
                 seen.workloads[f"{each.resource}/{each.name}"] = None
 
     def note_running(self, world: World) -> None:
-        """What reservations say while everything runs."""
+        """Note what ClaimReservations report while everything runs."""
         for reservation in world.reservations.values():
             key = (reservation.metadata.namespace, reservation.spec.resource_claim_name)
             for one in reservation.status.conditions:
@@ -110,7 +110,7 @@ class Observer:
                     self.refusals[key] = one.reason
 
     def note_idle(self, world: World) -> None:
-        """How claims are that a workload held, while none of its pods is there."""
+        """Note the state of held claims while no pod exists."""
         for key, seen in self.seen.items():
             claim = world.claims.get(key)
             if seen.workloads and not world.users_of(key):
@@ -118,12 +118,12 @@ class Observer:
                 seen.idle = "kept" if held else "not kept"
 
     def stays(self, claim: ResourceClaim) -> bool:
-        """Whether nothing but a person releases the claim."""
+        """Whether only a user can release the claim."""
         key = (claim.metadata.namespace, claim.metadata.name)
         return self.retention.get(key) in _KEEPS
 
     def claims(self, witness: Witness, world: World) -> list[ClaimSeen]:
-        """All claims there ever were, by namespace and name."""
+        """All claims of the history, by namespace and name."""
         for key, seen in self.seen.items():
             claim = world.claims.get(key)
             seen.devices = witness.devices.get(key, ())

@@ -1,8 +1,8 @@
-"""Inventing the device classes and devices that a user's manifests ask for.
+"""Invents the DeviceClasses and devices that a user's manifests ask for.
 
-CEL is not solved, only read for what people write in it: a driver's name, attributes compared
-with literals, capacities compared with quantities. What asks for more stays without a device, and
-the report says that its pods are pending.
+The CEL of selectors is searched for common expressions: a driver's name, attributes compared with
+literals, capacities compared with quantities. A claim that asks for more gets no device, and the
+report says that its pods are pending.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from claimctl.demo.manifests import Manifest, Object
 
 MOST_DEVICES = 128
-"""The most that one ResourceSlice may have."""
+"""The largest number of devices in one ResourceSlice."""
 
 _QUOTED = r"""["']([^"']+)["']"""
 _DRIVER = re.compile(rf"device\.driver\s*==\s*{_QUOTED}")
@@ -34,7 +34,7 @@ _CAPACITY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One kind of device, and how many of it a node needs at most."""
+    """One kind of device, and how many of them a node needs at most."""
 
     driver: str
     attributes: tuple[tuple[str, Any], ...] = ()
@@ -44,7 +44,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A device request, and how many claims are made with it."""
+    """A device request, and how many claims have it."""
 
     device_class: str
     expressions: tuple[str, ...]
@@ -52,7 +52,7 @@ class _Request:
 
 
 def invented(manifests: Sequence[Manifest], nodes: Sequence[str]) -> list[Object]:
-    """DeviceClasses that nobody defines, and ResourceSlices with devices for everything."""
+    """DeviceClasses that the manifests do not define, and ResourceSlices for all requests."""
     own = {each.name: each.body for each in manifests if each.kind == "DeviceClass"}
     requests = list(_requests(manifests))
     models = [_model(each, own.get(each.device_class)) for each in requests]
@@ -85,7 +85,7 @@ def _requests(manifests: Sequence[Manifest]) -> Iterator[_Request]:
 
 
 def _ways(request: Object) -> list[Object]:
-    """The request itself, or its alternatives; also in the form of v1beta1."""
+    """The request or its alternatives; also in the form of v1beta1."""
     if request.get("exactly"):
         return [request["exactly"]]
     return _items(request, "firstAvailable") or [request]
@@ -108,7 +108,7 @@ def _expressions(holder: Object) -> Iterator[str]:
 
 
 def _template_users(manifests: Sequence[Manifest]) -> dict[tuple[str, str], int]:
-    """How many claims each template is made into: one per pod that names it."""
+    """How many claims are created from each template: one for each pod that names it."""
     users: dict[tuple[str, str], int] = {}
     for each in manifests:
         pods, spec = pods_of(each)
@@ -119,7 +119,7 @@ def _template_users(manifests: Sequence[Manifest]) -> dict[tuple[str, str], int]
 
 
 def pods_of(manifest: Manifest) -> tuple[int, Object]:
-    """How many pods an object makes at once, and their spec; 0 for what makes none."""
+    """How many pods an object makes at once (0: none), and their spec."""
     spec = _part(manifest.body, "spec")
     match manifest.kind:
         case "Pod":
@@ -133,7 +133,7 @@ def pods_of(manifest: Manifest) -> tuple[int, Object]:
 
 
 def _model(request: _Request, device_class: Object | None) -> Model:
-    """A device that suits the request and its class."""
+    """A device that matches the request and its DeviceClass."""
     of_class = list(_expressions(_part(device_class or {}, "spec")))
     text = " && ".join([*request.expressions, *of_class])
     found = _DRIVER.search(text)
@@ -182,12 +182,12 @@ def _more_than(amount: str) -> str:
 
 
 def _qualified(domain: str, name: str, driver: str) -> str:
-    """A driver's own names go without their domain."""
+    """The name of an attribute or capacity; without its domain if that is the driver."""
     return name if domain == driver else f"{domain}/{name}"
 
 
 def _merged(models: Iterable[Model]) -> list[Model]:
-    """Each kind of device once, with the sum of the counts."""
+    """Each kind of device once, with the sum of its counts."""
     counts: dict[Model, int] = {}
     for model in models:
         alike = replace(model, count=0)
@@ -196,7 +196,7 @@ def _merged(models: Iterable[Model]) -> list[Model]:
 
 
 def _device_class(name: str, drivers: Sequence[str]) -> Object:
-    """Every device suits that was invented for the requests that name the class."""
+    """A DeviceClass that matches the devices invented for it."""
     expression = " || ".join(f"device.driver == '{driver}'" for driver in drivers)
     return {
         "apiVersion": "resource.k8s.io/v1",

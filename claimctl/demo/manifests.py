@@ -1,4 +1,4 @@
-"""Reading the user's manifests: files into objects, or one line for each thing that is wrong."""
+"""Reads the user's manifests from files, and reports each problem in one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object and where it stands; ``document`` counts from 1, ``item`` within a List."""
+    """One object with its place: ``document`` counts from 1, ``item`` within a List."""
 
     file: str
     document: int
@@ -51,11 +51,11 @@ class Manifest:
 
 
 class BadManifest(Exception):
-    """One thing that is wrong with a file; the text names the place."""
+    """One problem of a file; the text names the place."""
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is a string, as in JSON."""
+    """YAML as Kubernetes reads it: dates are strings, as in JSON."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -65,7 +65,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def load(files: Sequence[str]) -> tuple[list[Manifest], list[str]]:
-    """The objects of all files in their order, and one line per problem."""
+    """The objects of all files in order, and one line per problem."""
     manifests: list[Manifest] = []
     problems: list[str] = []
     for file in files:
@@ -104,7 +104,7 @@ def _text(file: str, shown: str) -> str:
 
 
 def _documents(shown: str, text: str) -> Iterator[tuple[int, Any]]:
-    """Documents by number, empty ones left out (and not counted, as people count)."""
+    """The documents with their numbers; empty documents are skipped and not counted."""
     number = 1
     try:
         for document in yaml.load_all(text, Loader=_Loader):
@@ -126,7 +126,7 @@ def _reason(error: yaml.YAMLError) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON would have it: every key a string."""
+    """The value as in JSON: every key is a string."""
     if isinstance(value, dict):
         return {_key(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list):

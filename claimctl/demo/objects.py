@@ -26,7 +26,7 @@ PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
 
 def _claim_spec(api: str) -> Object:
-    """v1beta1 has the request itself where later versions have a choice of requests."""
+    """v1beta1 has the fields of ``exactly`` in the request itself."""
     wanted = {"deviceClassName": DEVICE_CLASS}
     chosen = wanted if api.endswith("v1beta1") else {"exactly": wanted}
     return {"devices": {"requests": [{"name": "gpu", **chosen}]}}
@@ -41,7 +41,7 @@ class Workload:
     claim: str
     pods: int = 1
     reserve: bool = False
-    """Ask for the claim to be held by the annotation."""
+    """Whether the annotation asks claimctl to hold the claim."""
     group: str = ""
     """The PodGroup of its pods."""
 
@@ -107,7 +107,7 @@ def _pod_spec(workload: Workload) -> Object:
 def reservation(
     workload: Workload, kind: tuple[str, str], *, template: str = "", **spec: Any
 ) -> Object:
-    """Hold ``workload.claim`` for the workload; with ``template`` claimctl makes the claim."""
+    """A ClaimReservation of ``workload.claim``; with ``template`` claimctl creates the claim."""
     group = kind[0].partition("/")[0]
     body: Object = {
         "resourceClaimName": workload.claim,

@@ -1,4 +1,4 @@
-"""Playing a user's own manifests: start, let run, scale down, delete, and tell of every claim."""
+"""Plays a user's manifests: create, let run, scale down, delete, and report every claim."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 
 RUN_SECONDS = 60.0
-"""How long manifests may take until all their pods run, or have finished."""
+"""Seconds within which all pods must run or have finished."""
 QUIET_SECONDS = 4.0
-"""When nothing has happened for so long, nothing more is expected."""
+"""After as many seconds without a change, no change is expected any more."""
 END_SECONDS = 15.0
 
 _SCALABLE = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
@@ -35,7 +35,7 @@ class PlayReport:
     version: str
     claims: list[ClaimSeen] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
-    """Pods that never ran, each with what the scheduler says about it."""
+    """Pods that never ran, each with the scheduler's message."""
     violations: list[Violation] = field(default_factory=list)
 
     def document(self) -> Object:
@@ -54,7 +54,7 @@ class PlayReport:
 async def play_files(
     files: Sequence[str], dialect: str, version: str, printer: Printer
 ) -> PlayReport:
-    """Play manifests on a cluster of their own.
+    """Play manifests on a new cluster.
 
     Raises:
         BadManifests: a file cannot be read or the server refuses an object.
@@ -101,7 +101,7 @@ class _Play:
             self.printer.head(f"VIOLATION {violation.rule}: {violation.message}")
 
     async def _let_run(self) -> None:
-        """Until every pod runs or has finished, or nothing more happens."""
+        """Wait until every pod runs or has finished, or nothing happens any more."""
         if await self._pods_run():
             self.printer.text("all pods run or have finished")
         else:
@@ -134,7 +134,7 @@ class _Play:
         return sum(map(_started, pods)), sum(map(_finished, pods))
 
     def _reservations_tell(self) -> bool:
-        """Whether each reservation says how it is with its claim, now that pods run."""
+        """Whether each ClaimReservation reports the state of its claim, now that pods run."""
         reservations = self.stage.world.reservations.values()
         reserved = {
             (one.metadata.namespace, one.spec.workload_ref.name)
@@ -167,7 +167,7 @@ class _Play:
         return not left
 
     async def _end(self) -> None:
-        """Scale down what can be scaled, then delete what makes pods, in the reverse order."""
+        """Scale to 0 what can be scaled, then delete what makes pods, in reverse order."""
         for each in self.manifests:
             if each.kind in _SCALABLE:
                 kind = (each.api_version, each.kind)
@@ -197,7 +197,7 @@ class _Play:
         )
 
     async def _wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for an end that need not come: the report tells how far it went."""
+        """Wait for a condition that may never hold; the report then shows how far it got."""
         try:
             await self.stage.until(condition, what, END_SECONDS)
             self.printer.text(what)
@@ -206,7 +206,7 @@ class _Play:
 
 
 def _settled(condition: Condition) -> bool:
-    """Whether a reservation's condition speaks of a claim that has its device."""
+    """Whether a ClaimReservation's condition concerns an allocated claim."""
     return condition.type == "Reserved" and condition.reason != "NotAllocated"
 
 

@@ -1,7 +1,7 @@
-"""The stage on real control planes: the story with the programs of a folder.
+"""The stage on real control planes: the story with the programs in a folder.
 
-etcd, the API server, the controller manager and the scheduler are the real ones. Nodes, their
-devices and their kubelets are played by a stand-in.
+etcd, the API server, kube-controller-manager and the scheduler are real. A stand-in plays the
+nodes, their devices and their kubelets.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _JOIN_SECONDS = 30.0
 _CAUGHT_UP_SECONDS = 20.0
 _PATIENCE = 3.0
 _BINDING_SECONDS = 10.0
-"""This scheduler has little to do and may send 500 requests a second."""
+"""Enough here: the scheduler has little to do and may send 500 requests a second."""
 
 
 @contextmanager
 def real_plane(assets: Path, *, pod_groups: bool) -> Iterator[ControlPlane]:
-    """The control plane of a folder's programs; its data are gone at the end.
+    """Start the control plane of a folder's programs; its data are deleted at the end.
 
     Raises:
-        CannotStart: the programs do not fit, or a server does not come up.
+        CannotStart: the programs cannot be used, or a server does not start.
     """
     wanted = Wanted(
         pod_groups=pod_groups,
         history=True,
-        # what the controller may do by its own role is for other tests to show
+        # Other tests check that the controller needs no more than its own role.
         users={CONTROLLER: "system:masters"},
     )
     programs = find_programs(assets)
@@ -58,7 +58,7 @@ def real_plane(assets: Path, *, pod_groups: bool) -> Iterator[ControlPlane]:
 
 @dataclass(slots=True)
 class RealScene:
-    """A real control plane with its history and the stand-in for its kubelets."""
+    """A real control plane with its history and the stand-in for kubelets."""
 
     plane: ControlPlane
     recorded: History
@@ -67,7 +67,7 @@ class RealScene:
 
     @property
     def failures(self) -> Sequence[object]:
-        """Servers that have ended, and parts of the stand-in that broke."""
+        """Servers that have ended, and errors of the stand-in."""
         ended = [
             f"{name} has ended: {server.last_words()}"
             for name, server in self.plane.servers.items()
@@ -92,7 +92,7 @@ class RealScene:
             raise StoryFailed(text) from None
 
     def findings(self) -> list[Violation]:
-        """What the stand-in for kubelets saw and must not happen."""
+        """Violations that the stand-in for kubelets saw."""
         found = []
         for each in self.kubelets.findings:
             namespace, _, claim = each.claim.partition("/")
@@ -103,10 +103,10 @@ class RealScene:
 
 @asynccontextmanager
 async def really_staged(plane: ControlPlane) -> AsyncIterator[tuple[Stage, RealScene]]:
-    """The stage on a control plane that runs; torn down in the reverse order.
+    """The stage on a running control plane; torn down in reverse order.
 
     Raises:
-        StoryFailed: the nodes cannot be registered, or the controller does not come to lead.
+        StoryFailed: the nodes cannot be registered, or the controller does not become leader.
     """
     async with AsyncExitStack() as stack:
         admin = await _connected(stack, plane.files.kubeconfig())

@@ -1,4 +1,4 @@
-"""What was shown and measured: one line per step for people, one object for programs."""
+"""The results: one line per step for people, one object for programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claimctl.audit.witness import Violation
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a step ended with. ``None``: it says nothing about that."""
+    """The figures of a step. None means that the step does not measure it."""
 
     pods: int | None = None
     """Pods that used the claim at the end of the step."""
@@ -25,7 +25,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a story, as it went."""
+    """The result of one step."""
 
     name: str
     ok: bool
@@ -55,7 +55,7 @@ class Report:
     steps: list[Step] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What went wrong inside the cluster itself."""
+    """Errors inside the cluster itself."""
     played_on: str = "an embedded cluster"
     seconds: float = 0.0
 
@@ -80,7 +80,7 @@ class Report:
 
 
 class Printer:
-    """Lines for people, as things happen; colours only on a terminal."""
+    """Prints lines for people as things happen; with colours on a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
@@ -121,7 +121,7 @@ class Printer:
 
 
 class Quiet(Printer):
-    """Says nothing: the report is printed at the end."""
+    """Prints nothing: the command prints the report at the end."""
 
     def _line(self, text: str, style: str) -> None:
         return None

@@ -1,4 +1,4 @@
-"""The demonstration as a whole: a story per version, one report."""
+"""The whole demonstration: one story per version, one report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSIONS = {
     Dialect.PODGROUP: ("1.36", "1.37"),
     Dialect.HOLD: ("1.34", "1.36"),
 }
-"""What is shown when no version is asked for."""
+"""The versions that are played by default, by dialect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Show:
 
 
 async def play_real(plane: ControlPlane, dialect: str, printer: Printer) -> Report:
-    """Play the story on a control plane that runs."""
+    """Play the story on a running control plane."""
     version = ".".join(map(str, plane.programs.version))
     report = Report(dialect, (version,), played_on=f"Kubernetes {plane.programs.text}")
     loop = asyncio.get_running_loop()

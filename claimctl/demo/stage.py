@@ -31,31 +31,31 @@ CONTROLLER = "system:serviceaccount:claimctl-system:claimctl-controller"
 CONTROLLER_NAMESPACE = "claimctl-system"
 SETTLE_SECONDS = 0.3
 BINDING_SECONDS = 1.0
-"""Long for the embedded scheduler, which binds a pod at once; a real one may need a minute."""
+"""Enough here: the embedded scheduler binds a pod at once. A real one may need a minute."""
 _ESTABLISHED_SECONDS, _LOOK_SECONDS = 30.0, 0.1
 _TOGETHER_SECONDS = 0.02
-"""Changes within this time are looked at together."""
+"""Changes within this time are handled together."""
 
 
 class StoryFailed(Exception):
-    """Something did not come true in time, or the stage broke; one line."""
+    """A condition did not hold in time, or the stage broke. The text is one line."""
 
 
 class Scene(Protocol):
-    """What the stage has to know of the cluster that it stands on."""
+    """The cluster that the stage runs on."""
 
     @property
     def failures(self) -> Sequence[object]:
-        """What went wrong inside the cluster itself."""
+        """Errors inside the cluster itself."""
 
     def history(self, since: int = 0) -> Iterable[Revision]:
-        """Everything that was written after a revision, in order."""
+        """All revisions after ``since``, in order."""
 
     def subscribe(self, callback: Callable[[Revision], None]) -> None:
-        """Have ``callback`` called with everything that is written from now on."""
+        """Call ``callback`` with each revision from now on."""
 
     async def caught_up(self) -> None:
-        """Wait until the history has all that was written so far."""
+        """Wait until the history has every write so far."""
 
 
 @dataclass(slots=True)
@@ -63,12 +63,12 @@ class Stage:
     scene: Scene
     user: DocumentClient
     client: Client
-    """What claimctl's own commands would use, as an administrator, over HTTP."""
+    """A client over HTTP with an administrator's rights, as claimctl's commands use it."""
     url: str
     resource_api: str = "resource.k8s.io/v1"
     """The newest version that the cluster serves."""
     patience: float = 1.0
-    """By how much longer everything may take than on an embedded cluster."""
+    """Factor by which everything may take longer than on an embedded cluster."""
     world: World = field(default_factory=World)
     witness: Witness = field(default_factory=lambda: Witness(frozenset({CONTROLLER})))
     clock: LoopClock = field(default_factory=LoopClock)
@@ -77,14 +77,14 @@ class Stage:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def look(self) -> None:
-        """Take in what happened since the last look."""
+        """Read the revisions since the last call."""
         self.world.read(self.scene.history(self.world.number))
 
     async def until(self, condition: Callable[[], T | None], what: str, seconds: float = 20.0) -> T:
-        """Wait for the server's state to meet a condition; what it returns, once that is true.
+        """Wait until ``condition`` returns something true, and return that.
 
         Raises:
-            StoryFailed: not within ``seconds`` (times ``patience``), or the controller has ended.
+            StoryFailed: after ``seconds`` (times ``patience``), or if the controller has ended.
         """
         seconds *= self.patience
         try:
@@ -94,7 +94,7 @@ class Stage:
             raise StoryFailed(f"not within {seconds:g} s: {what}") from None
 
     async def look_closely(self) -> None:
-        """Take in everything that was written up to now."""
+        """Read every revision that was written so far."""
         await self.scene.caught_up()
         self.look()
 
@@ -105,7 +105,7 @@ class Stage:
             if found := condition():
                 return found
             self._check_controller()
-            # what is awaited may be in the controller and not on the server
+            # The condition may concern the controller and not the server.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
             await asyncio.sleep(_TOGETHER_SECONDS)
@@ -122,7 +122,7 @@ class Stage:
         self._controller.add_done_callback(lambda _: self._changed.set())
 
     async def dismiss_controller(self) -> None:
-        """Stop it as SIGTERM does; from then on nobody looks after claims."""
+        """Stop the controller as SIGTERM does; from then on claims have no controller."""
         task, self._controller = self._controller, None
         self._stop.set()
         if task is not None:
@@ -139,7 +139,7 @@ class EmbeddedStage(Stage):
 
 @asynccontextmanager
 async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
-    """An embedded cluster and all the rest; torn down in the reverse order, whatever happens."""
+    """The stage on an embedded cluster; always torn down in reverse order."""
     async with AsyncExitStack() as stack:
         clock = LoopClock()
         cluster = Cluster(options, clock)
@@ -160,7 +160,7 @@ async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
 
 
 async def _door(stack: AsyncExitStack, inside: Transport) -> tuple[Transport, str]:
-    """A port of the server at which everybody is one user, and a session to it."""
+    """A port of the server where every request comes from one user, and a session to it."""
     server = await serve(inside)
     stack.push_async_callback(server.close)
     transport = await stack.enter_async_context(HttpTransport(Connection(server=server.url)))
@@ -170,10 +170,10 @@ async def _door(stack: AsyncExitStack, inside: Transport) -> tuple[Transport, st
 async def set_up(
     stack: AsyncExitStack, stage: Stage, controller: Transport, **settings: float
 ) -> None:
-    """The witness, the definitions, and the controller behind its own connection.
+    """Set up the witness, the CRDs, and the controller with its own connection.
 
     Raises:
-        StoryFailed: the controller does not come to lead.
+        StoryFailed: the controller does not become leader.
     """
     stage.world.listen(stage.witness.notice)
     await _install(stage.user)
@@ -181,7 +181,7 @@ async def set_up(
 
 
 async def _install(user: DocumentClient) -> None:
-    """What ``kubectl apply -k deploy`` would bring, but for the controller itself."""
+    """Create what ``kubectl apply -k deploy`` creates, except the controller."""
     await user.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROLLER_NAMESPACE}}
     )
@@ -193,7 +193,7 @@ async def _install(user: DocumentClient) -> None:
 
 
 async def _established(user: DocumentClient, name: str) -> None:
-    """Wait until the API server serves the kind; a real one takes a moment."""
+    """Wait until the API server serves the kind. A real server takes a moment."""
     kind = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     while True:
         conditions = (await user.get(kind, "", name))["status"].get("conditions") or ()

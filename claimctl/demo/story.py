@@ -1,4 +1,4 @@
-"""The story: what happens to claims in a cluster's life, step by step, with what is expected."""
+"""The story: what happens to claims in a cluster, step by step, with checks."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused)
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """How many pods the parts of the story have, and what a dialect makes of them."""
+    """How many pods each step has, and what a dialect lists for them."""
 
     dialect: Dialect
     version: str
     shared: int
     downgraded: int
     wide: int = 300
-    """0: the step with more pods than a list takes is left out."""
+    """Pods of the step with more pods than places; 0 leaves the step out."""
     job_seconds: float = 1.0
-    """How long a pod of the Job runs: long enough to be seen beside the workload in the list."""
+    """Seconds for which a pod of the Job runs, long enough to see it in the list."""
 
     @classmethod
     def of(cls, dialect: Dialect, version: str) -> Plot:
@@ -42,9 +42,9 @@ class Plot:
 
     @classmethod
     def of_real(cls, dialect: Dialect, version: str) -> Plot:
-        """A real scheduler lists some four pods of a claim a second, one by one.
+        """Fewer pods: a real scheduler lists about four pods of a claim a second.
 
-        Every pod is started by a few requests of the stand-in for its kubelet.
+        The stand-in for kubelets also needs a few requests for each pod.
         """
         if dialect is not Dialect.HOLD:
             return cls(dialect, version, shared=200, downgraded=100, job_seconds=5.0)
@@ -59,7 +59,7 @@ class Plot:
         return self.dialect is Dialect.PODGROUP
 
     def references(self, pods: int) -> int:
-        """How many entries a held claim lists."""
+        """How many entries the list of a held claim has."""
         if self.dialect is Dialect.HOLD:
             return pods + 1
         return 1 if self.native else 2
@@ -81,7 +81,7 @@ class Story:
         self.acts = Acts(self.stage, native=self.plot.native, groups=self.plot.groups)
 
     async def play(self) -> None:
-        """All steps in turn; one that fails does not keep the others from being shown."""
+        """Play all steps in turn; a failed step does not stop the others."""
         for name, play in self._steps().items():
             await self._step(name, play)
 
@@ -126,7 +126,7 @@ class Story:
         return Workload("train", "train", "slice", self.plot.shared)
 
     async def shared_claim(self) -> Told:
-        """A Deployment shares one claim; beside it an unreserved one has its own."""
+        """A Deployment shares one claim; another one without a reservation has its own."""
         await self.acts.room("train")
         await self.acts.claim_made("train", "plain")
         await self.stage.user.create(objects.deployment(Workload("train", "plain", "plain", 5)))
@@ -150,7 +150,7 @@ class Story:
         return counted(), "every pod was replaced, the device stayed"
 
     async def scale_to_zero(self) -> Told:
-        """Idle for less than the timeout: held all the while."""
+        """The workload is idle for less than the timeout: the claim stays held."""
         some = replace(self.train, pods=min(self.train.pods, 40))
         async with self.acts.same_device(self.train) as counted:
             await self.acts.change(self.train, {"replicas": 0})
@@ -164,7 +164,7 @@ class Story:
         return counted(), f"to 0 and back to {some.pods} pods within the idle timeout: same device"
 
     async def finished_pod(self) -> Told:
-        """A finished pod beside running ones, on which KCM's loop would feed."""
+        """A finished pod beside running ones. It would start KCM's loop (#141274)."""
         once = Workload("train", "once", "slice")
         counted = self.acts.count(self.train)
         await self.stage.user.create(
@@ -181,7 +181,7 @@ class Story:
         return replace(figures, more={"claimRevisionsPerSecond": revisions}), message
 
     async def unreserved_workload(self) -> Told:
-        """A workload without a reservation: its claim comes and goes as if we were not there."""
+        """A workload without a reservation: claimctl never writes its claim."""
         plain = Workload("train", "plain", "plain", 5)
         await self.acts.change(plain, {"replicas": 0})
         by = await self.acts.deallocated(plain)
@@ -214,7 +214,7 @@ class Story:
         return counted(), f"Job of {done} pods ended: claim deallocated by {by}"
 
     async def node_cordoned(self) -> Told:
-        """Its node may not be used any more: the hold gives way and the workload moves."""
+        """The node is cordoned: claimctl gives the device up and the workload moves."""
         move = Workload("move", "move", "local", 3)
         await self.acts.room("move")
         await self.acts.held(move, reallocateTimeoutSeconds=1)
@@ -244,7 +244,7 @@ class Story:
     # Downgrades
 
     async def downgrade(self) -> Told:
-        """Workload references become pod references under running pods."""
+        """Workload references are replaced by pod references while pods run."""
         shrink = Workload("shrink", "shrink", "slice", self.plot.downgraded)
         await self.acts.room("shrink")
         await self.acts.held(shrink)
@@ -258,7 +258,7 @@ class Story:
         return figures, f"prepared: exactly its {figures.pods} live pods listed, no workload"
 
     async def downgrade_refused(self) -> Told:
-        """More pods than a list can have: the claim is left as it is."""
+        """The claim has more pods than a list takes: claimctl leaves it as it is."""
         wide = Workload("wide", "wide", "slice", self.plot.wide)
         await self.acts.room("wide")
         await self.acts.held(wide)
@@ -275,7 +275,7 @@ class Story:
         return figures, f"downgrade of {wide.pods} pods refused ({reasons}), claim untouched"
 
     async def more_than_the_limit(self) -> Told:
-        """More pods than a list can have: as many as fit run, and the rest is reported."""
+        """The claim has more pods than a list takes: 256 run, and the rest is reported."""
         wide = Workload("wide", "wide", "slice", self.plot.wide)
         await self.acts.room("wide")
         counted = self.acts.count(wide)
