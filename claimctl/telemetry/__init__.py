@@ -1,1 +1,1 @@
-"""Traces, metrics, logs and health. Everything but ``face`` is loaded by commands only."""
+"""Traces, metrics, logs and health. Only commands import modules other than ``face``."""

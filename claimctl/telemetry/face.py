@@ -1,7 +1,7 @@
-"""The narrow face through which the other packages tell what they do.
+"""The interface through which other packages emit spans and metrics.
 
-It knows no exporter and no SDK. ``Silent`` is the implementation for tests, simulation and
-one-shot commands; ``claimctl.telemetry.otel`` is the one for life.
+It imports no exporter and no SDK. ``Silent`` is the implementation for tests, simulation and
+one-shot commands; ``claimctl.telemetry.otel`` is the production one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Span(Protocol):
         ...
 
     def set(self, **attributes: Value) -> None:
-        """Add attributes; a double underscore in a name stands for a dot."""
+        """Add attributes. A double underscore in a name means a dot."""
         ...
 
     def fail(self, error: BaseException) -> None:
@@ -81,7 +81,7 @@ class _SilentSpan:
 
 
 class Silent:
-    """Telemetry that tells nobody."""
+    """Telemetry that drops everything."""
 
     @contextmanager
     def span(

@@ -1,4 +1,4 @@
-"""The small server that kubelets and Prometheus ask: /healthz, /readyz, /metrics."""
+"""The HTTP server for kubelets and Prometheus: /healthz, /readyz, /metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Check = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What is asked: named checks, all of which must hold, and the metrics' text."""
+    """The named checks, all of which must hold, and the text of the metrics."""
 
     live: Mapping[str, Check] = field(default_factory=dict)
     ready: Mapping[str, Check] = field(default_factory=dict)
@@ -25,13 +25,13 @@ class Probes:
 
 
 class HealthServer:
-    """``async with HealthServer(probes, "0.0.0.0:8080")``: serves from entry to exit.
+    """``async with HealthServer(probes, "0.0.0.0:8080")`` serves from entry to exit.
 
-    Checks are called in the event loop for each request, so they must be quick. Port 0 takes any
-    free port; ``url`` says which one.
+    Each request calls the checks in the event loop, so they must be quick. Port 0 means any free
+    port; ``url`` has the actual one.
 
     Raises:
-        BindError: on entry, when the address is taken, not ours, or no address.
+        BindError: on entry, if the address is in use, not local, or not an address.
     """
 
     def __init__(self, probes: Probes, bind_address: str) -> None:
@@ -78,7 +78,7 @@ class HealthServer:
 
 
 def _verdict(checks: Mapping[str, Check]) -> web.Response:
-    """200 when all hold, else 503; the body has a line per check, as kube-apiserver's."""
+    """200 if all checks hold, else 503. The body has a line per check, as kube-apiserver's."""
     results = {name: check() for name, check in checks.items()}
     lines = [
         f"[{'+' if good else '-'}]{name} {'ok' if good else 'failed'}"
@@ -90,7 +90,7 @@ def _verdict(checks: Mapping[str, Check]) -> web.Response:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """``host:port``, ``:port`` or ``[v6]:port``; raises BindError with what was expected."""
+    """Parse ``host:port``, ``:port`` or ``[v6]:port``; raises BindError for anything else."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
         raise BindError(f"{address!r} is no address to listen on: give HOST:PORT or :PORT")

@@ -1,7 +1,7 @@
-"""Logs: JSON for machines, columns for people, both on stderr.
+"""Logs on stderr: JSON for machines, columns for people.
 
-A message is constant and everything that varies is a key. What may be a secret is blacked out by
-its key, and tracebacks come without the values of variables.
+A message is constant; everything that varies is a key. Values that may be secret are hidden by
+their key. Tracebacks do not show the values of variables.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def configure(
     stream: TextIO | None = None,
     now: Callable[[], datetime] | None = None,
 ) -> None:
-    """Set up structlog for the process, and let libraries' warnings come the same way.
+    """Set up structlog for the process, also for the warnings of libraries.
 
-    ``now`` gives the time of each line in UTC; without it, it is the wall clock.
+    ``now`` returns the time of a line in UTC; the default is the wall clock.
     """
     out = stream if stream is not None else sys.stderr
     human = form is Format.HUMAN or (form is Format.AUTO and out.isatty())
@@ -91,7 +91,7 @@ def _rendering(*, human: bool, colors: bool) -> list[Processor]:
 
 
 def hide_secrets(_logger: Any, _method: str, event: Event) -> Event:
-    """Black out values whose key tells that they are nobody's business."""
+    """Hide values whose key suggests a secret."""
     for key in event:
         if _SECRET.search(key):
             event[key] = HIDDEN
@@ -99,7 +99,7 @@ def hide_secrets(_logger: Any, _method: str, event: Event) -> Event:
 
 
 def _adopt_libraries(out: TextIO, processors: list[Processor]) -> None:
-    """Warnings of libraries (aiohttp, OpenTelemetry) in our format instead of Python's."""
+    """Format warnings of libraries (aiohttp, OpenTelemetry) as claimctl's own."""
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

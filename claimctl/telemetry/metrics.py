@@ -1,7 +1,7 @@
-"""What every metric means, and the OpenTelemetry instruments behind them.
+"""The meaning of every metric, and its OpenTelemetry instrument.
 
-Names, labels and units are the Prometheus ones: they are what dashboards and alerts are made of.
-No label has a value per claim, pod or workload.
+Names, labels and units are those of Prometheus, because dashboards and alerts use them. No label
+has a value per claim, pod or workload.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from opentelemetry.metrics import _Gauge as Gauge
 from claimctl.telemetry.face import Labels, Metric
 
 BRIEF = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds: for work that should be over at once."""
+"""Upper bounds in seconds, for work that should take no time."""
 LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-"""Seconds: for what waits for other components."""
+"""Upper bounds in seconds, for work that waits for other components."""
 
 
 class Sort(Enum):
@@ -28,7 +28,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a metric measures; ``buckets`` are upper bounds in seconds."""
+    """The meaning of a metric; ``buckets`` are upper bounds in seconds."""
 
     sort: Sort
     description: str
@@ -139,7 +139,7 @@ class Instruments:
 
 
 def _attributes(metric: Metric, labels: Labels | None) -> dict[str, str]:
-    """The labels in the order of the table; raises ValueError where they are others."""
+    """The labels in the order of the table; raises ValueError for other labels."""
     given = labels or {}
     wanted = MEANINGS[metric].labels
     if given.keys() != set(wanted):

@@ -1,7 +1,7 @@
-"""Telemetry by the OpenTelemetry SDK: spans, and metrics that Prometheus can scrape.
+"""Telemetry with the OpenTelemetry SDK: spans, and metrics that Prometheus can scrape.
 
-Providers are our own and never the global ones, so that a process can have several (tests do) and
-nothing is left behind.
+The providers are never the global ones. So a process can have several of them, as tests do, and
+leaves no global state behind.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ SCOPE = "claimctl"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where time (Unix time in nanoseconds) and ids come from; handed in where runs must repeat."""
+    """The sources of time (Unix time in nanoseconds) and ids, passed in where runs must repeat."""
 
     time_ns: Callable[[], int] = time.time_ns
     ids: IdGenerator | None = None
 
 
 class OtelTelemetry:
-    """The ``Telemetry`` face for life; ``shutdown`` must be called at the end.
+    """The production implementation of ``Telemetry``. Call ``shutdown`` at the end.
 
-    ``processors`` get the finished spans beside the exporters of ``settings``.
+    ``processors`` get the finished spans, in addition to the exporters of ``settings``.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class OtelTelemetry:
     def span(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
     ) -> Iterator[Span]:
-        """A child of the span around it, if any; an exception that leaves the block marks it."""
+        """A child of the current span, if any. An exception that leaves the block fails it."""
         kind = SpanKind.CLIENT if client else SpanKind.INTERNAL
         raw = self._tracer.start_span(
             name, kind=kind, attributes=attributes, start_time=self._now()
@@ -120,10 +120,10 @@ class OtelTelemetry:
         return generate_latest(self.registry)
 
     def shutdown(self, seconds: float = 5.0) -> bool:
-        """Send what is left and stop; False when that was not over after ``seconds``.
+        """Send the remaining data and stop; returns False if that took longer than ``seconds``.
 
-        An exporter that cannot reach its collector goes on trying for longer than a pod has to
-        stop, so it does that in a thread that does not keep the process alive.
+        An exporter that cannot reach its collector retries for longer than a pod has to stop. So it
+        runs in a daemon thread, which does not keep the process alive.
         """
         closer = threading.Thread(target=self._close, daemon=True, name="telemetry-shutdown")
         closer.start()
@@ -136,7 +136,7 @@ class OtelTelemetry:
 
 
 class OtelSpan:
-    """The ``Span`` face on an OpenTelemetry span."""
+    """A ``Span`` on top of an OpenTelemetry span."""
 
     def __init__(self, span: trace.Span, now: Callable[[], int]) -> None:
         self._span = span
@@ -173,7 +173,7 @@ def _processor(exporter: Exporter) -> SpanProcessor:
 
 
 def _scrape_reader(registry: CollectorRegistry) -> MetricReader:
-    """Metrics as the table says and nothing else: no scope labels, no target_info."""
+    """A reader of exactly the metrics of the table: no scope labels, no target_info."""
     return PrometheusMetricReader(
         disable_target_info=True, scope_info_enabled=False, registry=registry
     )

@@ -1,8 +1,8 @@
-"""Which exporters the usual OTEL_* variables ask for.
+"""The exporters that the OTEL_* variables select.
 
-Only what the SDK does not read by itself is looked at here; sampler, limits, batches, headers and
-time-outs are read by the SDK. Without an endpoint and without a named exporter nothing is sent
-anywhere: a controller must not complain all day about a collector that nobody has.
+This module reads only the variables that the SDK does not read itself. The SDK reads sampler,
+limits, batches, headers and timeouts. Without an endpoint and without a named exporter nothing is
+sent: a controller must not log errors about a collector that does not exist.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROTOCOL = "http/protobuf"
 
 
 class TelemetrySettingError(ValueError):
-    """A variable asks for what claimctl does not have; one line that names it."""
+    """A variable has a value that claimctl does not support. The text is one line that names it."""
 
 
 class Exporter(StrEnum):
@@ -25,12 +25,12 @@ class Exporter(StrEnum):
 
 
 class BindError(TelemetrySettingError):
-    """The address of the health server cannot be listened on; one line that names it."""
+    """The health server cannot listen on its address. The text is one line that names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``service_name`` is None where the environment names the service itself."""
+    """The selected exporters. ``service_name`` is None if the environment names the service."""
 
     traces: tuple[Exporter, ...] = ()
     metrics: tuple[Exporter, ...] = ()
@@ -40,7 +40,7 @@ class Settings:
 def from_environment(
     environment: Mapping[str, str] | None = None, *, trace_console: bool = False
 ) -> Settings:
-    """Settings from the variables; ``trace_console`` adds the console to the span exporters.
+    """Settings from the variables. ``trace_console`` adds the console to the span exporters.
 
     Raises:
         TelemetrySettingError: an unknown exporter, or OTLP by another protocol than
@@ -65,7 +65,7 @@ def _exporters(env: Mapping[str, str], signal: str) -> tuple[Exporter, ...]:
 
 
 _OWN = ("none", "prometheus")
-"""Nothing to add for these: metrics can be scraped by Prometheus in any case."""
+"""These values add no exporter: Prometheus can scrape the metrics in any case."""
 
 
 def _exporter(variable: str, name: str) -> Exporter:

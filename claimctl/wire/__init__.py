@@ -1,6 +1,6 @@
-"""Kubernetes JSON as slim typed structs: nothing but shapes.
+"""Kubernetes JSON as typed structs, without behaviour.
 
-Every struct names only the fields claimctl reads or writes. Fields it does not name are
-skipped unseen when bytes are decoded, so a struct is never sent back as a whole object:
-writes are patches of named fields (see ``claimctl.kube.client``).
+Every struct names only the fields that claimctl reads or writes. Decoding skips all other fields.
+So claimctl never sends a struct back as a whole object: writes are patches of named fields (see
+``claimctl.kube.client``).
 """

@@ -1,4 +1,4 @@
-"""The base of all wire structs and the conversions between structs and JSON bytes."""
+"""The base of all wire structs, and conversions between structs and JSON bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 EMPTY = msgspec.Raw(b"{}")
-"""What stands for an undecoded object that is absent."""
+"""The value of an undecoded object that is absent."""
 
 
 def null_is_empty(struct: Wire, field: str, value: msgspec.Raw) -> None:
-    """Take a null in an undecoded field for absent, which the decoder lets through.
+    """Replace a null in an undecoded field by ``EMPTY``: the decoder does not do that itself.
 
-    To be called at the end of a struct's making, when nobody has seen it yet.
+    Call it from ``__post_init__``, before the struct is visible to anything else.
     """
     if bytes(value) == b"null":
         msgspec.structs.force_setattr(struct, field, EMPTY)
@@ -40,7 +40,7 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
-    """The one decoder of a type; building it costs more than decoding a small object."""
+    """The cached decoder of a type; building one costs more than decoding a small object."""
     found = _decoders.get(type_)
     if found is None:
         found = _decoders[type_] = msgspec.json.Decoder(type_)
@@ -48,11 +48,11 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(data: bytes | str | msgspec.Raw, type_: type[T], *, nulls: bool = True) -> T:
-    """Decode JSON bytes to ``type_``; null means absent, as everywhere in Kubernetes.
+    """Decode JSON bytes to ``type_``. Null means absent, as everywhere in Kubernetes.
 
     Args:
-        nulls: False refuses them where ``type_`` has no place for them, for whoever would rather
-            look at a part of the data again than at all of it.
+        nulls: False refuses a null that ``type_`` does not allow, for a caller that wants to decode
+            only a part of the data again.
 
     Raises:
         msgspec.ValidationError: the JSON does not have the shape of ``type_``.
@@ -80,12 +80,12 @@ def _without_nulls(
             error = other
     if isinstance(error, msgspec.ValidationError):
         raise error
-    # msgspec lets these two through as they are
+    # msgspec accepts these two types without a check.
     raise msgspec.DecodeError(f"not JSON: {error}") from error
 
 
 def to_plain(value: object) -> Any:
-    """A struct as plain dicts and lists with JSON names, for patches and for printing."""
+    """A struct as plain dicts and lists with JSON names, for patches and output."""
     return msgspec.to_builtins(value)
 
 

@@ -27,7 +27,7 @@ class DeviceRequestAllocationResult(Wire, frozen=True, kw_only=True):
     device: str = ""
     admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
-    """As the request had them when it was allocated."""
+    """The tolerations of the request at the time of the allocation."""
 
 
 class DeviceAllocationResult(Wire, frozen=True, kw_only=True):
@@ -54,12 +54,12 @@ class AllocationResult(Wire, frozen=True, kw_only=True):
     node_selector: NodeSelector | None = None
     allocation_timestamp: datetime | None = None
     reserved_for_any_pod: bool = False
-    """KEP-5194: pods are not listed and the kubelet starts any pod that names the claim."""
+    """KEP-5194: pods are not listed, and the kubelet starts any pod that names the claim."""
 
 
 class ResourceClaimSpec(Wire, frozen=True, kw_only=True):
     reserved_for: Reference | None = None
-    """KEP-5194: the workload the claim was created for; set by its creator, immutable."""
+    """KEP-5194: the workload that the claim was created for. Its creator sets it; immutable."""
 
 
 class ResourceClaimStatus(Wire, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ class DeviceTaint(Wire, frozen=True, kw_only=True):
 
 
 class BasicDevice(Wire, frozen=True, kw_only=True):
-    """What v1beta1 says below ``basic`` and later versions say in the device itself."""
+    """The fields that v1beta1 has below ``basic`` and later versions in the device itself."""
 
     taints: tuple[DeviceTaint, ...] | None = None
 
@@ -109,7 +109,7 @@ class Device(Wire, frozen=True, kw_only=True):
 
     @property
     def all_taints(self) -> tuple[DeviceTaint, ...]:
-        """In whatever version they came."""
+        """The taints, in either version."""
         return self.taints or (self.basic.taints if self.basic else None) or ()
 
 

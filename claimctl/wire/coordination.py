@@ -1,7 +1,7 @@
 """coordination.k8s.io/v1 Lease and events.k8s.io/v1 Event.
 
-MicroTime fields are strings: the API server insists on exactly six digits of fraction, see
-``micro_time``.
+MicroTime fields are strings, because the API server accepts only fractions of exactly six digits
+(``micro_time``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metadata that all objects share."""
+"""The metadata of all objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OwnerReference(Wire, frozen=True, kw_only=True):
 
 
 class ManagedFieldsEntry(Wire, frozen=True, kw_only=True):
-    """Who wrote which fields; ``fields_v1`` stays undecoded until somebody asks."""
+    """Who wrote which fields. ``fields_v1`` stays undecoded until it is needed."""
 
     manager: str = ""
     operation: str = ""
@@ -58,7 +58,7 @@ class ObjectMeta(Wire, frozen=True, kw_only=True):
 
 
 class ManagedObjectMeta(ObjectMeta, frozen=True, kw_only=True):
-    """Metadata of a kind for which claimctl has to know who wrote what (claims)."""
+    """Metadata with managedFields, for kinds where claimctl must know who wrote what (claims)."""
 
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
@@ -112,7 +112,7 @@ class Status(Wire, frozen=True, kw_only=True):
 
 
 class ObjectHeader(Wire, frozen=True, kw_only=True):
-    """Any object by its metadata alone."""
+    """An object with only its metadata."""
 
     api_version: str = ""
     kind: str = ""
@@ -120,7 +120,7 @@ class ObjectHeader(Wire, frozen=True, kw_only=True):
 
 
 class WatchLine(Wire, frozen=True, kw_only=True):
-    """One line of a watch stream, its object still undecoded (its type depends on ``type``)."""
+    """One line of a watch stream. The object is undecoded: its type depends on ``type``."""
 
     type: str
     object: msgspec.Raw

@@ -1,4 +1,4 @@
-"""Nodes: whether pods can go there, and which boot of the machine is running."""
+"""Nodes: whether pods can be scheduled there, and their boot IDs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Taint(Wire, frozen=True, kw_only=True):
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
-    """Of a pod for nodes, or of a claim's request for devices."""
+    """A toleration: of a pod for nodes, or of a claim's request for devices."""
 
     key: str = ""
     operator: str = ""

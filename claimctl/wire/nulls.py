@@ -1,9 +1,9 @@
-"""In Kubernetes' JSON null means absent, in every place: nulls that a type has no place for go.
+"""Removes nulls that a type does not allow, since null means absent in Kubernetes' JSON.
 
-Servers write null for what is not set (1.32 writes ``adminAccess: null``). Strict decoding is
-fast and refuses that; so only JSON that was refused comes here, and is decoded again without its
-nulls. A field whose type allows None keeps its null: it means absent too, unless the field has
-another default (``reallocateTimeoutSeconds``, where the schema says ``nullable``).
+Servers write null for fields that are not set (1.32 writes ``adminAccess: null``). Strict decoding
+is fast but refuses such a null. So only refused JSON comes here, and is decoded again without its
+nulls. A field whose type allows None keeps its null. It means absent there as well, unless the
+field has another default (``reallocateTimeoutSeconds``, where the schema says ``nullable``).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _NULL = b"null"
 
 
 def without_nulls(data: bytes, type_: Any) -> bytes:
-    """The JSON without those nulls for which ``type_`` has no place.
+    """The JSON without the nulls that ``type_`` does not allow.
 
-    All bytes that are kept stay as they are. What is not as ``type_`` says is left for the
-    decoder to refuse. Fields that ``type_`` does not know may be dropped.
+    The other bytes stay as they are. Values that do not match ``type_`` stay, and the decoder
+    refuses them. Fields that ``type_`` does not have may be dropped.
 
     Raises:
-        msgspec.DecodeError: not JSON.
+        msgspec.DecodeError: ``data`` is not JSON.
     """
     return _pruned(data.strip(), _shape(type_))
 
@@ -37,7 +37,7 @@ def _shape(type_: Any) -> inspect.Type:
 
 @cache
 def _fields(struct: Any) -> Mapping[str, inspect.Type]:
-    """The types of a struct's fields by their names on the wire."""
+    """The types of a struct's fields, by their JSON names."""
     shape = _shape(struct)
     assert isinstance(shape, inspect.StructType)
     return {field.encode_name: field.type for field in shape.fields}
@@ -77,7 +77,7 @@ def _takes_null(shape: inspect.Type) -> bool:
 
 
 def _present(shape: inspect.Type) -> inspect.Type:
-    """The type of a value that is there."""
+    """The type without None."""
     if not isinstance(shape, inspect.UnionType):
         return shape
     return next(each for each in shape.types if not isinstance(each, inspect.NoneType))

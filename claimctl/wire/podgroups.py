@@ -1,4 +1,4 @@
-"""scheduling.k8s.io: PodGroups, as far as they share claims (KEP-5729)."""
+"""scheduling.k8s.io: the fields of PodGroups that concern claims (KEP-5729)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from claimctl.wire.meta import ObjectMeta
 
 
 class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
-    """A claim of the group; pods share it whose entry has the same name and source."""
+    """A claim of the group. A pod shares it if its own entry has the same name and source."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -15,7 +15,7 @@ class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
 
 
 class GangPolicy(Wire, frozen=True, kw_only=True):
-    """Present when pods of the group are bound only together; how many does not matter here."""
+    """Present if pods of the group are bound only together. claimctl does not need the number."""
 
 
 class SchedulingPolicy(Wire, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Pods, as far as claims are concerned."""
+"""The fields of pods that concern claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PodSchedulingGroup(Wire, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimSource(Wire, frozen=True, kw_only=True):
-    """Names a PersistentVolumeClaim, or makes one; which one does not matter here."""
+    """A PersistentVolumeClaim or an ephemeral volume. claimctl does not need its name."""
 
 
 class Volume(Wire, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Volume(Wire, frozen=True, kw_only=True):
 
 
 class PodWorkloadReference(Wire, frozen=True, kw_only=True):
-    """How a pod of Kubernetes 1.35 names its group; it shares no claims there."""
+    """The reference to a group in Kubernetes 1.35, where groups share no claims."""
 
 
 class PodSpec(Wire, frozen=True, kw_only=True):
@@ -47,11 +47,11 @@ class PodSpec(Wire, frozen=True, kw_only=True):
 
 
 class ContainerRunning(Wire, frozen=True, kw_only=True):
-    """Present when the container runs; its times do not matter here."""
+    """Present if the container runs. claimctl does not need its times."""
 
 
 class ContainerTerminated(Wire, frozen=True, kw_only=True):
-    """Present when the container has ended."""
+    """Present if the container has ended."""
 
 
 class ContainerState(Wire, frozen=True, kw_only=True):

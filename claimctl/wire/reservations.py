@@ -1,7 +1,7 @@
-"""claimctl.io/v1alpha1: ClaimReservation and DowngradePlan as they are read and written.
+"""claimctl.io/v1alpha1: ClaimReservation and DowngradePlan.
 
-The schemas that users see are generated from the pydantic models in ``claimctl.api``; a test
-keeps the two in step.
+The schemas in the CRDs come from the pydantic models in ``claimctl.api``; a test checks that these
+structs match the models.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from claimctl.wire.meta import Condition, ObjectMeta
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
 RELEASE_ANNOTATION = "claimctl.io/release"
-"""On a ClaimReservation: the UID of the claim that ``claimctl release`` was asked to release.
-On a claim: its own UID, put there just before it is deallocated as left over by others."""
+"""On a ClaimReservation: the UID of the claim that ``claimctl release`` asks to release.
+On a claim: its own UID, written by ``claimctl orphans`` just before it deallocates the claim."""
 FINALIZER = "claimctl.io/release"
 POD_GROUP_ANNOTATION = "claimctl.io/pod-group"
-"""On a workload: ``inject`` lets claimctl put its pods into a PodGroup, where that is allowed."""
+"""On a workload: ``inject`` asks claimctl to add a PodGroup to its pod template."""
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 TOMBSTONE_GROUP = "claimctl.io"
 TOMBSTONE_RESOURCE = "finishedpods"
 DOWNGRADE_PLAN_NAME = "claimctl"
-"""The only name that a DowngradePlan can have: there is one at a time."""
+"""The only valid name of a DowngradePlan, so that there is at most one."""
 
 
 class WorkloadRef(Wire, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class ReferenceCounts(Wire, frozen=True, kw_only=True):
 
 
 class ForceDeletedPod(Wire, frozen=True, kw_only=True):
-    """A ghost: a pod that vanished while its containers may still have been running."""
+    """A ghost: a pod that vanished while its containers may have been running."""
 
     uid: str
     name: str = ""
@@ -61,14 +61,14 @@ class ForceDeletedPod(Wire, frozen=True, kw_only=True):
 
 
 class ReleaseProgress(Wire, frozen=True, kw_only=True):
-    """A release under way, so that any controller can go on from here."""
+    """A release in progress, so that any controller can continue it."""
 
     step: str = ""
     reason: str = ""
     since: datetime | None = None
     claim_uid: str = msgspec.field(name="claimUID", default="")
     resource_version: str = ""
-    """The claim's version that the fence produced; empty before the fence."""
+    """The claim's resourceVersion after the fence; empty before the fence."""
 
 
 class ClaimReservationStatus(Wire, frozen=True, kw_only=True):
@@ -99,11 +99,11 @@ class ClaimReservation(Wire, frozen=True, kw_only=True):
 
 class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()
-    """Namespaces whose claims are expanded; empty means all."""
+    """Namespaces whose claims are expanded. Empty means all."""
 
 
 class DowngradedClaim(Wire, frozen=True, kw_only=True):
-    """What was done with one claim, and what undoing it would need."""
+    """The result for one claim, with what is needed to undo it."""
 
     namespace: str
     name: str
@@ -115,9 +115,9 @@ class DowngradedClaim(Wire, frozen=True, kw_only=True):
     pods: int = 0
     workload_references: tuple[Reference, ...] = ()
     replaced_references: tuple[Reference, ...] = ()
-    """Recorded before the write that takes them out."""
+    """References that a write replaces; recorded before that write."""
     resource_version: str = ""
-    """The claim's version that this write carries."""
+    """The claim's resourceVersion that this write carries."""
 
 
 class DowngradePlanStatus(Wire, frozen=True, kw_only=True):

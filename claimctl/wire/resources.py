@@ -1,4 +1,4 @@
-"""The resources claimctl speaks to, each with its path and its struct."""
+"""The resources that claimctl uses, each with its path and its struct."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
-    """A kind under one group and version; ``group`` is empty for the core group."""
+    """A kind in one group and version. ``group`` is empty for the core group."""
 
     group: str
     version: str
@@ -33,7 +33,7 @@ class Resource(Generic[T]):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The request path; a namespaced kind without namespace is the list of all of them."""
+        """The request path. Without a namespace, a namespaced kind means all namespaces."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
@@ -76,4 +76,4 @@ DOWNGRADEPLANS = Resource(
 WORKLOADS: Mapping[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
 }
-"""The kinds that claims are reserved for, by API group and kind."""
+"""The kinds of workloads that claims are reserved for, by API group and kind."""

@@ -1,7 +1,7 @@
-"""The two shapes that are handed in everywhere: transport and time.
+"""The two interfaces that are passed in everywhere: transport and clock.
 
-In life the transport is an aiohttp session and time is the running loop's; in simulation the
-transport goes straight into the embedded server's core and the loop's clock is virtual.
+In production the transport is an aiohttp session and the clock is the event loop's. In simulation
+the transport calls the embedded server directly and the loop's clock is virtual.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ async def _nothing() -> None:
 
 @dataclass(slots=True)
 class Response:
-    """An HTTP answer whose body is still to be read.
+    """An HTTP answer whose body has not been read yet.
 
-    ``headers`` has lower-case names. ``close`` must be awaited by whoever stops reading before
-    the end of ``body``; awaiting it twice, or after the end, does nothing.
+    ``headers`` has lower-case names. A reader that stops before the end of ``body`` must await
+    ``close``. A second ``close``, or one after the end, does nothing.
     """
 
     status: int
@@ -34,7 +34,7 @@ Query = Sequence[tuple[str, str]]
 
 
 class Transport(Protocol):
-    """One HTTP request to one API server; ``path`` begins with '/', the query is not encoded."""
+    """Sends HTTP requests to one API server. ``path`` begins with '/'; the query is not encoded."""
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -42,14 +42,14 @@ class Transport(Protocol):
 
 
 class Clock(Protocol):
-    """Where time comes from. Durations are in seconds."""
+    """The source of time. Durations are in seconds."""
 
     def now(self) -> datetime:
-        """Wall clock, in UTC; it may jump."""
+        """The wall clock in UTC; it may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back; only differences mean anything."""
+        """Seconds that never go back. Only differences are meaningful."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

@@ -1,4 +1,4 @@
-"""What an API server tells of itself: its version, the versions of a group, their resources."""
+"""What an API server serves: its version, the versions of a group, their resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class GroupVersion(Wire, frozen=True, kw_only=True):
 
 class ApiGroup(Wire, frozen=True, kw_only=True):
     versions: tuple[GroupVersion, ...] | None = None
-    """The preferred one first; None where the answer does not say."""
+    """The preferred version first; None if the answer has none."""
 
 
 class ApiResource(Wire, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class ApiResource(Wire, frozen=True, kw_only=True):
 
 class ApiResourceList(Wire, frozen=True, kw_only=True):
     resources: tuple[ApiResource, ...] | None = None
-    """None where the answer does not say."""
+    """None if the answer has none."""
 
 
 class ServerVersion(Wire, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Objects that a server has and that cannot be decoded: what can be said of them all the same."""
+"""Objects that cannot be decoded, and what is known about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Unreadable:
 
     @classmethod
     def of(cls, resource: Resource[Any], raw: bytes, problem: str) -> Unreadable:
-        """With whatever of the metadata can be read, field by field."""
+        """Read as many fields of the metadata as possible."""
         meta = members(members(raw).get("metadata"))
         return cls(
             resource=resource,
@@ -46,7 +46,7 @@ class Unreadable:
 
     @property
     def identified(self) -> bool:
-        """Whether it is known which object it is."""
+        """Whether namespace, name and UID are known."""
         placed = bool(self.namespace) or not self.resource.namespaced
         return placed and bool(self.name and self.uid)
 
@@ -54,26 +54,26 @@ class Unreadable:
         return not self.resource.namespaced or self.namespace in ("", namespace)
 
     def part(self, type_: Any) -> Any:
-        """What ``type_`` names of the object, or None where that cannot be read either."""
+        """The fields of ``type_`` of the object, or None if they cannot be read either."""
         try:
             return decode(self.raw, type_)
         except msgspec.MsgspecError:
             return None
 
     def __str__(self) -> str:
-        """The object for people: kind, namespace and name."""
+        """Kind, namespace and name, for people."""
         name = "/".join(filter(None, (self.namespace, self.name)))
         if self.identified:
             return f"{self.resource.kind} {name}"
         return f"a {self.resource.kind} whose metadata cannot be read{f' ({name})' * bool(name)}"
 
     def told(self) -> str:
-        """The object and what is wrong with it, in one line."""
+        """The object and its problem, in one line."""
         return f"{self} cannot be read: {self.problem}"
 
 
 def members(raw: bytes | msgspec.Raw | None) -> Mapping[str, msgspec.Raw]:
-    """The members of a JSON object, each undecoded; none of what is no JSON object."""
+    """The members of a JSON object, each undecoded; empty if ``raw`` is no JSON object."""
     try:
         return msgspec.json.decode(raw or b"{}", type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets and Jobs: what they want and whether they have ended."""
+"""Deployments, ReplicaSets, StatefulSets and Jobs: how many pods they want, how they end."""
 
 from __future__ import annotations
 
