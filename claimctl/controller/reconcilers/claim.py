@@ -38,7 +38,7 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Snapshot
-from claimctl.reservation.status.refusals import Refusal, refused_status
+from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.telemetry.face import Span, Telemetry
 from claimctl.wire.meta import ObjectMeta
 

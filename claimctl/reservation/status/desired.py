@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+
+import msgspec
 
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.ghosts import MOST, told_ghosts
-from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.reserved_for.references import LIMIT, is_workload
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
-from claimctl.reservation.status.conditions import conditions
-from claimctl.reservation.status.refusals import Refusal, refused_status
+from claimctl.reservation.status.conditions import conditions, shortened
 from claimctl.reservation.workloads import Life
 from claimctl.wire.claims import Reference
+from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import (
     ClaimReservation,
     ClaimReservationStatus,
@@ -25,6 +27,9 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.unreadable import Unreadable
+
+CONTESTED_SECONDS = 30.0
+"""Least time between two writes of a status that somebody else keeps overwriting."""
 
 
 def tell(found: Assessment) -> Assessment:
@@ -51,7 +56,7 @@ def tell(found: Assessment) -> Assessment:
 
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
-    """Nothing but to say so, in what can be read: all else that a status records stays."""
+    """Write only that something cannot be read; everything else that statuses record stays."""
     refusal = Refusal(Reason.UNREADABLE, "; ".join(each.told() for each in unread[:3]))
     blockers = tuple(Blocker(Reason.UNREADABLE, each.told()) for each in unread)
     names = {each.name for each in unread if each.resource.plural == CLAIMRESERVATIONS.plural}
@@ -62,10 +67,6 @@ def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
         if held.name not in names and wanted != status and decision.write is None:
             decision = replace(decision, write=WriteStatus(held.reservation, wanted))
     return decision
-
-
-CONTESTED_SECONDS = 30.0
-"""Least time between two writes of a status that somebody else keeps overwriting."""
 
 
 def _pause(
@@ -95,10 +96,10 @@ def _essence(status: ClaimReservationStatus) -> list[tuple[str, str, str]]:
 
 
 def desired_status(found: Assessment, retention: RetentionDecision) -> ClaimReservationStatus:
-    """The whole status, with only those times changed that something happened to.
+    """The whole status. A time in it changes only when what it tells of happens again.
 
-    Somebody else's clock may have told them: one that seems wrong stays as it is, or two would
-    correct each other for ever.
+    Another controller's clock may have set it. A time that seems wrong stays, or two controllers
+    would correct each other for ever.
     """
     snapshot, held = found.snapshot, retention.held
     reservation, old = held.reservation, held.reservation.status
@@ -168,3 +169,32 @@ def _progress(
         claim_uid=meta.uid,
         resource_version=meta.resource_version if found.step is ReleaseStep.FENCED else "",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """``FORBIDDEN`` where a right is missing, ``INVALID`` where the server takes no such object,
+    ``UNREADABLE`` where what there is cannot be read."""
+
+    reason: Reason
+    message: str
+
+
+def refused_status(
+    reservation: ClaimReservation, wanted: ClaimReservationStatus, refusal: Refusal, now: datetime
+) -> ClaimReservationStatus:
+    """``wanted`` with ``Ready=False`` and why; the same when that is told already."""
+    before = find_condition(reservation.status.conditions, ConditionType.READY)
+    known = before is not None and before.status == "False"
+    ready = Condition(
+        type=ConditionType.READY,
+        status="False",
+        reason=refusal.reason,
+        message=shortened(refusal.message),
+        observed_generation=reservation.metadata.generation,
+        last_transition_time=before.last_transition_time
+        if before is not None and known
+        else now.replace(microsecond=0),
+    )
+    others = tuple(each for each in wanted.conditions if each.type != ConditionType.READY)
+    return msgspec.structs.replace(wanted, conditions=(ready, *others))

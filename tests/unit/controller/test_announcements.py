@@ -7,7 +7,7 @@ import pytest
 from claimctl.controller.events import Announcement, announcements
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
-from claimctl.reservation.status.refusals import Refusal, refused_status
+from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import NOW, after, reservation
