@@ -1,4 +1,4 @@
-"""Where one reservation stands: does it hold its claim, let it go, or ask for nothing."""
+"""Does one reservation hold its claim, let it go, or ask for nothing?"""
 
 from __future__ import annotations
 
@@ -46,17 +46,16 @@ class RetentionDecision:
     lent_grace: Blocker | None = None
     """Of a reservation that is being deleted: what its grace still counts for."""
     blocker: Blocker | None = None
-    """With HOLD: why it does not let go."""
+    """With HOLD: why it does not let the claim go. With RELEASE: the grace that it lends."""
     yield_reason: Reason | None = None
-    """With LET_GO: why the devices are given up for the pods that wait for the claim in vain.
-
-    Whatever the reservation lets go for, those pods do not stand in the way of that."""
+    """With RELEASE: set when pending pods cannot use the claim's devices. Those pods then do not
+    block the release, whatever its reason is."""
 
 
 def decide_retention(
     snapshot: Snapshot, held: Held, consumers: Consumers, groups: frozenset[str]
 ) -> RetentionDecision:
-    """Where the reservation stands. The claim exists and the workload's state is confirmed.
+    """What the reservation asks for. The claim exists and the workload's state is confirmed.
 
     Args:
         groups: UIDs of the listed PodGroups that belong to the claim's workloads.
