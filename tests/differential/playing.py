@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,14 @@ _DEFINITIONS = Path(__file__).parents[2] / "crds"
 
 def definitions() -> list[Object]:
     """The CustomResourceDefinitions of the project."""
+    return [json.loads(text) for text in _definition_texts()]
+
+
+@cache
+def _definition_texts() -> tuple[str, ...]:
+    """As JSON: every sequence has a server of its own, and YAML takes long to read."""
     paths = sorted(_DEFINITIONS.glob("*.claimctl.io.yaml"))
-    return [yaml.safe_load(path.read_text()) for path in paths]
+    return tuple(json.dumps(yaml.safe_load(path.read_text())) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
