@@ -130,10 +130,18 @@ def _compare_lists(
         # Lists are in the order of names, also of those that the server made.
         recorded = sorted(recorded, key=lambda each: bindings.fill(_name(each)))
         found = sorted(found, key=_name)
+    if path.endswith(".managedFields"):
+        # They are in the order of the seconds in which they were written.
+        recorded, found = sorted(recorded, key=_manager), sorted(found, key=_manager)
     differences: list[Difference] = []
     for index, (one, other) in enumerate(zip(recorded, found, strict=True)):
         differences += compare(f"{path}[{index}]", one, other, bindings)
     return differences
+
+
+def _manager(entry: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("operation", "manager", "apiVersion", "subresource")
+    return (*(entry.get(name, "") for name in names), "time" in entry)
 
 
 def _name(item: Any) -> str:

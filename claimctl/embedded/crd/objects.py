@@ -48,13 +48,19 @@ class CustomStrategy(Strategy):
     def default(self, obj: Object, features: Features) -> None:
         fill_defaults(self.raw, obj)
 
+    def _keep_all_but_status(self, new: Object, old: Object) -> None:
+        kept = {"managedFields": new["metadata"].get("managedFields")}
+        super()._keep_all_but_status(new, old)
+        meta = {**old["metadata"], **kept}
+        new["metadata"] = {key: value for key, value in meta.items() if value is not None}
+
     standard_finalizers = False
     revalidates = False
     warns_of_finalizers = True
 
-    def misnamed(self, obj: Object) -> list[FieldError]:
+    def misnamed(self, obj: Object, features: Features) -> list[FieldError]:
         """Rules meet the object without its defaults."""
-        return self.rules.check(obj, None)
+        return _with_types(self.rules.check(obj, None), obj, features)
 
     def admit(self, obj: Object, context: Context) -> None:
         if self.terminating:

@@ -112,6 +112,13 @@ def _typed(value: Object, expected: str) -> Object:
     return value
 
 
+def kind_missing(body: bytes, expected: str) -> StatusError:
+    """What a custom kind's body without a kind is answered with."""
+    text = body.decode("utf-8", "replace")
+    shown = _shown(body) if text.startswith("{") else body.hex()
+    return _unrecognized(expected, f"Object 'Kind' is missing in '{text}' ({shown})")
+
+
 def _shown(body: bytes) -> str:
     if not body:
         return "<empty>"

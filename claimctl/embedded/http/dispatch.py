@@ -6,11 +6,17 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-from claimctl.embedded.errors import StatusError, bad_request, unknown_resource
+from claimctl.embedded.errors import (
+    StatusError,
+    Subject,
+    bad_request,
+    not_found,
+    unknown_resource,
+)
 from claimctl.embedded.http import answers
 from claimctl.embedded.http import exchange as options
 from claimctl.embedded.http.answers import Answer
-from claimctl.embedded.http.bodies import media_type, parse_object, parse_patch
+from claimctl.embedded.http.bodies import kind_missing, media_type, parse_object, parse_patch
 from claimctl.embedded.http.exchange import Exchange
 from claimctl.embedded.http.gates import View, Views
 from claimctl.embedded.kinds.kind import Kind
@@ -81,11 +87,20 @@ _ONLY = {
 }
 
 
+def _check_subresource(exchange: Exchange) -> None:
+    """Of a custom kind the object is missed, of another one the path."""
+    route, kind = exchange.route, exchange.kind
+    known = not route.subresource or route.subresource in kind.subresources
+    if not known and kind.custom and not route.deeper and kind.namespaced == bool(route.namespace):
+        raise not_found(Subject(kind.group, kind.plural, route.name))
+    if route.deeper or not known:
+        raise unknown_resource()
+
+
 def _verb(exchange: Exchange) -> str:
     route, kind = exchange.route, exchange.kind
     verb = route.verb(exchange.method)
-    if route.deeper or (route.subresource and route.subresource not in kind.subresources):
-        raise unknown_resource()
+    _check_subresource(exchange)
     if kind.namespaced != bool(route.namespace) and (route.name or not kind.namespaced):
         raise unknown_resource()
     allowed = verb in _SERVED or verb == "watch"
@@ -224,6 +239,8 @@ def _body(exchange: Exchange, expected: str, write: WriteOptions) -> Object:
     repeated: list[str] = []
     body = parse_object(exchange.body, exchange.headers, expected, repeated)
     write.repeated.extend(repeated)
+    if exchange.kind.custom and not exchange.route.subresource and not body.get("kind"):
+        raise kind_missing(exchange.body or b"", expected)
     return body
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.kinds.kind import Kind
-from claimctl.embedded.schema.facts import FACTS
+from claimctl.embedded.schema.conversion import converted, unknown_below
 from claimctl.embedded.schema.go_formats import FIELD, format_problem
 from claimctl.embedded.schema.go_shape import empty, settle, shape
+from claimctl.embedded.schema.go_types import Place, go_name, go_type
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Json, Schema, prune
 
 Object = dict[str, Any]
 
-_GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
 _FORMATS = ("int-or-string", "quantity", "date-time", "micro-time", "byte")
 """Types that read themselves, each with words of its own for what it cannot read."""
 
@@ -27,8 +26,22 @@ class Decoder:
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
-    def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
+    def convert(self, kind: Kind, version: str, obj: Object) -> Object:
+        """What a struct makes of an object that was patched or merged in the form of maps.
+
+        Raises:
+            Unconvertible: a value of a wrong type.
+        """
+        schema = self._schemas.find(kind.group, version, kind.kind)
+        if schema is None or kind.custom or kind.group == "apiextensions.k8s.io":
+            return obj
+        made: Object = converted(schema, obj)
+        return made
+
+    def clean(self, kind: Kind, version: str, obj: Object, *, maps: bool = False) -> list[str]:
         """Drop unknown fields from ``obj`` in place and name them: ``unknown field "spec.x"``.
+
+        ``maps`` says that the object was held in maps, where names have another form.
 
         Raises:
             StatusError: 400, a field of a built-in kind (or metadata) has the wrong JSON type.
@@ -37,14 +50,16 @@ class Decoder:
         if schema is None:
             return []
         checked = obj if not kind.custom else {"metadata": obj.get("metadata")}
-        problem = _type_problem(schema, checked, _Place(kind.kind, ""))
+        problem = _type_problem(schema, checked, Place(kind.kind, ""))
         if problem and kind.custom:
             problem = problem.replace("ObjectMeta.metadata.", "ObjectMeta.")
         if problem:
             raise _cannot_handle(kind.kind, version, problem)
         if not kind.custom:
             drop_nulls(schema, obj)
+        named = unknown_below(schema, obj) if maps and not kind.custom else None
         paths = prune(schema, obj)
+        paths = paths if named is None else named
         if not kind.custom and kind.group != "apiextensions.k8s.io":
             shape(schema, obj, null_times=self._schemas.version < (1, 34))
         if kind.custom:
@@ -80,7 +95,7 @@ class Decoder:
         schema = self._schemas.find(group, version, name)
         if schema is None:
             return []
-        problem = _type_problem(schema, body, _Place(name, ""))
+        problem = _type_problem(schema, body, Place(name, ""))
         if problem:
             raise _cannot_handle(name, version, problem)
         drop_nulls(schema, body)
@@ -95,23 +110,7 @@ _CONFIGURATIONS = ("DeviceClaimConfiguration", "DeviceClassConfiguration")
 """Structs that have their configuration in an embedded struct, which the decoder names."""
 
 
-class _Place:
-    """Where a value stands: the Go struct that holds it, its model, the path without indexes."""
-
-    __slots__ = ("model", "path", "struct")
-
-    def __init__(self, struct: str, path: str, model: str = "") -> None:
-        self.struct = struct
-        self.path = path
-        self.model = model
-
-    @property
-    def named(self) -> str:
-        """The Go type of the field where it has a name that its JSON type does not tell."""
-        return FACTS.go_types.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")
-
-
-def _type_problem(schema: Schema, value: Json, place: _Place) -> str:
+def _type_problem(schema: Schema, value: Json, place: Place) -> str:
     """What Go's decoder says about the first value of a wrong type, or an empty string."""
     if value is None:
         return ""
@@ -130,7 +129,7 @@ def _type_problem(schema: Schema, value: Json, place: _Place) -> str:
     return "" if _fits(schema, value) else _mismatch(schema, value, place)
 
 
-def _inside_object(schema: Schema, value: dict[str, Json], place: _Place) -> str:
+def _inside_object(schema: Schema, value: dict[str, Json], place: Place) -> str:
     struct = go_name(schema.definition) or place.struct
     for key, item in value.items():
         below = schema.field(key)
@@ -139,13 +138,13 @@ def _inside_object(schema: Schema, value: dict[str, Json], place: _Place) -> str
             path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
             if schema.definition.endswith(_CONFIGURATIONS) and key == "opaque":
                 path = f"{place.path}.DeviceConfiguration.opaque"
-            problem = _type_problem(below, item, _Place(struct, path, schema.definition))
+            problem = _type_problem(below, item, Place(struct, path, schema.definition))
             if problem:
                 return problem
     return ""
 
 
-def _inside_list(schema: Schema, value: list[Json], place: _Place) -> str:
+def _inside_list(schema: Schema, value: list[Json], place: Place) -> str:
     if schema.items is not None:
         for item in value:
             problem = _type_problem(schema.items, item, place)
@@ -169,9 +168,11 @@ def _fits(schema: Schema, value: Json) -> bool:
     return True
 
 
-def _mismatch(schema: Schema, value: Json, place: _Place) -> str:
+def _mismatch(schema: Schema, value: Json, place: Place) -> str:
     where = f"{place.struct}.{place.path}"
     wanted = place.named or go_type(schema)
+    if schema.type == "array" and place.named:
+        wanted = f"[]{place.named}"
     found = _json_name(schema, value)
     return f"json: cannot unmarshal {found} into Go struct field {where} of type {wanted}"
 
@@ -215,33 +216,3 @@ def _zeroes_for_nulls(items: Schema, value: Json) -> None:
             value[key] = _ZEROES[items.type]()
         else:
             drop_nulls(items, item)
-
-
-def go_type(schema: Schema) -> str:
-    """The Go type of a field, as the decoder names it."""
-    if schema.type == "array" and schema.items is not None:
-        return f"[]{go_type(schema.items)}"
-    if schema.type == "map" and schema.items is not None:
-        return f"map[string]{go_type(schema.items)}"
-    if schema.type == "integer":
-        return schema.format or "int64"
-    if schema.format == "byte":
-        return "[]uint8"
-    return _GO_SCALARS.get(schema.type) or f"{_package(schema)}.{go_name(schema.definition)}"
-
-
-def _package(schema: Schema) -> str:
-    """Alpha types are named with their version; of the others it is always v1 here."""
-    found = re.match(r"V1alpha\d+", schema.definition)
-    return found.group(0).lower() if found else "v1"
-
-
-def go_name(definition: str) -> str:
-    """The Go name of a client's model: V1DeviceRequest is DeviceRequest."""
-    _, found, name = definition.partition("V1")
-    if not found:
-        return definition
-    for prefix in ("alpha", "beta"):
-        if name.startswith(prefix):
-            return name[len(prefix) + 1 :]
-    return name

@@ -17,8 +17,18 @@ Object = dict[str, Any]
 
 
 class Schemas(Protocol):
-    def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
+    def convert(self, kind: Kind, version: str, obj: Object) -> Object:
+        """What a struct makes of an object that was patched or merged in the form of maps.
+
+        Raises:
+            Unconvertible: a value of a wrong type.
+        """
+        ...
+
+    def clean(self, kind: Kind, version: str, obj: Object, *, maps: bool = False) -> list[str]:
         """Drop unknown fields from ``obj`` in place and name them: ``unknown field "spec.x"``.
+
+        ``maps`` says that the object was held in maps, where names have another form.
 
         Raises:
             StatusError: 400, a field has the wrong type.
@@ -109,7 +119,10 @@ class Authorizer(Protocol):
 class AnyField:
     """Schemas that know nothing and accept everything."""
 
-    def clean(self, kind: Kind, version: str, obj: Object) -> list[str]:
+    def convert(self, kind: Kind, version: str, obj: Object) -> Object:
+        return obj
+
+    def clean(self, kind: Kind, version: str, obj: Object, *, maps: bool = False) -> list[str]:
         return []
 
     def empty(self, kind: Kind, version: str) -> Object:

@@ -122,9 +122,12 @@ class Strategy:
         """What is wrong with a change, the metadata aside."""
         return self.validate(new, context)
 
-    def misnamed(self, obj: Object) -> list[FieldError]:
+    def misnamed(self, obj: Object, features: Features) -> list[FieldError]:
         """What else is wrong with a body that bears another kind (of custom kinds only)."""
         return []
+
+    def read_back(self, obj: Object) -> None:
+        """What a new object has from its storage on, and had not when it was looked at."""
 
     def admit(self, obj: Object, context: Context) -> None:
         """Refuse a create by policy, before validation (raises StatusError)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 from claimctl.embedded.errors import (
@@ -15,9 +16,33 @@ from claimctl.embedded.errors import (
     required,
 )
 from claimctl.embedded.kinds.hooks import ApplyRequest
-from claimctl.embedded.managed_fields.comparing import Difference, declared, difference, elements
-from claimctl.embedded.managed_fields.fieldset import Fields, Path, contains, covers, members, shown
-from claimctl.embedded.managed_fields.managers import Entry, Manager, entry_of, in_order, without
+from claimctl.embedded.managed_fields.comparing import (
+    Difference,
+    declared,
+    difference,
+    element_of,
+    grouped,
+)
+from claimctl.embedded.managed_fields.fieldset import (
+    Fields,
+    Path,
+    contains,
+    covers,
+    drop,
+    members,
+    shown,
+)
+from claimctl.embedded.managed_fields.managers import (
+    Entry,
+    Manager,
+    entries_of,
+    entry_of,
+    in_order,
+    owned_by,
+    reset_fields,
+    unwritten,
+    without,
+)
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import ANY, Json, Schema
 from claimctl.embedded.schema.typed import typed_problem
@@ -41,19 +66,20 @@ class Applier:
         _check(request, schema)
         patch = _relevant(request)
         fields = declared(schema, patch)
+        reset = reset_fields(request.kind, request.subresource)
+        for path in reset:
+            drop(fields, path)
         old = request.old
         live = {"metadata": {}} if old is None else old
-        entries: list[Entry] = live["metadata"].get("managedFields") or []
+        entries = self._entries(request, schema)
         own = next((e for e in entries if Manager.of(e) == _manager(request)), None)
         others = [entry for entry in entries if entry is not own]
-        merged: Object = merge(schema or ANY, live, request.patch if old is None else patch)
-        if old is None:
-            merged["metadata"].pop("resourceVersion", None)
+        merged: Object = merge(schema or ANY, live, patch)
         merged["metadata"] = dict(merged["metadata"])
         if own is not None:
             give_up(schema or ANY, merged, own["fieldsV1"], [fields, *_sets(others)])
         merged["metadata"].pop("managedFields", None)
-        change = difference(schema, live, _without_reset(request, merged))
+        change = difference(schema, live, merged).without(reset)
         _refuse_conflicts(request, others, change)
         if not change and old is not None:
             merged = {**live, "metadata": merged["metadata"]}
@@ -61,6 +87,18 @@ class Applier:
         entry = _entry(request, fields, own, changed=bool(change))
         merged["metadata"]["managedFields"] = in_order([*kept, entry])
         return merged
+
+    def _entries(self, request: ApplyRequest, schema: Schema | None) -> list[Entry]:
+        """Of an object that nobody is known to have written, all was there before the apply."""
+        if request.old is None:
+            return []
+        entries = entries_of(request.old)
+        if entries:
+            return entries
+        content = difference(schema, unwritten(request.kind, schema), request.old)
+        version = request.kind.api_version(request.version)
+        manager = Manager("before-first-apply", "Update", version, request.subresource)
+        return owned_by(manager, content, request.time)
 
 
 def _manager(request: ApplyRequest) -> Manager:
@@ -107,53 +145,66 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
 
 
 def _relevant(request: ApplyRequest) -> Object:
-    """The part of the patch that this subresource takes."""
+    """The configuration without what a new object may not bring."""
     patch = copy.deepcopy(request.patch)
     if request.old is None:
         (patch.get("metadata") or {}).pop("resourceVersion", None)
-    if request.subresource == "status":
-        metadata = patch.get("metadata") or {}
-        kept = {key: metadata[key] for key in _ADDRESS if key in metadata}
-        return {
-            "metadata": kept,
-            **{key: patch[key] for key in ("kind", "apiVersion", "status") if key in patch},
-        }
-    if "status" in request.kind.subresources:
-        patch.pop("status", None)
     return patch
 
 
-def _without_reset(request: ApplyRequest, merged: Object) -> Object:
-    """A new object may bring a status along, which nobody owns."""
-    if request.old is None and "status" in request.kind.subresources:
-        return {key: value for key, value in merged.items() if key != "status"}
-    return merged
-
-
-_ADDRESS = ("name", "namespace", "uid", "resourceVersion")
-
-
 def merge(schema: Schema, live: Json, patch: Json) -> Json:
-    """``live`` with ``patch`` laid over it; the arguments stay as they are."""
-    if isinstance(live, dict) and isinstance(patch, dict) and not schema.atomic:
+    """``live`` with ``patch`` laid over it; the arguments stay as they are.
+
+    A null takes the place of a value, not of a map or a keyed list that holds something.
+    """
+    if isinstance(live, dict) and isinstance(patch, (dict, NoneType)) and not schema.atomic:
+        if patch is None:
+            return dict(live) or None
         merged = dict(live)
         for key, value in patch.items():
-            if value is not None:
-                below = schema.field(key) or ANY
-                merged[key] = merge(below, live.get(key), value)
+            below = schema.field(key) or ANY
+            merged[key] = merge(below, live.get(key), value)
         return merged
-    if isinstance(live, list) and isinstance(patch, list) and schema.list_type != "atomic":
-        return _merge_lists(schema, live, patch)
+    if isinstance(live, list) and schema.type == "array" and schema.list_type != "atomic":
+        if patch is None:
+            return list(live) or None
+        if isinstance(patch, list) and (live or patch):
+            return _merge_lists(schema, live, patch)
     return copy.deepcopy(patch)
 
 
 def _merge_lists(schema: Schema, live: list[Json], patch: list[Json]) -> list[Json]:
-    """Items keep their places; new ones come after them."""
+    """The items of both; those of the patch stand among each other as the patch has them.
+
+    An item that is there more than once is replaced by that of the patch, and not merged with it.
+    """
     items = schema.items or ANY
-    merged = elements(schema, live)
-    for element, value in elements(schema, patch).items():
-        merged[element] = merge(items, merged.get(element), value)
-    return list(merged.values())
+    before, wanted = grouped(schema, live), grouped(schema, patch)
+    merged: list[Json] = []
+    ahead = list(wanted)
+    for value in live:
+        element = element_of(schema, value)
+        if element not in wanted:
+            merged.append(value)
+        elif element in ahead:
+            place = ahead.index(element)
+            if not _comes_first(ahead[:place], before):
+                continue
+            merged += [_merged(items, before, wanted, each) for each in ahead[: place + 1]]
+            ahead = ahead[place + 1 :]
+    return [*merged, *(_merged(items, before, wanted, each) for each in ahead)]
+
+
+def _comes_first(between: list[str], before: dict[str, list[Json]]) -> bool:
+    """Whether no item that both have stands before it in the patch."""
+    return not any(element in before for element in between)
+
+
+def _merged(
+    items: Schema, before: dict[str, list[Json]], wanted: dict[str, list[Json]], element: str
+) -> Json:
+    known = before.get(element, [])
+    return merge(items, known[0] if len(known) == 1 else None, wanted[element][0])
 
 
 def give_up(schema: Schema, obj: Object, before: Fields, owned: Sequence[Fields]) -> None:
@@ -164,8 +215,8 @@ def give_up(schema: Schema, obj: Object, before: Fields, owned: Sequence[Fields]
 
 
 def _keeps(fields: Fields, path: Path) -> bool:
-    """A list item stays as long as somebody owns any part of it."""
-    return contains(fields, path) or (not path[-1].startswith("f:") and covers(fields, path))
+    """A field stays as long as somebody owns any part of it."""
+    return covers(fields, path)
 
 
 def _remove(schema: Schema, value: Json, path: Path) -> None:
@@ -186,8 +237,8 @@ def _remove(schema: Schema, value: Json, path: Path) -> None:
 
 
 def _remove_item(schema: Schema, values: list[Json], element: str, rest: Path) -> None:
-    for index, (found, item) in enumerate(elements(schema, values).items()):
-        if found != element:
+    for index, item in enumerate(values):
+        if element_of(schema, item) != element:
             continue
         if rest:
             values[index] = copy.copy(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from claimctl.embedded.managed_fields.fieldset import (
     item_element,
     value_element,
 )
-from claimctl.embedded.schema.tree import ANY, Schema
+from claimctl.embedded.schema.tree import ANY, Schema, keys_of
 
 Json = Any
 
@@ -40,6 +41,14 @@ class Difference:
     def __bool__(self) -> bool:
         return bool(self.taken or self.removed)
 
+    def without(self, ignored: Sequence[Path]) -> Difference:
+        """The same without what stands at or below some paths."""
+
+        def left(paths: list[Path]) -> list[Path]:
+            return [p for p in paths if not any(p[: len(each)] == each for each in ignored)]
+
+        return Difference(left(self.taken), left(self.removed))
+
 
 def difference(schema: Schema | None, old: Json, new: Json) -> Difference:
     """What a write changed in an object, its identity and bookkeeping aside."""
@@ -58,12 +67,16 @@ def _owned(obj: Json) -> Json:
 
 
 def _compare(schema: Schema, old: Json, new: Json, path: Path, found: Difference) -> None:
+    """Both values are there, and either may be null."""
     if old == new:
         return
-    if isinstance(old, dict) and isinstance(new, dict) and not _leaf(schema, new):
-        _compare_dicts(schema, old, new, path, found)
-    elif isinstance(old, list) and isinstance(new, list) and not _leaf(schema, new):
-        _compare_lists(schema, old, new, path, found)
+    kind = type(old if new is None else new)
+    if type(old if old is not None else new) is not kind or _leaf(schema, old or new):
+        found.taken.append(path)
+    elif kind is dict and (old or new):
+        _compare_dicts(schema, old or {}, new or {}, path, found)
+    elif kind is list and (old or new):
+        _compare_lists(schema, old or [], new or [], path, found)
     else:
         found.taken.append(path)
 
@@ -73,48 +86,49 @@ def _compare_dicts(
 ) -> None:
     for key, value in new.items():
         below, where = schema.field(key) or ANY, (*path, f"f:{key}")
-        before = old.get(key)
-        if value is None:
-            continue
-        if before is None and key == "metadata" and not path:
-            before = {}
-        if before is None:
-            _add(below, value, where, found.taken, implied=key in old)
-        else:
-            _compare(below, before, value, where, found)
-    for key, value in old.items():
-        if value is not None and new.get(key) is None:
-            found.removed.append((*path, f"f:{key}"))
+        if key in old or (key == "metadata" and not path):
+            _compare(below, old.get(key), value, where, found)
+        elif value is not None:
+            _add(below, value, where, found.taken)
+    found.removed += [(*path, f"f:{key}") for key in old if key not in new]
 
 
 def _compare_lists(
     schema: Schema, old: list[Json], new: list[Json], path: Path, found: Difference
 ) -> None:
+    """Of an item that is there more than once only the item as such is owned."""
     items = schema.items or ANY
-    before, after = elements(schema, old), elements(schema, new)
-    for element, value in after.items():
-        if element in before:
-            _compare(items, before[element], value, (*path, element), found)
+    before, after = grouped(schema, old), grouped(schema, new)
+    for element, values in after.items():
+        where, olds = (*path, element), before.get(element, [])
+        if len(values) > 1:
+            if len(olds) == 1:
+                found.removed.append(where)
+            if olds != values:
+                found.taken.append(where)
+        elif len(olds) == 1:
+            _compare(items, olds[0], values[0], where, found)
         else:
-            _add(items, value, (*path, element), found.taken, implied=False)
+            if olds:
+                found.removed.append(where)
+            _add(items, values[0], where, found.taken)
     found.removed += [(*path, element) for element in before if element not in after]
 
 
-def _add(schema: Schema, value: Json, path: Path, taken: list[Path], *, implied: bool) -> None:
-    """Everything in a value that was not there; an implied one itself was."""
+def _add(schema: Schema, value: Json, path: Path, taken: list[Path]) -> None:
+    """Everything in a value that was not there."""
+    taken.append(path)
     if _leaf(schema, value) or not value:
-        taken.append(path)
         return
-    if not implied:
-        taken.append(path)
     if isinstance(value, dict):
         for key, item in value.items():
-            inner = schema.field(key) or ANY
-            _add(inner, item, (*path, f"f:{key}"), taken, implied=False)
+            _add(schema.field(key) or ANY, item, (*path, f"f:{key}"), taken)
         return
-    items = schema.items or ANY
-    for element, item in elements(schema, value).items():
-        _add(items, item, (*path, element), taken, implied=False)
+    for element, values in grouped(schema, value).items():
+        if len(values) > 1:
+            taken.append((*path, element))
+        else:
+            _add(schema.items or ANY, values[0], (*path, element), taken)
 
 
 def _leaf(schema: Schema, value: Json) -> bool:
@@ -126,23 +140,19 @@ def _leaf(schema: Schema, value: Json) -> bool:
     return True
 
 
-_KEY_DEFAULTS = {"protocol": "TCP"}
-"""Keys of list items that need not be there (the ports of a container)."""
-
-
-def elements(schema: Schema, values: list[Json]) -> dict[str, Json]:
-    """The items of a keyed list by their path element."""
-    if schema.list_type == "set":
-        return {value_element(value): value for value in values}
-    found = {}
+def grouped(schema: Schema, values: list[Json]) -> dict[str, list[Json]]:
+    """The items of a keyed list by their path element, in the order of their first ones."""
+    found: dict[str, list[Json]] = {}
     for item in values:
-        keys = {
-            key: item.get(key, _KEY_DEFAULTS.get(key))
-            for key in schema.list_keys
-            if key in item or key in _KEY_DEFAULTS
-        }
-        found[item_element(keys)] = item
+        found.setdefault(element_of(schema, item), []).append(item)
     return found
+
+
+def element_of(schema: Schema, item: Json) -> str:
+    """The path element of an item of a set or of a keyed list."""
+    if schema.list_type == "set":
+        return value_element(item)
+    return item_element(keys_of(schema, item))
 
 
 def declared(schema: Schema | None, patch: Json) -> Fields:
@@ -157,9 +167,11 @@ def _declare(schema: Schema, value: Json, path: Path, fields: Fields) -> None:
         insert(fields, path)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _declare(schema.field(key) or ANY, item, (*path, f"f:{key}"), fields)
-    else:
-        items = schema.items or ANY
-        for element, item in elements(schema, value).items():
+            where = (*path, f"f:{key}")
+            if schema.type == "map":
+                insert(fields, where)
+            _declare(schema.field(key) or ANY, item, where, fields)
+    elif isinstance(value, list):
+        for element, items in grouped(schema, value).items():
             insert(fields, (*path, element))
-            _declare(items, item, (*path, element), fields)
+            _declare(schema.items or ANY, items[0], (*path, element), fields)

@@ -9,7 +9,16 @@ from typing import Any
 from claimctl.embedded.kinds.hooks import FieldWrite
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.managed_fields.comparing import Difference, difference
-from claimctl.embedded.managed_fields.fieldset import Fields, copied, covers, drop, insert, remove
+from claimctl.embedded.managed_fields.fieldset import (
+    Fields,
+    Path,
+    contains,
+    copied,
+    covers,
+    drop,
+    insert,
+    remove,
+)
 from claimctl.embedded.schema.go_shape import empty
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Schema
@@ -66,6 +75,84 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     )
 
 
+def entries_of(obj: Object) -> list[Entry]:
+    """The entries of an object; of two that are the same manager's the last counts."""
+    entries: list[Entry] = obj["metadata"].get("managedFields") or []
+    last = {Manager.of(entry): entry for entry in entries}
+    return entries if len(last) == len(entries) else list(last.values())
+
+
+_REPLICAS = ("f:spec", "f:replicas")
+
+
+def reset_fields(kind: Kind, subresource: str) -> tuple[Path, ...]:
+    """What a subresource may not change: nobody owns it through there, nobody is in the way."""
+    if subresource == "status":
+        return (_SPEC,) if kind.custom else _STATUS_RESETS.get(kind.plural, (_SPEC,))
+    return (("f:status",),) if not subresource and "status" in kind.subresources else ()
+
+
+_SPEC = ("f:spec",)
+_METADATA = ("f:metadata",)
+_STATUS_RESETS: dict[str, tuple[Path, ...]] = {
+    "deployments": (_SPEC, ("f:metadata", "f:labels")),
+    "podgroups": (_SPEC, _METADATA),
+    "pods": (
+        _SPEC,
+        ("f:metadata", "f:deletionTimestamp"),
+        ("f:metadata", "f:ownerReferences"),
+    ),
+    "resourceclaims": (_SPEC, _METADATA),
+}
+
+
+def unwritten(kind: Kind, schema: Schema | None) -> Object:
+    """An object of a kind into which nobody has written."""
+    if kind.custom or schema is None:
+        return _NO_OBJECT
+    return {**empty(schema), **_NO_OBJECT}
+
+
+def owned_by(manager: Manager, content: Difference, time: str) -> list[Entry]:
+    """The entry of a manager that brought ``content``."""
+    return in_order(_with_taken([], content, manager, time))
+
+
+def _scaled(write: FieldWrite, old: Object) -> list[Entry]:
+    """The entries of a workload after a write through /scale.
+
+    Each write goes through a Scale with entries of its own. Those of updates do not find back to
+    their entries in the workload (their version is another), so replicas get entries of their own,
+    and these have no time. Zero replicas are left out of a Scale, so nobody owns them.
+    """
+    version = write.kind.api_version(write.version)
+    replicas = write.new["spec"].get("replicas")
+    changed = replicas != old["spec"].get("replicas")
+    kept: list[Entry] = []
+    owners: dict[Manager, Entry] = {}
+    for entry in entries_of(old):
+        who = Manager.of(entry)
+        found = contains(entry.get("fieldsV1") or {}, _REPLICAS)
+        if not found or (who.operation == "Apply" and not changed):
+            kept.append(entry)
+            continue
+        fields = copied(entry["fieldsV1"])
+        remove(fields, _REPLICAS)
+        kept.append({**entry, "fieldsV1": fields})
+        if not changed:
+            owners[who] = entry_of(who, version, _only_replicas(), "")
+    if changed and replicas:
+        who = Manager(write.manager, "Update", version, "scale")
+        owners[who] = entry_of(who, version, _only_replicas(), "")
+    return in_order([*kept, *owners.values()])
+
+
+def _only_replicas() -> Fields:
+    fields: Fields = {}
+    insert(fields, _REPLICAS)
+    return fields
+
+
 def without(entries: Iterable[Entry], change: Difference) -> list[Entry]:
     """The entries after a write took and removed fields; untouched ones are the same objects."""
     return [_reduced(entry, change) for entry in entries]
@@ -84,13 +171,6 @@ def _reduced(entry: Entry, change: Difference) -> Entry:
     return {**entry, "fieldsV1": left}
 
 
-def _taken_of(write: FieldWrite) -> Object:
-    """What a create takes of its body: not the status, where that is a subresource."""
-    if write.old is not None or "status" not in write.kind.subresources:
-        return write.new
-    return {key: value for key, value in write.new.items() if key != "status"}
-
-
 class ManagedFields:
     """Records every write but apply.
 
@@ -99,27 +179,24 @@ class ManagedFields:
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._new: dict[tuple[str, str, str], Object] = {}
 
     def record(self, write: FieldWrite) -> list[Object] | None:
         """metadata.managedFields after the write; None leaves what ``new`` carries."""
         schema = self._schemas.find(write.kind.group, write.version, write.kind.kind)
-        old = write.old or self._unwritten(write.kind, write.version, schema)
-        before: list[Entry] = old["metadata"].get("managedFields") or []
-        change = difference(schema, old, _taken_of(write))
+        old = write.old or unwritten(write.kind, schema)
+        before = entries_of(old)
+        if write.old is not None and not before:
+            # What nobody is known to have written is not followed any more.
+            return None
+        if write.subresource == "scale" and not write.kind.custom:
+            return _scaled(write, old)
+        reset = reset_fields(write.kind, write.subresource)
+        change = difference(schema, old, write.new).without(reset)
         if not change:
             return before
         version = write.kind.api_version(write.version)
         manager = Manager(write.manager, "Update", version, write.subresource)
         return in_order(_with_taken(before, change, manager, write.time))
-
-    def _unwritten(self, kind: Kind, version: str, schema: Schema | None) -> Object:
-        if kind.custom or schema is None:
-            return _NO_OBJECT
-        key = (kind.group, version, kind.kind)
-        if key not in self._new:
-            self._new[key] = {**empty(schema), **_NO_OBJECT}
-        return self._new[key]
 
 
 def _with_taken(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
@@ -34,7 +35,10 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Object, operations: list[Any]) -> Object:
-    """RFC 6902; the target is not changed.
+    """RFC 6902 as the server's library reads it; the target is not changed.
+
+    A field that is not there counts as null in a ``copy``, a ``replace`` or a ``test``; an index
+    may count from the end; the whole document can be replaced and tested, and nothing else.
 
     Raises:
         PatchError: a path that is not there, a failed test, or an unknown operation.
@@ -50,83 +54,96 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
 def _operate(document: Any, operation: Any) -> Any:
     if not isinstance(operation, dict):
         raise PatchError("the operation is no object")
-    kind = operation.get("op")
-    path = _tokens(operation.get("path"))
-    if kind in ("add", "replace", "test"):
-        return _with_value(document, kind, path, operation.get("value"))
-    if kind == "remove":
-        return _remove(document, path)[0]
-    if kind in ("move", "copy"):
-        source = _tokens(operation.get("from"))
-        value = copy.deepcopy(_get(document, source))
+    kind, path = operation.get("op"), operation.get("path")
+    value = copy.deepcopy(operation.get("value"))
+    if kind == "replace" and path == "":
+        return value
+    if kind == "test":
+        return _tested(document, path, operation)
+    if kind in ("copy", "move"):
+        holder, key = _holder(document, operation.get("from"))
+        value = copy.deepcopy(_get(holder, key))
         if kind == "move":
-            document = _remove(document, source)[0]
-        return _add(document, path, value)
-    raise PatchError(f"unexpected kind: {kind}")
+            _remove(holder, key)
+        kind = "add"
+    if kind not in ("add", "remove", "replace"):
+        raise PatchError(f"unexpected kind: {kind}")
+    holder, key = _holder(document, path)
+    if kind == "remove":
+        _remove(holder, key)
+    elif kind == "replace":
+        _set(holder, key, value)
+    else:
+        _add(holder, key, value)
+    return document
 
 
-def _with_value(document: Any, kind: str, path: list[str], value: Any) -> Any:
-    if kind == "add":
-        return _add(document, path, copy.deepcopy(value))
-    if kind == "replace":
-        if not path:
-            return copy.deepcopy(value)
-        _get(document, path)
-        document, _ = _remove(document, path)
-        return _add(document, path, copy.deepcopy(value))
-    found = _get(document, path, missing_is_null=value is None)
-    if found != value:
+def _tested(document: Any, path: Any, operation: Object) -> Any:
+    found = document if path == "" else _get(*_holder(document, path))
+    if not _equal(found, operation.get("value")):
         raise PatchError("testing value failed")
     return document
 
 
-def _tokens(pointer: Any) -> list[str]:
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+def _equal(one: Any, other: Any) -> bool:
+    """Equal as JSON texts are: 1 is neither true nor 1.0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def _holder(document: Any, pointer: Any) -> tuple[Any, str]:
+    """The object or list that a pointer leads to, and the last part of the pointer."""
+    if not isinstance(pointer, str) or "/" not in pointer:
         raise PatchError(f"bad pointer {pointer!r}")
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def _index(container: list[Any], token: str, limit: int) -> int:
-    if not (token.isascii() and token.isdigit()) or int(token) > limit:
-        raise PatchError(f"no index {token}")
-    return int(token)
-
-
-def _get(document: Any, path: list[str], *, missing_is_null: bool = False) -> Any:
+    _, *parts = (each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/"))
     value = document
-    for token in path:
-        if isinstance(value, dict) and token in value:
-            value = value[token]
-        elif isinstance(value, dict) and missing_is_null:
-            return None
-        elif isinstance(value, list):
-            value = value[_index(value, token, len(value) - 1)]
-        else:
-            raise PatchError(f"no path {path}")
-    return value
+    for part in parts[:-1]:
+        value = _get(value, part)
+        if not isinstance(value, (dict, list)):
+            raise PatchError(f"no path {pointer}")
+    return value, parts[-1]
 
 
-def _add(document: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    parent = _get(document, path[:-1])
-    last = path[-1]
-    if isinstance(parent, dict):
-        parent[last] = value
-    elif isinstance(parent, list):
-        parent.insert(len(parent) if last == "-" else _index(parent, last, len(parent)), value)
+def _index(key: str, count: int) -> int:
+    """A place below ``count``; a negative one counts from there."""
+    try:
+        index = int(key) if re.fullmatch(r"[+-]?[0-9]+", key) else count
+    except ValueError:
+        index = count
+    if index >= count or index < -count:
+        raise PatchError(f"no index {key}")
+    return index % count if count else 0
+
+
+def _get(holder: Any, key: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(key)
+    return holder[_index(key, len(holder))]
+
+
+def _set(holder: Any, key: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[key] = value
     else:
-        raise PatchError(f"no path {path}")
-    return document
+        holder[_index(key, len(holder))] = value
 
 
-def _remove(document: Any, path: list[str]) -> tuple[Any, Any]:
-    if not path:
-        return None, document
-    parent = _get(document, path[:-1])
-    last = path[-1]
-    if isinstance(parent, dict) and last in parent:
-        return document, parent.pop(last)
-    if isinstance(parent, list):
-        return document, parent.pop(_index(parent, last, len(parent) - 1))
-    raise PatchError(f"no path {path}")
+def _add(holder: Any, key: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[key] = value
+    elif key == "-":
+        holder.append(value)
+    else:
+        holder.insert(_index(key, len(holder) + 1), value)
+
+
+def _remove(holder: Any, key: str) -> None:
+    if isinstance(holder, list):
+        del holder[_index(key, len(holder))]
+    elif key in holder:
+        del holder[key]
+    else:
+        raise PatchError(f"no field {key}")

@@ -5,6 +5,7 @@ The keys are those of the Go structs' patchMergeKey tags for the kinds served he
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from claimctl.embedded.patch.json_patch import PatchError
@@ -137,7 +138,8 @@ def _merge_list(current: list[Any], patch: Object, path: Path, values: list[Any]
     name = path[-1]
     key = merge_key(path)
     if name in _SETS and all(isinstance(each, str) for each in values):
-        return [*current, *(each for each in values if each not in current)]
+        merged = list(dict.fromkeys([*current, *values]))
+        return _placed(merged, current, values, lambda each: each)
     if key is None or not all(isinstance(each, dict) for each in values):
         return values
     return _merge_keyed(current, path, key, values, bool(patch.get(f"$setElementOrder/{name}")))
@@ -151,8 +153,6 @@ def _merge_keyed(
     deleted = [each.get(key) for each in values if each.get("$patch") == "delete"]
     kept = [each for each in current if each.get(key) not in deleted]
     by_key = {each.get(key): index for index, each in enumerate(kept)}
-    fresh: list[Any] = []
-    touched: list[Any] = []
     for each in values:
         if each.get("$patch") == "delete":
             continue
@@ -162,21 +162,31 @@ def _merge_keyed(
             raise PatchError(f"map: {each} has no usable merge key: {key}")
         index = by_key.get(each[key])
         if index is None:
-            fresh.append(strategic_merge({}, each, path))
+            by_key[each[key]] = len(kept)
+            kept.append(strategic_merge({}, each, path))
         else:
             kept[index] = strategic_merge(kept[index], each, path)
-            touched.append(kept[index])
     if ordered:
-        return [*kept, *fresh]
-    return _patched_first(kept, touched, fresh, [each.get(key) for each in values], key)
+        return kept
+    return _placed(kept, current, values, lambda each: each.get(key))
 
 
-def _patched_first(
-    kept: list[Any], touched: list[Any], fresh: list[Any], order: list[Any], key: str
+def _placed(
+    merged: list[Any], current: list[Any], values: list[Any], name: Callable[[Any], Any]
 ) -> list[Any]:
-    """Entries named by the patch come first, in its order; the others keep theirs."""
-    named = sorted([*touched, *fresh], key=lambda each: order.index(each.get(key)))
-    return [*named, *(each for each in kept if each.get(key) not in order)]
+    """The entries of a patch in its order, and each other entry before the first of those before
+    which it stood; the others come last."""
+    before = {name(each): place for place, each in reversed(list(enumerate(current)))}
+    wanted = {name(each): place for place, each in reversed(list(enumerate(values)))}
+    named = sorted((m for m in merged if name(m) in wanted), key=lambda m: wanted[name(m)])
+    others = [each for each in merged if name(each) not in wanted]
+    made: list[Any] = []
+    for each in named:
+        place = before.get(name(each), -1)
+        while others and before[name(others[0])] < place:
+            made.append(others.pop(0))
+        made.append(each)
+    return [*made, *others]
 
 
 def _ordered(values: list[Any], order: list[Any], key: str | None) -> list[Any]:

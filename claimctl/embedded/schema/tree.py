@@ -110,3 +110,28 @@ def _unknown_keys(
                 yield from _unknown(found, item, below)
         elif not schema.keeps_unknown:
             yield below, value, key
+
+
+def keys_of(schema: Schema, item: Json) -> dict[str, Json]:
+    """The keys of an item, with their defaults (``protocol`` of a container's port)."""
+    keys: dict[str, Json] = {}
+    for key in schema.list_keys:
+        default = _key_default(schema.items or ANY, key)
+        if key in item:
+            keys[key] = item[key]
+        elif default is not None:
+            keys[key] = default
+    return keys
+
+
+def _key_default(items: Schema, key: str) -> Json:
+    """What counts as a key that is not there: a required field of a built-in kind has a zero."""
+    below = items.field(key)
+    if below is None or below.default is not None:
+        return None if below is None else below.default
+    if items.definition and key in items.required:
+        return {"string": "", "integer": 0}.get(below.type)
+    return _KEY_DEFAULTS.get(key)
+
+
+_KEY_DEFAULTS = {"protocol": "TCP"}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from claimctl.embedded.schema.tree import Json, Schema
+from claimctl.embedded.schema.tree import Json, Schema, keys_of
 
 _SCALARS: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -66,6 +66,10 @@ def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
         return
     seen: list[str] = []
     for index, item in enumerate(value):
+        wrong = _no_element(schema, item)
+        if wrong:
+            yield f"{path}: element {index}: {wrong}"
+            return
         element = _element(schema, item, index)
         if element in seen:
             yield f"{path}: duplicate entries for key {element}"
@@ -73,13 +77,45 @@ def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
         yield from _problems(schema.items, item, f"{path}{element}")
 
 
+def _no_element(schema: Schema, item: Json) -> str:
+    """Why an item has no place in a keyed list or in a set; empty where it has one."""
+    if schema.list_type == "map":
+        if item is None:
+            return "associative list with keys may not have a null element"
+        if not isinstance(item, dict):
+            return "associative list with keys may not have non-map elements"
+        if not keys_of(schema, item):
+            keys = " ".join(json.dumps(key) for key in schema.list_keys)
+            return (
+                f"associative list with keys has an element that omits all key fields [{keys}] "
+                "(and doesn't have default values for any key fields)"
+            )
+    if schema.list_type == "set":
+        if isinstance(item, dict):
+            return "associative list without keys has an element that's a map type"
+        if isinstance(item, list):
+            return "not supported: associative list with lists as elements"
+        if item is None:
+            return "associative list without keys has an element that's an explicit null"
+    return ""
+
+
 def _element(schema: Schema, item: Json, index: int) -> str:
     if schema.list_type == "map" and isinstance(item, dict):
-        keys = sorted(key for key in schema.list_keys if key in item)
-        return f"[{','.join(f'{key}={json.dumps(item[key])}' for key in keys)}]"
+        keys = sorted(keys_of(schema, item).items())
+        return f"[{','.join(f'{key}={_shown(value)}' for key, value in keys)}]"
     if schema.list_type == "set":
         return f"[={json.dumps(item)}]"
     return f"[{index}]"
+
+
+def _shown(value: Json) -> str:
+    """A value in a path; an object has no braces there."""
+    if isinstance(value, dict):
+        return "".join(f"{key}={_shown(value[key])}" for key in sorted(value))
+    if isinstance(value, list):
+        return f"[{','.join(map(_shown, value))}]"
+    return json.dumps(value)
 
 
 _GO_TYPES = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}

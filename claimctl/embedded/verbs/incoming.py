@@ -19,13 +19,15 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write under way. ``verb`` is create, update, patch or apply."""
+    """A write under way. ``verb`` is create, update, patch or apply; ``maps`` says that the object
+    was patched in the form of maps, as by a strategic merge patch."""
 
     state: ServerState
     actor: Actor
     target: Target
     verb: str
     options: WriteOptions
+    maps: bool = False
 
     @property
     def strategy(self) -> Strategy:
@@ -106,13 +108,15 @@ def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted
     """No type stands behind a custom kind: another kind is found out by validation (422), and of
     another version no field is known."""
     version, kind = given
+    if version.rpartition("/")[0] != wanted.rpartition("/")[0]:
+        return
     if version != wanted:
         unknown = sorted(set(obj) - {"apiVersion", "kind", "metadata"})
         write.options.warnings.extend(f'unknown field "{name}"' for name in unknown)
         return
     found = errors.invalid_value("kind", kind, f"must be {write.target.kind.kind}")
     subject = errors.Subject(write.target.kind.group, kind, obj["metadata"].get("name", ""))
-    raise errors.invalid(subject, [found, *write.strategy.misnamed(obj)])
+    raise errors.invalid(subject, [found, *write.strategy.misnamed(obj, write.state.features)])
 
 
 _JSON_NAMES = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
@@ -148,7 +152,8 @@ def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, want
         types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
         return f"{cannot}: {types}: unknown conversion"
     known = state.kinds.by_kind(group, kind)
-    if version != wanted and known is not None and (group or short in known.versions):
+    served = known is not None and (group or short in known.versions)
+    if version != wanted and (served or target.kind.custom):
         return (
             f"the API version in the data ({version}) does not match the expected API version "
             f"({wanted})"
@@ -158,7 +163,7 @@ def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, want
 
 def _check_fields(write: Write, obj: Object) -> None:
     version = write.target.version or write.target.kind.version
-    found = write.state.hooks.schemas.clean(write.target.kind, version, obj)
+    found = write.state.hooks.schemas.clean(write.target.kind, version, obj, maps=write.maps)
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
         raise errors.bad_request(_strict(write.target, unknown))

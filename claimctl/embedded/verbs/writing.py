@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from types import NoneType
 from typing import Any
 
@@ -12,7 +12,7 @@ from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
 from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.kinds.not_emulated import refusal
-from claimctl.embedded.schema.facts import FACTS
+from claimctl.embedded.schema.conversion import Unconvertible
 from claimctl.embedded.schema.typed import go_value
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
@@ -80,7 +80,8 @@ def _insert(write: Write, obj: Object) -> Object:
 
 def _store_new(write: Write, obj: Object) -> Object:
     target = _named(write.target, obj["metadata"]["name"])
-    if obj["metadata"].pop("resourceVersion", "") and not write.options.dry_run:
+    version = obj["metadata"].pop("resourceVersion", "")
+    if version and not write.options.dry_run:
         text = "resourceVersion should not be set on objects to be created"
         raise errors.StatusError(500, "", text)
     found = write.state.store.get(target.address)
@@ -92,10 +93,15 @@ def _store_new(write: Write, obj: Object) -> Object:
     write.state.hooks.schemas.settle(target.kind, obj)
     write.options.outcome.created = True
     if write.options.dry_run:
-        return obj
+        return {**obj, "metadata": {**obj["metadata"], **_kept_version(version)}}
+    write.strategy.read_back(obj)
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
     return obj
+
+
+def _kept_version(version: str) -> Object:
+    return {"resourceVersion": version} if version else {}
 
 
 def _named(target: Target, name: str) -> Target:
@@ -241,9 +247,12 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     metadata.keep_server_owned(meta, old_meta)
     meta["resourceVersion"] = old_meta["resourceVersion"]
     write.strategy.default(new, write.state.features)
-    write.strategy.prepare_update(new, before, write.context)
     metadata.tidy(meta)
+    # Who writes owns what it sent, also where it is not stored.
     _record(write, before, new)
+    write.strategy.prepare_update(new, before, write.context)
+    meta = new["metadata"]
+    metadata.tidy(meta)
     meta_errors = metadata.validate_meta_update(meta, old_meta, write.strategy)
     own_errors = write.strategy.validate_update(new, before, write.context)
     _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
@@ -317,14 +326,16 @@ def patch(
     old = stored(write.state, write.target)
     outward = write.state.outward(write.target.kind, write.target.version, decode(encode(old)))
     new = change(outward)
+    if strategic is not None:
+        write, new = replace(write, maps=True), _converted(write, new, strategic)
     shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
     _check_patched(write, outward, new)
     try:
         obj = inward(write, new)
     except errors.StatusError as error:
         raise unreadable(error, shown, strategic) from None
-    check_name(write.target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
+    check_name(write.target, obj["metadata"])
     return modify(write, old, obj)
 
 
@@ -335,8 +346,13 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
     """A patch that takes the version or the metadata away leaves something else than an object."""
     target = write.target
     texts = all(isinstance(new.get(key), (str, NoneType)) for key in ("apiVersion", "kind"))
-    unversioned = texts and not new.get("apiVersion") and bool(new.get("kind"))
-    if unversioned and (target.kind.custom or new["kind"] != old["kind"]):
+    if target.kind.custom and texts and not new.get("kind"):
+        shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
+        why = f"Object 'Kind' is missing in '{shown}'"
+        field = errors.invalid_value("patch", shown, why)
+        raise errors.invalid(errors.Subject("", ""), [field])
+    unversioned = texts and not new.get("apiVersion") and not write.maps
+    if unversioned and (target.kind.custom or (new.get("kind") or old["kind"]) != old["kind"]):
         raise refusal("a patch of apiVersion and kind", target.kind.resource)
     if unversioned:
         unknown = sorted(key for key in new if key not in ("kind", "apiVersion"))
@@ -355,31 +371,17 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
         raise unreadable(errors.bad_request(text), shown)
 
 
-_UNMARSHAL = re.compile(
-    r"json: cannot unmarshal (\w+)(?: (\S+))? into Go struct field \S+ of type (\S+)"
-)
-_CONVERTED = {"array": "slice", "object": "map", "number": "int64"}
+def _converted(write: Write, new: Object, patched: Object) -> Object:
+    target = write.target
+    try:
+        return write.state.hooks.schemas.convert(target.kind, _version(target), new)
+    except Unconvertible as error:
+        field = errors.invalid_value("patch", go_value(patched), str(error))
+        raise errors.invalid(errors.Subject("", ""), [field]) from None
 
 
-def _converted(why: str) -> str:
-    """What the converter of strategic merge patches says, where JSON's decoder says ``why``."""
-    found = _UNMARSHAL.fullmatch(why)
-    if found is None:
-        return why
-    given, number, wanted = found.groups()
-    given = _CONVERTED.get(given, given)
-    if number and "." in number:
-        given = "float64"
-    if wanted.startswith("map["):
-        return f"cannot restore map from {given}"
-    if wanted.startswith("[]"):
-        return f"cannot restore slice from {given}"
-    plain = wanted if wanted in ("int32", "int64", "bool") else "string"
-    if re.fullmatch(r"v1\w*\.[A-Z]\w+", wanted) and wanted not in FACTS.go_types.values():
-        return f"cannot restore struct from: {given}"
-    if given in ("int64", "float64") and plain != "bool":
-        return f"cannot convert {given} to {plain}"
-    return f"unrecognized type: {plain}"
+def _version(target: Target) -> str:
+    return target.version or target.kind.version
 
 
 def unreadable(
@@ -388,37 +390,34 @@ def unreadable(
     """A patched object that cannot be decoded is 422 and quoted whole; with a strategic merge
     patch it is the patch that is quoted."""
     _, cannot, why = error.message.partition(" cannot be handled as a ")
-    if not cannot or ("strict decoding error" in why and patched is None):
+    if not cannot:
         return error
     reason = why.partition(": ")[2]
     if patched is not None:
-        shown, reason = go_value(patched), _converted(reason)
+        shown = go_value(patched)
     field = errors.invalid_value("patch", shown, reason)
     return errors.invalid(errors.Subject("", ""), [field])
 
 
-def _unconvertible(error: errors.StatusError, write: Write, name: str) -> errors.StatusError:
-    """A merged object that cannot be decoded is no fault of the request, the server says (500)."""
-    _, cannot, why = error.message.partition(" cannot be handled as a ")
-    if error.code != 400 or not cannot or "strict decoding error" in why:
-        return error
+def _merged(write: Write, merged: Object) -> Object:
+    """An applied object as a struct holds it. Raises StatusError 500 where none can."""
     target = write.target
+    try:
+        return write.state.hooks.schemas.convert(target.kind, _version(target), merged)
+    except Unconvertible as error:
+        why = str(error)
     group, _, version = target.kind.api_version(target.version).rpartition("/")
     what = f"{group}/{version}, Kind={target.kind.kind}"
     text = (
-        f"failed to convert new object (/{name}; {what}) to proper version: unable to convert "
-        f"unstructured object to {what}: {_decoding(_converted(why.partition(': ')[2]))}"
+        f"failed to convert new object (/{merged['metadata'].get('name', '')}; {what}) to proper "
+        f"version: unable to convert unstructured object to {what}: {why}"
     )
-    return errors.StatusError(500, "", text)
+    raise errors.StatusError(500, "", text)
 
 
 def _without_bookkeeping(obj: Object) -> Object:
     meta = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
     return {**obj, "metadata": meta}
-
-
-def _decoding(why: str) -> str:
-    return f"error decoding from json: {why}" if why.startswith("illegal base64") else why
 
 
 def apply(write: Write, body: Object) -> Object:
@@ -444,11 +443,7 @@ def apply(write: Write, body: Object) -> Object:
     )
     applied = json.loads(json.dumps(write.state.hooks.applier.apply(request)))
     same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
-    merged = applied if same else sorted_keys(applied)
-    try:
-        obj = inward(write, merged)
-    except errors.StatusError as error:
-        raise _unconvertible(error, write, merged["metadata"].get("name", "")) from None
+    obj = inward(write, _merged(write, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
     return _insert(write, obj) if old is None else modify(write, old, obj)

@@ -204,3 +204,64 @@ def test_paths_go_into_a_set_and_out_of_it() -> None:
     fieldset.insert(fields, ("f:a",))
     fieldset.drop(fields, ("f:a", "f:b"))
     assert fields == {"f:a": {}}
+
+
+def _entries(written: Written) -> list[tuple[str, str, bool]]:
+    """Manager, subresource and whether it owns the replicas, entry by entry."""
+    assert written.obj is not None
+    return [
+        (
+            entry["manager"],
+            entry.get("subresource", ""),
+            fieldset.contains(entry["fieldsV1"], ("f:spec", "f:replicas")),
+        )
+        for entry in written.obj["metadata"]["managedFields"]
+    ]
+
+
+def test_replicas_that_are_set_through_scale_get_an_entry_without_a_time() -> None:
+    deployment = Written("deployments").update("one", {"spec": {"replicas": 1, "paused": True}})
+    deployment.update("two", {"spec": {"replicas": 4, "paused": True}}, "scale")
+    assert _entries(deployment) == [("two", "scale", True), ("one", "", False)]
+    assert deployment.obj is not None
+    assert "time" not in deployment.obj["metadata"]["managedFields"][0]
+
+
+def test_nobody_owns_replicas_that_were_scaled_to_zero() -> None:
+    deployment = Written("deployments").update("one", {"spec": {"replicas": 1, "paused": True}})
+    deployment.update("two", {"spec": {"replicas": 0, "paused": True}}, "scale")
+    assert _entries(deployment) == [("one", "", False)]
+
+
+def test_what_was_there_before_the_first_apply_has_an_owner_from_then_on() -> None:
+    config = Written("configmaps")
+    config.obj = {"metadata": {"name": "a"}, "data": {"x": "1"}}
+    with pytest.raises(StatusError, match='conflict with "before-first-apply"'):
+        config.apply("one", {"data": {"x": "2"}})
+    config.apply("one", {"data": {"x": "2"}}, force=True)
+    assert config.obj["data"] == {"x": "2"}
+
+
+def test_an_update_of_what_nobody_is_known_to_have_written_is_not_recorded() -> None:
+    kind = KINDS.named("configmaps")
+    old = {"metadata": {"name": "a"}, "data": {"x": "1"}}
+    new = {"metadata": {"name": "a"}, "data": {"x": "2"}}
+    write = FieldWrite(kind, "v1", old, new, "one", "", "t1")
+    assert ManagedFields(SCHEMAS).record(write) is None
+
+
+def test_a_null_in_an_applied_configuration_takes_a_value_away_and_no_map() -> None:
+    config = Written("configmaps").apply("one", {"immutable": False, "data": {"x": "1"}})
+    config.apply("one", {"immutable": None, "data": None}, force=True)
+    assert config.obj is not None
+    assert config.obj["immutable"] is None
+
+
+def test_of_an_item_that_is_there_twice_only_the_item_is_owned() -> None:
+    env = [{"name": "A", "value": "b"}, {"name": "A", "value": "c"}]
+    containers = [{"name": "main", "env": env}]
+    pod = Written("pods").update("one", {"spec": {"containers": containers}})
+    assert pod.obj is not None
+    fields = pod.obj["metadata"]["managedFields"][0]["fieldsV1"]
+    main = fields["f:spec"]["f:containers"]['k:{"name":"main"}']
+    assert main["f:env"] == {".": {}, 'k:{"name":"A"}': {}}

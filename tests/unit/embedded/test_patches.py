@@ -26,6 +26,11 @@ def test_a_merge_patch_removes_nulls_and_replaces_lists() -> None:
         ({"op": "move", "from": "/l/0", "path": "/x"}, {"l": [2], "m": {"a/b": 1}, "x": 1}),
         ({"op": "copy", "from": "/l", "path": "/x"}, {"l": [1, 2], "m": {"a/b": 1}, "x": [1, 2]}),
         ({"op": "test", "path": "/l/0", "value": 1}, {"l": [1, 2], "m": {"a/b": 1}}),
+        ({"op": "test", "path": "/x"}, {"l": [1, 2], "m": {"a/b": 1}}),
+        ({"op": "replace", "path": "/x", "value": 1}, {"l": [1, 2], "m": {"a/b": 1}, "x": 1}),
+        ({"op": "copy", "from": "/y", "path": "/x"}, {"l": [1, 2], "m": {"a/b": 1}, "x": None}),
+        ({"op": "remove", "path": "/l/-1"}, {"l": [1], "m": {"a/b": 1}}),
+        ({"op": "replace", "path": "", "value": {"x": 1}}, {"x": 1}),
     ],
 )
 def test_a_json_patch_operation(operation: Object, expected: Object) -> None:
@@ -37,7 +42,11 @@ def test_a_json_patch_operation(operation: Object, expected: Object) -> None:
     [
         {"op": "test", "path": "/a", "value": 2},
         {"op": "remove", "path": "/b"},
-        {"op": "replace", "path": "/b", "value": 1},
+        {"op": "replace", "path": "/b/c", "value": 1},
+        {"op": "move", "from": "/b", "path": "/c"},
+        {"op": "add", "path": "", "value": {}},
+        {"op": "test", "path": "/a", "value": True},
+        {"op": "test", "path": "/a"},
         {"op": "add", "path": "/a/b/c", "value": 1},
         {"op": "frob", "path": "/a"},
         {"op": "add", "path": "a", "value": 1},
@@ -52,14 +61,14 @@ def _references(*uids: str) -> list[Object]:
     return [{"uid": uid, "name": uid} for uid in uids]
 
 
-def test_keyed_lists_are_merged_with_the_patched_entries_first() -> None:
+def test_an_entry_that_a_patch_leaves_alone_stays_before_the_one_that_followed_it() -> None:
     target = {"reservedFor": _references("a", "b")}
     patch = {"reservedFor": [{"uid": "c", "name": "c"}, {"uid": "b", "name": "changed"}]}
     assert strategic_merge(target, patch) == {
         "reservedFor": [
             {"uid": "c", "name": "c"},
-            {"uid": "b", "name": "changed"},
             {"uid": "a", "name": "a"},
+            {"uid": "b", "name": "changed"},
         ]
     }
 
@@ -90,9 +99,9 @@ def test_element_order_is_set_by_its_directive() -> None:
 def test_finalizers_are_a_set_from_which_single_ones_are_deleted() -> None:
     target = {"metadata": {"finalizers": ["a", "b"]}}
     added = strategic_merge(target, {"metadata": {"finalizers": ["c"]}})
-    assert added == {"metadata": {"finalizers": ["a", "b", "c"]}}
+    assert added == {"metadata": {"finalizers": ["c", "a", "b"]}}
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}
-    assert strategic_merge(added, patch) == {"metadata": {"finalizers": ["b", "c"]}}
+    assert strategic_merge(added, patch) == {"metadata": {"finalizers": ["c", "b"]}}
 
 
 def test_containers_merge_by_name_and_their_ports_by_number() -> None:

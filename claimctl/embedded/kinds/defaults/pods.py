@@ -46,9 +46,6 @@ def _default_container(container: Object) -> None:
     resources = container.get("resources")
     if resources is None:
         resources = container["resources"] = {}
-    limits = resources.get("limits") or {}
-    if limits:
-        resources["requests"] = {**limits, **(resources.get("requests") or {})}
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
@@ -98,14 +95,26 @@ def _default_volume(volume: Object) -> None:
         volume["hostPath"].setdefault("type", "")
 
 
+def _request_limits(resources: Object) -> None:
+    """A pod requests what it is limited to; a template says nothing of it."""
+    limits = resources.get("limits") or {}
+    if limits:
+        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+
+
 def default_pod(pod: Object) -> None:
     """What a pod has beyond its template."""
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        _request_limits(container["resources"])
     spec.setdefault("enableServiceLinks", True)
     if not spec.get("schedulingGates"):
         spec.pop("schedulingGates", None)
-    for condition in pod.setdefault("status", {}).get("conditions") or []:
+    status = pod.setdefault("status", {})
+    if status.get("podIP") and not status.get("podIPs"):
+        status["podIPs"] = [{"ip": status["podIP"]}]
+    for condition in status.get("conditions") or []:
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from claimctl.embedded import errors
@@ -11,9 +12,12 @@ from claimctl.embedded.kinds.hooks import Attributes
 from claimctl.embedded.kinds.metadata import validate_template_metadata
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.betas import Converted
+from claimctl.embedded.kinds.validation.conditions import condition_errors
 from claimctl.embedded.kinds.validation.device_names import (
     device_name,
+    driver_name,
     fully_qualified_name,
+    pool_name,
     request_reference,
     request_references,
 )
@@ -61,7 +65,7 @@ class ClaimStrategy(Converted):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return [*_permission(new, old, context), *validate_status(new, old)]
+            return [*_permission(new, old, context), *validate_status(new, old, context.features)]
         shown = go_text(new["spec"], CLAIM_SPEC)
         if context.features.version >= (1, 35):
             return _changed_spec(new["spec"], old["spec"], shown, [])
@@ -226,7 +230,7 @@ def _reference(reference: Object, path: str) -> list[FieldError]:
     return [errors.required(f"{path}.{key}") for key in wanted if not reference.get(key)]
 
 
-def validate_status(new: Object, old: Object) -> list[FieldError]:
+def validate_status(new: Object, old: Object, features: Features) -> list[FieldError]:
     """What is wrong with a change of a claim's status."""
     status, before = new["status"], old["status"]
     allocation, references = status.get("allocation"), status.get("reservedFor") or []
@@ -237,14 +241,11 @@ def validate_status(new: Object, old: Object) -> list[FieldError]:
         found += _references(references)
     found += _reservations(status, before, bool(new["metadata"].get("deletionTimestamp")))
     if allocation and not before.get("allocation"):
-        found += _allocation(allocation, new["spec"])
+        found += _allocation(allocation, new["spec"], features)
     if allocation and before.get("allocation") and not same(allocation, before["allocation"]):
         shown = go_text(allocation, ALLOCATION)
         found.append(errors.invalid_text("status.allocation", shown, "field is immutable"))
     return found
-
-
-_STATES = ("False", "True", "Unknown")
 
 
 def _status_devices(status: Object) -> list[FieldError]:
@@ -256,15 +257,33 @@ def _status_devices(status: Object) -> list[FieldError]:
         path = f"status.devices[{index}]"
         wanted = ("driver", "pool")
         found += [errors.required(f"{path}.{key}") for key in wanted if not device.get(key)]
+        found += _addresses(device.get("networkData") or {}, f"{path}.networkData")
         if tuple(device.get(key) for key in ("driver", "pool", "device")) not in has:
             shown = go_text(device, STATUS_DEVICE)
             text = "must be an allocated device in the claim"
             found.append(errors.invalid_text(path, shown, text))
-        for number, condition in enumerate(device.get("conditions") or []):
-            if condition.get("status") not in _STATES:
-                where = f"{path}.conditions[{number}].status"
-                found.append(errors.not_supported(where, condition.get("status", ""), _STATES))
+        found += condition_errors(device.get("conditions") or [], f"{path}.conditions")
     return found
+
+
+def _addresses(data: Object, path: str) -> list[FieldError]:
+    """Addresses of a device's network interface, with the lengths of their networks."""
+    found: list[FieldError] = []
+    for index, text in enumerate(data.get("ips") or []):
+        where = f"{path}.ips[{index}]"
+        try:
+            canonical = str(ipaddress.ip_interface(text)) if "/" in text else ""
+        except ValueError:
+            canonical = ""
+        if not canonical:
+            found.append(errors.invalid_value(where, text, _NO_ADDRESS))
+        elif canonical != text:
+            why = f'must be in canonical form ("{canonical}")'
+            found.append(errors.invalid_value(where, text, why))
+    return found
+
+
+_NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 
 
 def _references(references: list[Object]) -> list[FieldError]:
@@ -296,21 +315,23 @@ def _reservations(status: Object, before: Object, deleting: bool) -> list[FieldE
     return []
 
 
-def _allocation(allocation: Object, spec: Object) -> list[FieldError]:
+def _allocation(allocation: Object, spec: Object, features: Features) -> list[FieldError]:
     found: list[FieldError] = []
     known = _request_names(spec["devices"].get("requests") or [])
     results = (allocation.get("devices") or {}).get("results") or []
     for index, result in enumerate(results):
-        found += _result(result, known, f"status.allocation.devices.results[{index}]")
+        where = f"status.allocation.devices.results[{index}]"
+        found += _result(result, known, where, features)
     if allocation.get("nodeSelector") is not None:
         found += node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector")
     return found
 
 
-def _result(result: Object, known: set[str], path: str) -> list[FieldError]:
+def _result(result: Object, known: set[str], path: str, features: Features) -> list[FieldError]:
     request, device = result.get("request", ""), result.get("device", "")
     found = request_reference(request, known, f"{path}.request")
-    found += [errors.required(f"{path}.{key}") for key in ("driver", "pool") if not result.get(key)]
+    found += driver_name(result.get("driver", ""), f"{path}.driver", features)
+    found += pool_name(result.get("pool", ""), f"{path}.pool")
     found += [errors.invalid_value(f"{path}.device", device, t) for t in names.label(device)]
     return found
 

@@ -37,8 +37,6 @@ def driver_name(name: str, path: str, features: Features) -> list[FieldError]:
             return found
     if len(name.encode()) > DRIVER_LIMIT:
         found.append(errors.too_long(path, DRIVER_LIMIT))
-        if features.version >= (1, 35):
-            return found
     return [
         *found,
         *(errors.invalid_value(path, name, text) for text in names.subdomain(name.lower())),

@@ -58,8 +58,7 @@ def opaque(config: Object, path: str, features: Features) -> list[FieldError]:
     if parameters is None:
         return [*wrong, errors.required(where)]
     if not isinstance(parameters, dict):
-        named = features.version < (1, 35)
-        text = f"{'parameters ' if named else ''}must be a valid JSON object"
+        text = "must be a valid JSON object"
         wrong.append(errors.invalid_value(where, "<value omitted>", text))
     return wrong
 
@@ -224,7 +223,8 @@ def _devices(devices: list[Object], features: Features) -> list[FieldError]:
         for key in sorted(device.get("capacity") or {}):
             found += qualified_name(key, f"{path}.capacity[{key}]")
         if name in seen:
-            found.append(errors.duplicate(path, name))
+            where = path if features.version >= (1, 35) else f"{path}.name"
+            found.append(errors.duplicate(where, name))
         seen.add(name)
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.validation.conditions import condition_errors
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.store import Address
 from claimctl.embedded.text import names
@@ -120,7 +121,8 @@ class PodGroupStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return [*_claim_statuses(new), *_conditions(new["status"].get("conditions") or [])]
+            conditions = new["status"].get("conditions") or []
+            return [*_claim_statuses(new), *condition_errors(conditions, "status.conditions")]
         return _unchanged(new["spec"], old["spec"], _IMMUTABLE)
 
 
@@ -144,27 +146,10 @@ def _claim_statuses(group: Object) -> list[FieldError]:
         seen.add(name)
         if name not in known:
             found.append(errors.invalid_value(f"{path}.name", name, text))
-    return found
-
-
-_STATES = ("False", "True", "Unknown")
-
-
-def _conditions(conditions: list[Object]) -> list[FieldError]:
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for index, condition in enumerate(conditions):
-        path = f"status.conditions[{index}]"
-        wanted = ("lastTransitionTime", "reason")
-        kind = condition.get("type") or ""
-        found += [errors.invalid_value(f"{path}.type", kind, t) for t in names.qualified_name(kind)]
-        if kind and kind in seen:
-            found.append(errors.duplicate(f"{path}.type", kind))
-        seen.add(kind)
-        status = condition.get("status") or ""
-        if status not in _STATES:
-            found.append(errors.not_supported(f"{path}.status", status, _STATES))
-        found += [errors.required(f"{path}.{key}") for key in wanted if not condition.get(key)]
+        claim = each.get("resourceClaimName")
+        if claim is not None:
+            where = f"{path}.resourceClaimName"
+            found += [errors.invalid_value(where, claim, t) for t in names.subdomain(claim)]
     return found
 
 
@@ -191,7 +176,10 @@ class WorkloadStrategy(Strategy):
             if name in seen:
                 found.append(errors.duplicate(below, _in_order(template)))
             seen.add(name)
-            found += [errors.invalid_value(f"{below}.name", name, t) for t in names.label(name)]
+            if name:
+                found += [errors.invalid_value(f"{below}.name", name, t) for t in names.label(name)]
+            else:
+                found.append(errors.required(f"{below}.name"))
             found += _policy(template, f"{below}.schedulingPolicy")
             found += _claims(template.get("resourceClaims") or [], f"{below}.resourceClaims")
         return found

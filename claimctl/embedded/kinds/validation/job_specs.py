@@ -69,7 +69,7 @@ def _failure_policy(policy: Object, path: str) -> list[FieldError]:
             found += _exit_codes(codes, f"{below}.onExitCodes")
         if codes is None and not conditions:
             text = "specifying one of OnExitCodes and OnPodConditions is required"
-            found.append(errors.invalid_text(below, "null", text))
+            found.append(FieldError("FieldValueInvalid", below, f"Invalid value: {text}"))
     return found
 
 

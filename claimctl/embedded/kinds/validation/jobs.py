@@ -31,6 +31,8 @@ _ORPHANED = (
     "this warning"
 )
 _LABEL_LIMIT = 63
+_CRON_LIMIT = 52
+"""The names of a CronJob's Jobs are 11 characters longer than its own."""
 _SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 
 
@@ -53,6 +55,11 @@ class JobStrategy(Strategy):
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
 
+    def read_back(self, obj: Object) -> None:
+        """A Job without labels has those of its template, as they are when it is stored."""
+        if not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(obj["spec"]["template"]["metadata"]["labels"])
+
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         spec = obj["spec"]
         found = job_errors(spec, "spec")
@@ -66,10 +73,14 @@ class JobStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return _status(new["status"], old.get("status") or {})
+            before = old.get("status") or {}
+            return [*_status(new["status"], before), *_started(new, before, context.features)]
+        renamed = new["metadata"].get("uid") != old["metadata"]["uid"]
         if new["spec"] == old["spec"]:
-            return []
+            return _generated(new) if renamed else []
         found = self.validate(new, context)
+        if renamed:
+            found += _generated(new)
         return [*found, *_immutable(new, old, context.features)]
 
     def default_propagation(self) -> str:
@@ -106,6 +117,36 @@ def _status(new: Object, old: Object) -> list[FieldError]:
     return found
 
 
+def _started(job: Object, before: Object, features: Features) -> list[FieldError]:
+    """Once a Job has started its start is fixed, unless it is suspended."""
+    old, new = before.get("startTime"), job["status"].get("startTime")
+    if not old or new == old or job["spec"].get("suspend"):
+        return []
+    path = "status.startTime"
+    if new is None and features.version < (1, 34):
+        text = "startTime cannot be removed for unsuspended job"
+        return [errors.required(path, text)]
+    return [errors.invalid_value(path, new, "field is immutable for unsuspended job once set")]
+
+
+def _generated(job: Object) -> list[FieldError]:
+    """Labels and selector that the server made bear the uid that the Job has."""
+    meta, spec = job["metadata"], job["spec"]
+    if spec.get("manualSelector"):
+        return []
+    labels, uid = spec["template"]["metadata"].get("labels") or {}, meta.get("uid", "")
+    found = []
+    for key in ("controller-uid", _UID):
+        if key in labels and labels[key] != uid:
+            where = f"spec.template.metadata.labels[{key}]"
+            found.append(errors.invalid_value(where, labels, f"must be '{uid}'"))
+    selector = spec.get("selector") or {}
+    if (selector.get("matchLabels") or {}).get(_UID) != uid:
+        text = "`selector` not auto-generated"
+        found.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
+    return found
+
+
 def _generate_selector(job: Object) -> None:
     """Both the new and the old label names, on the template; the new ones select."""
     meta, spec = job["metadata"], job["spec"]
@@ -114,8 +155,9 @@ def _generate_selector(job: Object) -> None:
     if len(name) > _LABEL_LIMIT:
         generated = {_UID: uid, "controller-uid": uid}
     template = spec["template"]["metadata"]
+    shared = bool(template.get("labels")) and not meta.get("labels")
     template["labels"] = {**(template.get("labels") or {}), **generated}
-    if not meta.get("labels"):
+    if shared:
         meta["labels"] = dict(template["labels"])
     selector = spec.setdefault("selector", {})
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _UID: uid}
@@ -181,6 +223,10 @@ class CronJobStrategy(Strategy):
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         spec = obj["spec"]
         found = job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+        name = obj["metadata"].get("name") or ""
+        if len(name) > _CRON_LIMIT:
+            text = f"must be no more than {_CRON_LIMIT} characters"
+            found.append(errors.invalid_value("metadata.name", name, text))
         found += _schedule(spec.get("schedule") or "")
         policy = spec.get("concurrencyPolicy") or ""
         if policy not in _CONCURRENCY:

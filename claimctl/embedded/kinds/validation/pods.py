@@ -72,8 +72,6 @@ class PodStrategy(Strategy):
         if context.subresource == "status":
             new["spec"] = old["spec"]
             _keep_owners(new, old)
-            if new["status"].get("podIP") and not new["status"].get("podIPs"):
-                new["status"]["podIPs"] = [{"ip": new["status"]["podIP"]}]
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
         # An update that leaves the priority open keeps it, as admission has it.

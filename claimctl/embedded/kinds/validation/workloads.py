@@ -172,7 +172,7 @@ def status_errors(status: Object, counters: tuple[str, ...], ready: str) -> list
     whole = status.get("replicas") or 0
     for key in (key for key in counters if key in _PARTS and (status.get(key) or 0) > whole):
         text = "cannot be greater than status.replicas"
-        found.append(errors.invalid_value(f"status.{key}", status[key], text))
+        found.append(errors.invalid_value(f"status.{key}", status.get(key) or 0, text))
     available = status.get("availableReplicas") or 0
     if "readyReplicas" in counters and available > (status.get("readyReplicas") or 0):
         text = f"cannot be greater than {ready}"

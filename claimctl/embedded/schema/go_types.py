@@ -1,0 +1,57 @@
+"""Names of Go types, as the decoder and the converter tell them."""
+
+from __future__ import annotations
+
+import re
+
+from claimctl.embedded.schema.facts import FACTS
+from claimctl.embedded.schema.tree import Schema
+
+
+class Place:
+    """Where a value stands: the Go struct that holds it, its model, the path without indexes."""
+
+    __slots__ = ("model", "path", "struct")
+
+    def __init__(self, struct: str, path: str, model: str = "") -> None:
+        self.struct = struct
+        self.path = path
+        self.model = model
+
+    @property
+    def named(self) -> str:
+        """The Go type of the field, of a list's items, where its JSON type does not tell it."""
+        return FACTS.go_types.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")
+
+
+_GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
+
+
+def go_type(schema: Schema) -> str:
+    """The Go type of a field, as the decoder names it."""
+    if schema.type == "array" and schema.items is not None:
+        return f"[]{go_type(schema.items)}"
+    if schema.type == "map" and schema.items is not None:
+        return f"map[string]{go_type(schema.items)}"
+    if schema.type == "integer":
+        return schema.format or "int64"
+    if schema.format == "byte":
+        return "[]uint8"
+    return _GO_SCALARS.get(schema.type) or f"{_package(schema)}.{go_name(schema.definition)}"
+
+
+def _package(schema: Schema) -> str:
+    """The package of a type bears the name of its version."""
+    found = re.match(r"V1(alpha|beta)\d+", schema.definition)
+    return found.group(0).lower() if found else "v1"
+
+
+def go_name(definition: str) -> str:
+    """The Go name of a client's model: V1DeviceRequest is DeviceRequest."""
+    _, found, name = definition.partition("V1")
+    if not found:
+        return definition
+    for prefix in ("alpha", "beta"):
+        if name.startswith(prefix):
+            return name[len(prefix) + 1 :]
+    return name
