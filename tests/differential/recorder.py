@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,7 +79,8 @@ class Recorder:
 
     def _request(self, step: Step) -> Step:
         if self.sequence.recorded:
-            return dict(self.old.fill(step["request"]))
+            # What an earlier answer would have told, had its request not been changed.
+            return dict(_known(self.old.fill(step["request"])))
         return dict(self.known.resolved(step["request"]))
 
     def _answered(
@@ -121,6 +123,17 @@ class Recorder:
         self._answered(step, request, made, found.status, found.headers, body)
         made["during"] = during
         return made
+
+
+_UNKNOWN = re.compile(r"<(?:uid|rv|continue|token|gen|hash):\d+>")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_known(key): _known(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_known(inner) for inner in value]
+    return _UNKNOWN.sub("unknown", value) if isinstance(value, str) else value
 
 
 def _asked(step: Step) -> list[Any]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from random import Random
 
+from tests.differential.asking import asking_sequence
 from tests.differential.exemplars import exemplars
 from tests.differential.kinds import kind_of, plain
 from tests.differential.ledger import Allowance, allowances, allowed
 from tests.differential.outcome import Finding, Outcome, Run
 from tests.differential.playing import Played, Side, definitions, play
+from tests.differential.recorded import recorded_sequence
 from tests.differential.recorder import Recorder, Sequence, Spoiled
 from tests.differential.sequences import random_sequence
 from tests.differential.server import RealServer, api_server_alone, connected
@@ -30,6 +32,9 @@ _SHRINKING = 0.2
 _AT_ONCE = 16
 _BATCH = 64
 _LENGTHS = (4, 8, 16, 24)
+_RECORDED = 0.1
+_ASKING = 0.03
+"""The shares of sequences that come out of recordings, and that ask about the server itself."""
 
 
 def compare(run: Run) -> Outcome:
@@ -58,9 +63,16 @@ def sequences(run: Run) -> Iterator[Sequence]:
     while True:
         kind = rng.choices(kinds, [each.weight for each in kinds])[0]
         name = f"s{run.seed}-{number}"
+        number += 1
+        chance = rng.random()
+        if chance < _RECORDED:
+            yield recorded_sequence(rng, name, run.programs.version)
+            continue
+        if chance < _RECORDED + _ASKING:
+            yield asking_sequence(rng, kinds, name)
+            continue
         length = rng.choice(_LENGTHS)
         yield random_sequence(rng, kind, name, run.programs.version, length)
-        number += 1
 
 
 @dataclass

@@ -126,8 +126,9 @@ class Strategy:
         """What else is wrong with a body that bears another kind (of custom kinds only)."""
         return []
 
-    def read_back(self, obj: Object) -> None:
-        """What a new object has from its storage on, and had not when it was looked at."""
+    def read_back(self, obj: Object) -> bool:
+        """Give a new object what it is shown with and is not stored with; whether there is any."""
+        return False
 
     def admit(self, obj: Object, context: Context) -> None:
         """Refuse a create by policy, before validation (raises StatusError)."""

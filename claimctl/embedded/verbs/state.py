@@ -30,6 +30,8 @@ class ServerState:
         self.kinds = builtin_kinds(features)
         self.strategies = builtin_strategies()
         self.hooks = Hooks()
+        self.completed: set[str] = set()
+        """uids of objects that are shown with more than was stored: any write stores that, too."""
         self._features = features
 
     @property

@@ -94,7 +94,8 @@ def _store_new(write: Write, obj: Object) -> Object:
     write.options.outcome.created = True
     if write.options.dry_run:
         return {**obj, "metadata": {**obj["metadata"], **_kept_version(version)}}
-    write.strategy.read_back(obj)
+    if write.strategy.read_back(obj):
+        write.state.completed.add(obj["metadata"]["uid"])
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
     return obj
@@ -283,10 +284,12 @@ def _check_version(write: Write, old: Object, new: Object) -> None:
 
 
 def _store_change(write: Write, old: Object, new: Object) -> Object:
-    if _same(old, new):
+    uid = old["metadata"]["uid"]
+    if _same(old, new) and uid not in write.state.completed:
         return old
     if write.options.dry_run:
         return new
+    write.state.completed.discard(uid)
     meta = new["metadata"]
     if meta.get("deletionTimestamp") and not write.strategy.pending(new) and _may_go(meta):
         write.state.store.delete(write.target.address, write.author)

@@ -55,10 +55,13 @@ class JobStrategy(Strategy):
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
 
-    def read_back(self, obj: Object) -> None:
-        """A Job without labels has those of its template, as they are when it is stored."""
-        if not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = dict(obj["spec"]["template"]["metadata"]["labels"])
+    def read_back(self, obj: Object) -> bool:
+        """A Job without labels is shown with those that its template has got meanwhile."""
+        labels = obj["spec"]["template"]["metadata"].get("labels")
+        if obj["metadata"].get("labels") or not labels:
+            return False
+        obj["metadata"]["labels"] = dict(labels)
+        return True
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         spec = obj["spec"]
@@ -118,14 +121,14 @@ def _status(new: Object, old: Object) -> list[FieldError]:
 
 
 def _started(job: Object, before: Object, features: Features) -> list[FieldError]:
-    """Once a Job has started its start is fixed, unless it is suspended."""
+    """The start of a Job that is not suspended stays; until 1.35 it may be another one."""
     old, new = before.get("startTime"), job["status"].get("startTime")
     if not old or new == old or job["spec"].get("suspend"):
         return []
     path = "status.startTime"
-    if new is None and features.version < (1, 34):
+    if features.version < (1, 35):
         text = "startTime cannot be removed for unsuspended job"
-        return [errors.required(path, text)]
+        return [errors.required(path, text)] if new is None else []
     return [errors.invalid_value(path, new, "field is immutable for unsuspended job once set")]
 
 
