@@ -1,4 +1,4 @@
-"""Short ways to say Kubernetes objects, for tables of cases."""
+"""Short constructors of Kubernetes objects, for tables of cases."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def pod_group(
     deleting: bool = False,
     gang: bool = False,
 ) -> PodGroup:
-    """A PodGroup that shares the claims, by default ``CLAIM``."""
+    """A PodGroup that shares the claims; the default is ``CLAIM``."""
     return PodGroup(
         metadata=ObjectMeta(
             name=name,

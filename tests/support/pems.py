@@ -1,6 +1,6 @@
-"""Keys and certificates for tests of TLS, good until 2126 and trusted by nobody.
+"""Keys and certificates for tests of TLS, valid until 2126; no client trusts them.
 
-The authority signed the other two; the server's is for the name ``kube.test`` only.
+The authority signed the other two. The server's certificate is only for the name ``kube.test``.
 """
 
 AUTHORITY = """\

@@ -1,4 +1,4 @@
-"""A Transport that hands on what another one says, with bad values in some objects."""
+"""A Transport that passes answers on, with bad values in some objects."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from claimctl.wire.seams import Query, Response, Transport
 
 NO_METADATA = ("metadata",)
 GENERATION = ("metadata", "generation")
-"""Of every kind, and of no meaning to whom the object concerns."""
+"""A field that every kind has and that does not say which claims the object concerns."""
 
 
 @dataclass
 class Spoiling:
-    """Puts a value where it does not belong, in what is read and in the answers to writes."""
+    """Puts a value of the wrong type into objects that are read and into answers to writes."""
 
     inner: Transport
     bad: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """By resource and the beginning of the name: the field to be spoilt."""
+    """The field to spoil, by resource and prefix of the name."""
 
     def spoil(self, plural: str, name: str, *path: str) -> None:
         self.bad[plural, name] = path or GENERATION

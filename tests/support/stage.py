@@ -1,7 +1,7 @@
-"""One claim on a stage: decisions are made and carried out without any server.
+"""One claim without a server: the stage makes decisions and applies their writes.
 
-The stage keeps the objects, applies each write as the API server would, and takes note of it,
-so that a test reads as: this is there, that happens, these writes follow.
+The stage keeps the objects, applies each write as the API server would, and records it. So a test
+reads as: these objects exist, this happens, these writes follow.
 """
 
 from __future__ import annotations
@@ -74,18 +74,18 @@ class Stage:
     reservations: dict[str, tuple[ClaimReservation, WorkloadState]]
     pods: dict[str, Pod] = field(default_factory=dict)
     unseen_pods: dict[str, Pod] = field(default_factory=dict)
-    """On the server already, but not in the caches."""
+    """Pods that are on the server but not yet in the caches."""
     nodes: dict[str, Node] = field(default_factory=dict)
     ghosts: dict[str, tuple[ForceDeletedPod, float]] = field(default_factory=dict)
-    """With the monotonic time of their first sight."""
+    """Each ghost with the monotonic time at which it was first seen."""
     live_workloads: dict[str, WorkloadState] = field(default_factory=dict)
-    """By name, where they are not as the caches show them."""
+    """By name, the workloads whose live state differs from the caches."""
     rules: Rules = field(default_factory=Rules)
     groups: dict[str, PodGroup] = field(default_factory=dict)
     unreadable: list[Unreadable] = field(default_factory=list)
-    """In the caches; that of them which are pods also in a live LIST."""
+    """Unreadable objects in the caches; the pods among them also in a live LIST."""
     live_unreadable: list[Unreadable] = field(default_factory=list)
-    """In a live LIST alone."""
+    """Unreadable objects that are only in a live LIST."""
     frozen: bool = False
     template_missing: bool = False
     watched_since_before_allocation: bool = True
@@ -132,7 +132,7 @@ class Stage:
                 yield each
 
     def _idle_age(self, made: ClaimReservation) -> float | None:
-        """As a process that was there: its own clock from when it saw the time written."""
+        """The age by the clock of a process that saw the time being written."""
         since = made.status.idle_since
         if since is None:
             return None
@@ -165,7 +165,7 @@ class Stage:
         )
 
     def _opened(self) -> Openings:
-        """As a process that has seen every version, or that has just started."""
+        """The openings as seen by a process that saw every version, or that has just started."""
         if self._openings is None:
             self._openings = OpeningsSeen(_StageClock(self))
         old, claim = self._claim_seen, self.claim
@@ -179,7 +179,7 @@ class Stage:
         return self._openings.of(claim)
 
     def decide(self) -> Decision:
-        """Decide with all evidence that the decision asks for."""
+        """Decide, with every live read that the decision asks for."""
         evidence = Evidence()
         self._confirmed.clear()
         for _ in range(5):
@@ -223,7 +223,7 @@ class Stage:
                 self._confirmed[name] = replace_state(live, confirmed=True)
 
     def settle(self, *, seconds: float = 0.0, limit: int = 30) -> list[Write]:
-        """Decide and write until nothing is left to do within ``seconds``; the claim's writes."""
+        """Decide and write until nothing is left to do within ``seconds``. Returns the writes."""
         end, done = self.time + seconds, len(self.writes)
         for _ in range(limit):
             decision = self.decide()

@@ -1,4 +1,4 @@
-"""Telemetry that remembers what it was told."""
+"""Telemetry that records spans and metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecordedSpan:
 
 @dataclass
 class Recorder:
-    """Spans in the order in which they began; metrics as (name, labels, value) in order."""
+    """Records spans in the order of their start, and metrics as (name, labels, value)."""
 
     spans: list[RecordedSpan] = field(default_factory=list)
     metrics: list[tuple[Metric, dict[str, str], float]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Reading the variables that a make target passes on."""
+"""Reads the variables that a make target passes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from claimctl.controlplane.programs import Programs
 
 
 class BadOption(Exception):
-    """A setting that makes no sense; one line."""
+    """A variable has an invalid value. The text is one line."""
 
 
 def gates_of(environment: Mapping[str, str]) -> bool:
-    """Whether GATES asks for PodGroups. Raises BadOption for anything but 0 and 1."""
+    """Whether GATES asks for PodGroups. Raises BadOption unless it is 0 or 1."""
     gates = environment.get("GATES") or "0"
     if gates not in ("0", "1"):
         raise BadOption(f"GATES: {gates!r} is neither 0 nor 1")
@@ -20,7 +20,7 @@ def gates_of(environment: Mapping[str, str]) -> bool:
 
 
 def check_gates(programs: Programs, *, pod_groups: bool) -> None:
-    """Raises BadOption where the programs have no PodGroups for claims."""
+    """Raise BadOption if the programs do not support PodGroups for claims."""
     if pod_groups and programs.version < (1, 36):
         raise BadOption(f"GATES=1: {programs.text} has no PodGroups for claims; use 1.36")
 
@@ -28,7 +28,7 @@ def check_gates(programs: Programs, *, pod_groups: bool) -> None:
 def number_of(
     environment: Mapping[str, str], name: str, default: float, *, least: float = 0.0
 ) -> float:
-    """The number in a variable. Raises BadOption for other text, and below ``least``."""
+    """The number in a variable. Raises BadOption for other text or less than ``least``."""
     text = environment.get(name) or ""
     try:
         value = float(text) if text else default

@@ -1,8 +1,8 @@
-"""An event loop whose clock is virtual: it jumps to the next timer when nothing is ready.
+"""An event loop with a virtual clock, which jumps to the next timer when nothing is ready.
 
-No selector is ever asked and no thread is waited for, so the order in which things happen is
-decided by the code alone and a run repeats itself exactly. Real sockets and threads do not work
-here: whoever waits for one is reported as deadlocked.
+The loop asks no selector and waits for no thread. So the code alone decides the order of events,
+and a run repeats exactly. Real sockets and threads do not work here: a task that waits for one is
+reported as a deadlock.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _SPINS = 1_000_000
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready and no timer is set: nobody will ever wake anybody."""
+    """Nothing is ready and no timer is set, so all tasks wait for ever."""
 
 
 class OutOfTime(RuntimeError):
-    """The virtual clock passed the limit of the run, or the loop spins without letting it go on."""
+    """The virtual clock passed the limit of the run, or the loop spins and the clock stands still."""
 
 
 class LostError(RuntimeError):
-    """A task or callback failed and nobody looked."""
+    """A task or callback failed, and its exception was never retrieved."""
 
 
 class _Selector(selectors.SelectSelector):
-    """Never looks at a file descriptor: a wait of N seconds moves the loop's clock by N."""
+    """Watches no file descriptor: a wait of N seconds moves the loop's clock by N."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,19 +72,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def _clock_resolution(self) -> float:
-        """The base class fires timers up to this early: here that must be never.
+        """Zero, since the base class fires timers early by up to this much.
 
-        Where time runs nobody notices; here whoever is woken too early finds that it is not yet
-        time and waits again for ever, since the clock does not move by less than it can hold.
+        On a real clock that does no harm. Here a task that wakes too early would find that it is
+        not yet time, and would wait again for ever: the clock cannot move by less than it can hold.
         """
         return math.ulp(self._virtual.now)
 
     @_clock_resolution.setter
     def _clock_resolution(self, seconds: float) -> None:
-        """The base class sets that of the machine's clock."""
+        """Ignored: the base class sets the resolution of the machine's clock."""
 
     def allow(self, seconds: float) -> None:
-        """Let the clock go on for ``seconds`` more from now."""
+        """Allow the clock to run for ``seconds`` more from now."""
         self._virtual.limit = self._virtual.now + seconds
         self._virtual.spins = 0
 
@@ -110,13 +110,13 @@ def run(coro: Coroutine[Any, Any, T], *, limit: float = 3600.0) -> T:
     """Run ``coro`` to its end on a virtual clock and return what it returns.
 
     Args:
-        limit: virtual seconds after which the run is given up; the tasks that are cancelled at
-            its end have as long again.
+        limit: virtual seconds after which the run ends. Tasks that are then cancelled have as long
+            again.
 
     Raises:
         Deadlock: nothing is ready, no timer is set and ``coro`` has not ended.
         OutOfTime: ``coro`` has not ended within ``limit``.
-        LostError: ``coro`` ended well but the failure of another task was seen by nobody.
+        LostError: ``coro`` ended well, but the exception of another task was never retrieved.
     """
     loop = VirtualLoop(limit)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:

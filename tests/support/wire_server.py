@@ -1,4 +1,4 @@
-"""A Transport that answers by a script, in memory: what a client sends is seen as it is sent."""
+"""A Transport in memory that answers by a script and records the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from claimctl.wire.seams import Query, Response
 
 @dataclass(frozen=True)
 class Request:
-    """What arrived; ``body`` is decoded JSON, None without a body."""
+    """A received request. ``body`` is decoded JSON, or None."""
 
     at: float
     method: str
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Wait:
-    """A pause in an answer, in seconds; ``Wait(None)`` never ends."""
+    """A pause in an answer in seconds; ``Wait(None)`` never ends."""
 
     seconds: float | None = None
 
@@ -39,7 +39,7 @@ Step = bytes | Wait | Exception | Mapping[str, Any]
 
 @dataclass
 class Reply:
-    """One answer: pauses and exceptions in ``before`` come first, those in ``body`` in between.
+    """One answer. Pauses and exceptions in ``before`` come first, those in ``body`` in between.
 
     A mapping in ``body`` is a line of a watch stream.
     """
@@ -123,7 +123,7 @@ def listing(version: int, *items: Mapping[str, Any], token: str = "") -> Reply:
 
 
 class WireServer:
-    """Gives out replies in the order of the script, whatever is asked; then keeps silent."""
+    """Sends the replies of the script in order, whatever the request; then never answers."""
 
     def __init__(self, *script: Reply) -> None:
         self.script = list(script)
