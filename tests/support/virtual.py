@@ -23,7 +23,7 @@ class Deadlock(RuntimeError):
 
 
 class OutOfTime(RuntimeError):
-    """The virtual clock passed the limit of the run, or the loop spins and the clock stands still."""
+    """The virtual clock passed the limit of the run, or the loop spins while the clock stops."""
 
 
 class LostError(RuntimeError):
