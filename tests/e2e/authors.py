@@ -1,4 +1,4 @@
-"""Who wrote which version of an object: noted where the answers to claimctl's writes come in."""
+"""Records which versions of objects claimctl wrote, from the answers to its writes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 @dataclass(slots=True)
 class Authors:
-    """By the version that a write made, the user; and who deleted which object."""
+    """The user of each write by the version it made, and of each deletion by UID."""
 
     written: dict[str, str] = field(default_factory=dict)
     deleted: dict[str, str] = field(default_factory=dict)
-    """By UID."""
+    """The user who deleted an object, by its UID."""
 
     def note(self, user: str, obj: dict[str, Any]) -> None:
         meta = obj.get("metadata") or {}
@@ -28,19 +28,19 @@ class Authors:
             self.deleted[meta["uid"]] = user
 
     def note_deletion(self, user: str, answer: dict[str, Any]) -> None:
-        """The answer is the object as it was, or a Status that names it."""
+        """Note a deletion. The answer is the deleted object, or a Status that names it."""
         details, meta = answer.get("details") or {}, answer.get("metadata") or {}
         if uid := details.get("uid") or meta.get("uid"):
             self.deleted[uid] = user
 
     def of(self, version: str) -> str:
-        """Who wrote a version; '' for somebody who is not claimctl, or was given no answer."""
+        """The user who wrote a version; "" if that was not claimctl, or the answer was lost."""
         return self.written.get(version, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A transport whose writes are noted as those of one user."""
+    """A transport that records its writes as those of one user."""
 
     inner: Transport
     user: str

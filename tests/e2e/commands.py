@@ -1,4 +1,4 @@
-"""Running claimctl as people do: a process of its own, no terminal, a kubeconfig."""
+"""Runs claimctl commands as processes, without a terminal, with a kubeconfig."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Cluster:
 
     @property
     def claims(self) -> Version:
-        """ResourceClaims in the version that is served."""
+        """ResourceClaims in the served version."""
         return (self.stage.resource_api, "ResourceClaim")
 
     async def create_claim(self, name: str) -> None:
@@ -78,7 +78,7 @@ class Cluster:
 
     @contextmanager
     def without_kcm(self) -> Iterator[None]:
-        """KCM does nothing meanwhile, at least for claims."""
+        """Pause kube-controller-manager, at least its work on claims."""
         scene = self.stage.scene
         if isinstance(scene, RealScene):
             manager = scene.plane.servers[CONTROLLER_MANAGER]
@@ -96,7 +96,7 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Cluster]:
-    """A served cluster with a controller on it, and a kubeconfig for it."""
+    """A cluster with a running controller and a kubeconfig."""
     real = chosen.get()
     if real is not None:
         async with _on_real_cluster(real, options) as served:
@@ -111,7 +111,7 @@ async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Clu
 
 @asynccontextmanager
 async def _on_real_cluster(real: RealCluster, options: ClusterOptions) -> AsyncIterator[Cluster]:
-    """A control plane that nobody else uses, for one test: commands look at whole clusters."""
+    """A control plane for one test alone: commands look at the whole cluster."""
     if options.dialect is not real.dialect:
         pytest.skip(f"the cluster speaks {real.dialect}, not {options.dialect}")
     folder = Path(os.environ["KUBEBUILDER_ASSETS"])

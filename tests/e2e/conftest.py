@@ -1,4 +1,4 @@
-"""Where the tests of this folder play, and which of them on a real cluster."""
+"""Selects the cluster for the tests of this folder, and the tests for a real cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.e2e import harness, playground, selection
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a real cluster: each scenario once, and those of this process's share."""
+    """On a real cluster: keep each scenario once, and only those of this process."""
     cluster = playground.shared()
     if cluster is None:
         return
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _cluster(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have ``harness.play`` play on the cluster that the launcher has told."""
+    """Let ``harness.play`` use the cluster that the launcher selected."""
     alone = selection.is_alone(request.node)
     cluster = playground.own() if alone else playground.shared()
     if alone and cluster is None and playground.shared() is not None:

@@ -1,4 +1,4 @@
-"""Scenarios on a real cluster, in real time, each in a part of the cluster that is its own."""
+"""Plays scenarios on a real cluster in real time, each in its own part of the cluster."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from tests.e2e.site import CONTROLLER_USER, KCM, KUBELET, SCHEDULER, accused
 from tests.e2e.watched import History
 
 SCENARIO_SECONDS = 600.0
-"""How long a scenario may take before it has failed."""
+"""Seconds after which a scenario fails."""
 _CLOSE_SECONDS = 0.3
 _LEASE_SECONDS = 30
-"""Two dozen scenarios share two cores, perhaps with others."""
+"""Longer than usual, since two dozen scenarios share the machine."""
 _BINDING_SECONDS = 15.0
-"""Schedulers here have few pods to bind, and may send 500 requests a second."""
+"""Enough here: the scheduler has few pods to bind and may send 500 requests a second."""
 _POD = ("v1", "Pod")
 _POD_MAKERS = (
     *(("apis/apps/v1", each) for each in ("deployments", "statefulsets", "replicasets")),
@@ -56,12 +56,12 @@ class RealCluster:
     version: tuple[int, int]
     dialect: Dialect
     servers: Servers | None = None
-    """Where nobody else uses the cluster, its servers can be paused and killed."""
+    """The servers, if only this scenario uses the cluster: it may pause and kill them."""
     keeps: bool = True
-    """Whether what a scenario leaves may stay, as the cluster is thrown away."""
+    """Whether objects of a scenario may stay, because the cluster is thrown away."""
 
     def can_play(self, options: ClusterOptions) -> bool:
-        """What needs no PodGroups can be played where they are served, too."""
+        """Whether the cluster can play a scenario; one of ``hold`` can be played everywhere."""
         return options.dialect in (self.dialect, Dialect.HOLD)
 
 
@@ -140,7 +140,7 @@ class RealSite:
             await self.claims_controller.resume()
 
     async def set_lag(self, seconds: float) -> None:
-        """The scheduler stands still for so long, again and again, and then has to catch up."""
+        """Pause the scheduler for ``seconds``, again and again, so that it lags behind."""
         if self._lag is not None:
             self._lag.cancel()
             await asyncio.gather(self._lag, return_exceptions=True)
@@ -149,7 +149,7 @@ class RealSite:
             self._lag = asyncio.create_task(self._late(seconds), name="a late scheduler")
 
     async def restart_api_server(self) -> None:
-        """In this thread: a server ends with the thread that started it."""
+        """Restart in this thread: a server ends with the thread that started it."""
         self._servers.restart_api_server()
 
     async def _late(self, seconds: float) -> None:
@@ -176,7 +176,7 @@ class RealSite:
 async def on_real_cluster(
     scenario: Scenario, cluster: RealCluster, options: ClusterOptions, *, strands: bool
 ) -> None:
-    """Play a scenario, and judge what was written by whom and what the nodes saw.
+    """Play a scenario, and judge the writes and what the nodes saw.
 
     Args:
         strands: whether pods may be left bound without an allocation.
@@ -187,7 +187,7 @@ async def on_real_cluster(
         found = accused(await site.history(), frozenset({site.account}))
         assert found == []
         assert strands or site.kubelets.findings == []
-    # connections over TLS take a moment to close, after their session has
+    # TLS connections close a moment after their session.
     await asyncio.sleep(_CLOSE_SECONDS)
 
 
@@ -258,7 +258,7 @@ async def _site(
 
 
 def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
-    """A controller that finds PodGroups served is told so where a scenario does without them."""
+    """The controller's settings; ``--dialect hold`` if the scenario needs no PodGroups."""
     told = {} if options.dialect is cluster.dialect else {"dialect": str(options.dialect)}
     common = {
         "lease_namespace": places.controllers,
@@ -314,9 +314,9 @@ async def _beating(stack: AsyncExitStack, kubelets: Kubelets) -> None:
 
 
 async def _dismiss(site: RealSite) -> None:
-    """Delete who makes pods, and with them the pods: what waits for ever is tried again for ever.
+    """Delete workloads and pods: the scheduler would retry pending pods for ever.
 
-    The scheduler of 1.36 asks 100 times a second for a PodGroup that is missing.
+    The scheduler of 1.36 asks 100 times a second for a missing PodGroup.
     """
     namespace = site.places.namespace
     options = json.dumps({"propagationPolicy": "Background"}).encode()
@@ -328,7 +328,7 @@ async def _dismiss(site: RealSite) -> None:
 
 
 async def _tidy(site: RealSite) -> None:
-    """Put servers back to work, and take the scenario's part away; nobody waits for its end."""
+    """Resume the servers and delete the scenario's objects, without waiting for the end."""
     await site.set_lag(0.0)
     if site.cluster.servers is not None:
         site.cluster.servers.restore()

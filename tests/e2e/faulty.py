@@ -1,4 +1,4 @@
-"""A connection on which some requests are refused, or lose their answers."""
+"""A connection on which some requests are refused or lose their answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.seams import Query, Response, Transport
 
 Hook = Callable[[str, str], Fault | None]
-"""Asked before every request, with its method and path."""
+"""Called before every request with its method and path."""
 
 
 class Faulty:
-    """A transport; ``fault`` may change at any time."""
+    """A transport with faults. ``fault`` may change at any time."""
 
     def __init__(self, inner: Transport, fault: Hook | None = None) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
-"""Tests side by side in processes that are forked once everything is imported and collected.
+"""Runs tests in parallel, in processes that are forked after import and collection.
 
-Scenarios on a real cluster wait most of the time, so many are played at once; two dozen processes
-that import and collect for themselves would take longer than the scenarios.
+Scenarios on a real cluster wait most of the time, so many run at once. Two dozen processes that
+import and collect for themselves would take longer than the scenarios.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class _Child:
     pid: int
     told: Connection
     playing: int | None = None
-    """The place of the test that it plays."""
+    """The index of the test that the process runs."""
 
 
 @dataclass(slots=True)
 class SideBySide:
-    """A plugin of pytest.
+    """A plugin of pytest that runs tests in forked processes.
 
     Attributes:
-        workers: so many processes there are, those for single tests not counted.
-        apart: whether a test is for one of the processes that play such tests alone.
-        owners: so many processes play those.
-        tidy: what every process does at its end.
-        rank: tests of a lower rank begin before others.
-        pause_seconds: from the start of one process to that of the next.
+        workers: number of processes for the other tests.
+        apart: whether a test needs a process that has a cluster for itself.
+        owners: number of processes for those tests.
+        tidy: called in every process at its end.
+        rank: tests of a lower rank begin first.
+        pause_seconds: time between the starts of two processes.
     """
 
     workers: int
@@ -55,7 +55,7 @@ class SideBySide:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed or session.config.option.collectonly:
             return False
-        # all processes use one directory for temporary files, which has to be there before them
+        # All processes share one directory for temporary files; create it before the fork.
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # not public
         places = sorted(range(len(session.items)), key=lambda at: self.rank(session.items[at]))
         apart = [place for place in places if self.apart(session.items[place])]
@@ -86,7 +86,7 @@ class SideBySide:
         told.close()
         code = 1
         try:
-            # also where it is ignored, as it is in the background of a shell
+            # A shell starts background jobs with SIGINT ignored.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             _play(session, source, tells)
             code = 0
@@ -97,7 +97,7 @@ class SideBySide:
             os._exit(code)
 
     def _follow(self, session: pytest.Session) -> None:
-        """Report what the processes tell, until the last one has ended."""
+        """Report the results of the processes until the last one has ended."""
         running = {child.told: child for child in self._children}
         while running:
             for told in wait(list(running)):
@@ -133,7 +133,7 @@ class SideBySide:
             self._fail(session, child.playing)
 
     def _name_missing(self, session: pytest.Session) -> None:
-        """Tests that nobody played, as their processes had ended before."""
+        """Report the tests that no process ran, because the processes ended early."""
         for place in sorted(set(range(len(session.items))) - self._done):
             self._fail(session, place)
 
@@ -145,9 +145,9 @@ class SideBySide:
         _say_if_failed(report)
 
     def _end(self) -> None:
-        """Interrupt those that play, and kill who does not end."""
+        """Interrupt the running processes, and kill those that do not end."""
         for child in self._children:
-            # those that have ended are still there to be waited for
+            # Processes that have ended must be waited for as well.
             os.kill(child.pid, signal.SIGINT)
         end = time.monotonic() + _END_SECONDS
         for child in self._children:
@@ -159,7 +159,7 @@ class SideBySide:
 
 
 def _say_if_failed(report: pytest.TestReport) -> None:
-    """In one line, and at once: the whole may take minutes more."""
+    """Print a failure at once in one line: the whole run may take minutes more."""
     if report.failed:
         crash = getattr(report.longrepr, "reprcrash", None)
         why = (crash.message if crash else str(report.longrepr))[-600:].replace("\n", " ")
@@ -167,7 +167,7 @@ def _say_if_failed(report: pytest.TestReport) -> None:
 
 
 def _queue(places: Sequence[int]) -> int:
-    """A pipe that gives each place to one of those who read it."""
+    """A pipe from which each process reads the indexes of its tests."""
     source, sink = os.pipe()
     with open(sink, "wb") as to:
         to.write(b"".join(place.to_bytes(_PLACE_BYTES, "big") for place in places))
@@ -180,11 +180,11 @@ def _taken(source: int) -> Iterator[int]:
 
 
 def _play(session: pytest.Session, source: int, tells: Connection) -> None:
-    """What a process does: the next test that nobody has taken, until there is none."""
+    """Run the next free test, until there is none left."""
     config = session.config
     manager = config.pluginmanager
     manager.unregister(name="terminalreporter")
-    # the files that output is caught in were shared with the other processes
+    # The files with captured output were shared with the other processes.
     capture = manager.getplugin("capturemanager")
     capture.stop_global_capturing()
     capture.start_global_capturing()

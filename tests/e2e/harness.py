@@ -1,8 +1,8 @@
-"""The stage of the end-to-end tests: a cluster, controllers on it, and people who use it.
+"""The stage of the end-to-end tests: a cluster, controllers on it, and users.
 
-By default the cluster is the embedded one on a virtual clock, reached through the in-memory
-transport, and a witness reads its history afterwards. ``make e2e-real`` plays the same scenarios on
-a real control plane, in real time (see ``elsewhere``).
+By default the cluster is embedded and runs on a virtual clock, with an in-memory transport.
+Afterwards a witness reads its history. ``make e2e-real`` plays the same scenarios on a real control
+plane, in real time (see ``elsewhere``).
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ __all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "CRDS", "DEVICE_CLASS", "NAME
 
 Body = Mapping[str, Any]
 _SHOWN = 10
-"""So many pods are named when something did not become true."""
+"""How many pods a failure message names."""
 
 Scenario = Callable[["Stage"], Awaitable[None]]
 chosen: ContextVar[RealCluster | None] = ContextVar("chosen", default=None)
-"""The real cluster that scenarios play on; None for embedded ones of their own."""
+"""The real cluster that scenarios use; None: each has an embedded one."""
 
 
 @dataclass
 class Stage:
-    """What a scenario has at hand."""
+    """The cluster of a scenario, with helpers."""
 
     client: Client
-    """An administrator's."""
+    """A client with an administrator's rights."""
     clock: Clock
     connect: Callable[[], Transport]
-    """A connection for a controller."""
+    """Makes a connection for a controller."""
     site: Site
     cluster: Cluster | None = None
-    """The embedded one, where it is that."""
+    """The embedded cluster; None on a real one."""
     managers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     stops: dict[str, asyncio.Event] = field(default_factory=dict)
 
@@ -88,11 +88,11 @@ class Stage:
         return self.cluster
 
     def scaled(self, seconds: float) -> float:
-        """A long time, such as a grace: on a real cluster, where it has to pass, a tenth of it."""
+        """A long duration such as a grace; on a real cluster, where it passes, a tenth of it."""
         return seconds if self.cluster is not None else seconds / 10
 
     async def quiet(self, seconds: float) -> None:
-        """A time in which nothing is to happen; on a real cluster at most 15 seconds."""
+        """Let ``seconds`` pass in which nothing should happen; on a real cluster at most 15."""
         await self.clock.sleep(seconds if self.cluster is not None else min(seconds, 15.0))
 
     # -- controllers
@@ -118,12 +118,12 @@ class Stage:
         return manager
 
     async def stop(self, identity: str = "one") -> None:
-        """SIGTERM, and wait for the end; raises what the controller raised."""
+        """Stop a controller as SIGTERM does, and wait for its end; raises its exception."""
         self.stops.pop(identity).set()
         await self.managers.pop(identity)
 
     async def kill(self, identity: str = "one") -> None:
-        """SIGKILL, for a controller whose connection is dead already: nothing is tidied up."""
+        """Kill a controller whose connection is dead already; it cleans nothing up."""
         self.stops.pop(identity, None)
         task = self.managers.pop(identity)
         task.cancel()
@@ -132,7 +132,7 @@ class Stage:
             task.exception()
 
     async def play(self, scenario: Scenario) -> None:
-        """A scenario, and at its end the end of all controllers, which has to be a good one."""
+        """Play a scenario, then stop all controllers; they must end without an error."""
         try:
             await scenario(self)
             for identity in list(self.managers):
@@ -147,7 +147,7 @@ class Stage:
         return await self.client.create(resource, body, NAMESPACE if resource.namespaced else "")
 
     async def patch(self, resource: Resource[Any], name: str, patch: Body) -> None:
-        """Change an object as kubectl does, whatever its version."""
+        """Patch an object as kubectl does, without its version."""
         while True:
             version = (await self.client.get(resource, name, NAMESPACE)).metadata.resource_version
             with suppress(Conflict):
@@ -160,7 +160,7 @@ class Stage:
         await self.client.delete(resource, name, NAMESPACE, **options)
 
     async def cordon(self, node: str, *, unschedulable: bool = True) -> None:
-        """Take a node out of scheduling, or back in."""
+        """Cordon or uncordon a node."""
         patch = {"spec": {"unschedulable": True if unschedulable else None}}
         await self.site.patch_node(node, patch)
 
@@ -168,7 +168,7 @@ class Stage:
         return await self.client.get(RESOURCECLAIMS, name, NAMESPACE)
 
     async def write_list(self, entries: Iterable[Body], name: str = "slice") -> None:
-        """Somebody who is not claimctl writes who a claim is reserved for."""
+        """Write a claim's list as another writer than claimctl."""
         body = {"status": {"reservedFor": list(entries) or None}}
         await self.patch_status(RESOURCECLAIMS, name, body)
 
@@ -184,14 +184,14 @@ class Stage:
         )
 
     async def references(self, name: str = "slice") -> tuple[str, ...]:
-        """Who is listed, as ``resource/name``."""
+        """The entries of the list, as ``resource/name``."""
         return tuple(map(_short, (await self.claim(name)).status.reserved_for))
 
     async def allocated(self, name: str = "slice") -> bool:
         return (await self.claim(name)).status.allocation is not None
 
     async def released(self, name: str = "slice") -> bool:
-        """Deallocated, nobody listed, and the scheduler's finalizer gone."""
+        """Whether the claim is deallocated, its list empty and the scheduler's finalizer gone."""
         found = await self.claim(name)
         return (
             found.status.allocation is None
@@ -203,7 +203,7 @@ class Stage:
         return (await self.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
 
     async def condition(self, type_: str, name: str | None = None) -> tuple[str, str]:
-        """Status and reason of a condition of the only reservation (or of the named one)."""
+        """Status and reason of a condition of the only ClaimReservation, or of the named one."""
         for one in await self.reservations():
             if name in (None, one.metadata.name):
                 for each in one.status.conditions:
@@ -230,7 +230,7 @@ class Stage:
     async def until(
         self, holds: Callable[[], Awaitable[bool]], what: str, within: float = 60.0
     ) -> None:
-        """Wait for something to become true."""
+        """Wait until a condition holds."""
         within *= self.site.patience
         end = self.clock.monotonic() + within
         while not await _tried(holds):
@@ -262,7 +262,7 @@ class Stage:
         await self.until(holds, f"{count} pods run")
 
     async def until_some_run(self) -> None:
-        """At least one pod; the first of a Job may have ended before the last one runs."""
+        """Wait until a pod runs. The first pod of a Job may end before the last one runs."""
 
         async def holds() -> bool:
             return bool(await self.running())
@@ -335,7 +335,7 @@ async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> N
 async def embedded_cluster(
     options: ClusterOptions, epoch: datetime | None = NOW
 ) -> AsyncIterator[Cluster]:
-    """A cluster with claimctl's CRDs and the tests' namespace, on the running loop's clock.
+    """An embedded cluster with claimctl's CRDs and the tests' namespace, on the loop's clock.
 
     Args:
         epoch: the wall time at the start; None for today's.
@@ -350,7 +350,7 @@ async def embedded_cluster(
 
 
 async def install(client: Client, *, crds: bool = True) -> None:
-    """What an administrator does before a controller is started."""
+    """Install claimctl as an administrator does before the controller starts."""
     for path in sorted(CRDS.glob("*.claimctl.io.yaml")) if crds else ():
         with suppress(AlreadyExists):
             await client.create(_DEFINITIONS, yaml.safe_load(path.read_text()))
@@ -370,7 +370,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespa
 
 
 def judge(cluster: Cluster) -> None:
-    """Nothing that must never be true was ever true, and no emulated component broke."""
+    """Fail if the witness found a violation or an emulated component broke."""
     assert accused(cluster.history(), frozenset({CONTROLLER_USER})) == []
     assert cluster.failures == []
 
@@ -401,6 +401,6 @@ HOLD_136 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
 PODGROUP_136 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 36))
 PODGROUP_137 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
 GROUP_136, GROUP_137 = replace(PODGROUP_136, nodes=1), replace(PODGROUP_137, nodes=1)
-"""With one node there is no wrong one: the scheduler of 1.36.2 may bind a pod of a PodGroup to any
-node while the claim is being allocated for the first one (kubernetes/kubernetes#140087)."""
+"""One node only: while the claim is being allocated for the first pod of a PodGroup, the scheduler
+of 1.36.2 may bind another pod of it to a wrong node (kubernetes/kubernetes#140087)."""
 HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))

@@ -1,7 +1,7 @@
-"""Nodes that tell a cluster's node lifecycle controller that they are there.
+"""Renews the Leases of nodes for a cluster's node lifecycle controller.
 
-The control planes that the tests start have no such controller; the cluster of a kubeconfig has. It
-takes a node for lost that renews no Lease.
+The cluster of a kubeconfig has that controller, and it takes a node without a fresh Lease for lost.
+The control planes that the tests start do not have it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def beat(client: DocumentClient, present: Callable[[], Iterable[str]]) -> 
     """Renew the Leases of nodes until cancelled.
 
     Args:
-        present: the nodes that are in touch.
+        present: returns the nodes whose Leases to renew.
     """
     made: set[str] = set()
     try:

@@ -1,4 +1,4 @@
-"""Claims that are left over, each made as it comes about: somebody was down at the wrong moment."""
+"""Creates orphans in the ways in which they come about: a component was down at a bad moment."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def freeing(
     grace: float | None = None,
     settle: float = 5.0,
 ) -> Reclaim:
-    """One run of ``claimctl orphans``, by an administrator."""
+    """One run of ``claimctl orphans`` as an administrator."""
     client = Client(transport or connection(stage), stage.clock)
     client.speak(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []
@@ -58,7 +58,7 @@ def line(found: Candidate) -> tuple[str, str, str]:
 
 
 def reasons(found: Candidate) -> list[str]:
-    """What stands against freeing it."""
+    """The reasons that block freeing the claim."""
     return [str(one.reason) for one in found.leftover.against]
 
 
@@ -66,14 +66,14 @@ def reasons(found: Candidate) -> list[str]:
 
 
 async def in_use(stage: Stage, name: str = "slice", replicas: int = 2) -> None:
-    """A claim that a Deployment's pods use, and nobody holds."""
+    """A claim that a Deployment's pods use, without a hold."""
     await stage.create(RESOURCECLAIMS, manifests.claim(name))
     await stage.create(DEPLOYMENTS, manifests.deployment(name, replicas, name))
     await until_pods(stage, name, replicas)
 
 
 async def deleted_but_allocated(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
-    """KCM is down while the claim, and all that use it, are deleted."""
+    """kube-controller-manager (KCM) is down while the claim and its users are deleted."""
     await in_use(stage, name)
     await stage.site.pause(KCM)
     await stage.delete(RESOURCECLAIMS, name)
@@ -88,21 +88,21 @@ async def dead_pods(stage: Stage, name: str = "slice", *, force: bool = False) -
 
 
 async def allocated_to_nobody(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
-    """Somebody else empties the list; KCM leaves that alone."""
+    """Another writer empties the list; KCM does not deallocate then."""
     await dead_pods(stage, name, force=force)
     await foreign(stage, name)
     await stage.site.resume(KCM)
 
 
 async def dangling(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
-    """Somebody else held the claim for a Deployment that is gone."""
+    """Another writer held the claim for a Deployment that is gone."""
     await in_use(stage, name)
     await foreign(stage, name, await reference(stage, name), keep=True)
     await without_pods(stage, name, force=force)
 
 
 async def orphaned_hold(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
-    """The reservation is torn away while no controller runs."""
+    """The ClaimReservation's finalizer is removed by hand while no controller runs."""
     await stage.started("holder")
     await in_use(stage, name)
     await stage.create(CLAIMRESERVATIONS, manifests.reservation(name, "Deployment", name, name))
@@ -118,7 +118,7 @@ async def orphaned_hold(stage: Stage, name: str = "slice", *, force: bool = Fals
 
 
 async def orphaned_tombstones(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
-    """A Job's pods have finished beside a hold, and both it and the hold are torn away."""
+    """A Job's pods have finished beside a hold; then the Job and the hold are removed by hand."""
     await stage.started("holder")
     await stage.create(RESOURCECLAIMS, manifests.claim(name))
     job = manifests.job(name, claim=name, seconds=3)
@@ -148,7 +148,7 @@ async def using(stage: Stage, claim: str) -> list[Pod]:
 
 
 async def until_pods(stage: Stage, claim: str, count: int) -> None:
-    """Until so many pods that name the claim are there, all of them running."""
+    """Wait until ``count`` pods that name the claim run."""
 
     async def holds() -> bool:
         pods = await using(stage, claim)
@@ -164,7 +164,7 @@ async def without_pods(stage: Stage, name: str, *, force: bool = False) -> None:
 
 @asynccontextmanager
 async def going(stage: Stage, claim: str, *, force: bool) -> AsyncIterator[None]:
-    """Until the pods of the claim are gone; with ``force`` while their containers still run."""
+    """Wait until the pods of the claim are gone; with ``force`` their containers still run."""
     if force:
         await stage.site.pause("kubelet")
     yield
@@ -177,7 +177,7 @@ async def going(stage: Stage, claim: str, *, force: bool) -> AsyncIterator[None]
 
 
 async def tear_away(stage: Stage, reservation: str) -> None:
-    """Strip the finalizer and delete, as people do who are in a hurry."""
+    """Remove the finalizer by hand and delete the ClaimReservation."""
     await stage.patch(CLAIMRESERVATIONS, reservation, {"metadata": {"finalizers": None}})
     await stage.delete(CLAIMRESERVATIONS, reservation)
 
@@ -194,7 +194,7 @@ def replica_set(name: str) -> dict[str, Any]:
 
 
 async def lists(stage: Stage, name: str = "slice") -> list[list[str]]:
-    """Every list that the allocated claim ever had, each once in a row."""
+    """Every list that the allocated claim had, without repetitions."""
     found: list[list[str]] = []
     for revision in await stage.site.history():
         if (revision.plural, revision.name) == ("resourceclaims", name):
@@ -210,13 +210,13 @@ async def listed(stage: Stage, name: str) -> list[dict[str, str]]:
 
 
 async def foreign(stage: Stage, name: str, *references: dict[str, str], keep: bool = False) -> None:
-    """Write a list as somebody else, beside what is there or in its place."""
+    """Write a list as another writer, in place of the entries or (``keep``) beside them."""
     entries = [*(await listed(stage, name) if keep else ()), *references]
     await stage.write_list(entries, name)
 
 
 class Maker(Protocol):
-    """``force``: the pods vanish while they run."""
+    """Creates an orphan. With ``force`` the pods vanish while they run."""
 
     def __call__(
         self, stage: Stage, name: str = "slice", *, force: bool = False
@@ -231,4 +231,4 @@ MAKERS: dict[str, Maker] = {
     "OrphanedHold": orphaned_hold,
     "OrphanedTombstones": orphaned_tombstones,
 }
-"""By the cause that they are to be found under."""
+"""By the cause that ``claimctl orphans`` must report."""

@@ -1,4 +1,4 @@
-"""A connection that can be cut, that refuses some kinds, and on which watches can be late."""
+"""A connection that can be cut, can refuse some kinds, and can delay watches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Said = tuple[float, bytes | ConnectionError | None]
 
 
 class Link:
-    """A transport; ``refused`` and ``late`` (seconds) are by plural and may change at any time."""
+    """A transport. ``refused`` and ``late`` (seconds) are by plural and may change at any time."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
@@ -22,7 +22,7 @@ class Link:
         self.late: dict[str, float] = {}
         self._forgotten: set[str] = set()
         self.asked: list[tuple[float, str]] = []
-        """When which collection was listed or watched, as ``list pods``."""
+        """The time of each list and watch, with a text such as ``list pods``."""
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -42,15 +42,15 @@ class Link:
         return response
 
     def cut_off(self) -> None:
-        """Nothing gets through any more, on open streams neither."""
+        """Cut the connection, also for open streams."""
         self.cut = True
         for stream in self._streams:
             stream.put_nowait((_now(), ConnectionResetError("cut")))
 
     def forget(self) -> None:
-        """Of every kind that was watched the next watch is refused: its version is too old.
+        """Refuse the next watch of every watched kind: its version is too old.
 
-        A server answers so when its history is compacted, or when it was started anew.
+        A server does that after its history was compacted, or after a restart.
         """
         watched = {what for _, what in self.asked if what.startswith("watch ")}
         self._forgotten = {each.removeprefix("watch ") for each in watched}

@@ -1,4 +1,4 @@
-"""What the people of the scenarios create."""
+"""The objects that the users in scenarios create."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def job(
 
 
 def in_group(body: Body, group: str = "train") -> Body:
-    """A workload whose pods are of a PodGroup."""
+    """The workload with its pods in a PodGroup."""
     body["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": group}
     return body
 

@@ -1,4 +1,4 @@
-"""A connection that breaks for good at a chosen write: what SIGKILL looks like from outside."""
+"""A connection that breaks for good at a chosen write, as if its process were killed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class MortalTransport:
-    """Passes requests on until it dies; from then on nothing is sent and nothing answered.
+    """Passes requests on until it dies; from then on it sends and answers nothing.
 
     Args:
         dies_at: the number of the write (from 1, counted once armed) at which it dies.
-        delivered: whether that write still reaches the server, its answer being lost.
+        delivered: whether that write still reaches the server; its answer is lost.
     """
 
     def __init__(self, inner: Transport, dies_at: int, *, delivered: bool) -> None:
@@ -27,7 +27,7 @@ class MortalTransport:
         self.dead = asyncio.Event()
 
     def arm(self) -> None:
-        """Begin to count."""
+        """Begin to count writes."""
         self._armed = True
 
     async def send(

@@ -1,8 +1,8 @@
-"""A part of a shared cluster for each scenario: namespaces, nodes, devices and rights of its own.
+"""Gives each scenario its own namespaces, nodes, devices and rights in a shared cluster.
 
-Scenarios are written for one namespace and one class of devices. Here what they ask for is
-rewritten to the names that are theirs alone, and a controller, which asks for the objects of all
-namespaces, is shown those of its scenario.
+Scenarios are written for one namespace and one DeviceClass. This module rewrites their requests to
+names of their own. A controller asks for the objects of all namespaces; it gets those of its
+scenario.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Places:
 
     @property
     def account(self) -> str:
-        """The controllers' user."""
+        """The user of the controllers."""
         return f"system:serviceaccount:{self.controllers}:claimctl-controller"
 
     @property
     def prefix(self) -> str:
-        """Of the names of its nodes."""
+        """The prefix of the names of the scenario's nodes."""
         return f"node-{self.suffix}"
 
     @property
@@ -64,7 +64,7 @@ class Places:
         return ours.get(namespace, namespace)
 
     def path(self, path: str) -> str:
-        """Where a request for one of the scenario's namespaces goes."""
+        """The path of a request, rewritten to the scenario's own names."""
         head, found, rest = path.partition("/namespaces/")
         if not found:
             return path
@@ -72,7 +72,7 @@ class Places:
         return f"{head}{found}{self.named(name)}{slash}{rest}"
 
     def body(self, body: Any) -> Any:
-        """A manifest or patch with the scenario's own names."""
+        """A manifest or patch, rewritten to the scenario's own names."""
         if isinstance(body, list):
             return [self.body(each) for each in body]
         if not isinstance(body, dict):
@@ -83,7 +83,7 @@ class Places:
         elif made.get("kind") in _CLUSTER_ROLES and "metadata" in made:
             made["metadata"]["name"] += f"-{self.suffix}"
         if "containers" in made:
-            # schedulers of 1.36 have bound pods of a PodGroup to nodes without its devices
+            # The scheduler of 1.36 may bind pods of a PodGroup to nodes without its devices.
             made.setdefault("nodeSelector", {FLEET_LABEL: self.prefix})
         if self.flat_requests and "exactly" in made:
             made |= made.pop("exactly")
@@ -99,7 +99,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A person's transport: what is asked for the scenarios' names is asked for its own."""
+    """The transport of a user: rewrites requests to the scenario's own names."""
 
     inner: Transport
     places: Places
@@ -114,7 +114,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A controller's transport: all namespaces are the scenario's one."""
+    """The transport of a controller: 'all namespaces' means the scenario's namespace."""
 
     inner: Transport
     places: Places

@@ -1,4 +1,4 @@
-"""Which real cluster a test plays on, as the launcher (``real``) has told by the environment."""
+"""The real cluster of a test, from the environment that the launcher (``real``) sets."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.e2e.site import CRDS
 
 ASSETS = "KUBEBUILDER_ASSETS"
 CLUSTER = "CLAIMCTL_E2E_CLUSTER"
-"""Set by the launcher: the cluster, as JSON."""
+"""The cluster as JSON. The launcher sets this variable."""
 OWNERS = 3
-"""So many processes play scenarios that need a cluster for themselves."""
+"""Number of processes for scenarios that need a cluster for themselves."""
 _RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
 _TRIES = 600
 _owned: list[RealCluster] = []
@@ -38,7 +38,7 @@ _stack = ExitStack()
 
 
 def shared() -> RealCluster | None:
-    """The cluster that all scenarios share; None where they play on embedded clusters."""
+    """The cluster that all scenarios share; None if they use embedded clusters."""
     told = os.environ.get(CLUSTER)
     if told is None:
         return None
@@ -52,7 +52,7 @@ def shared() -> RealCluster | None:
 
 
 def own() -> RealCluster | None:
-    """A cluster for one scenario at a time, started for the first; None without programs."""
+    """A cluster for one scenario at a time, started at first use; None without programs."""
     common = shared()
     if common is None or not common.keeps:
         return None
@@ -67,14 +67,14 @@ def own() -> RealCluster | None:
 
 
 def close() -> None:
-    """End the cluster of ``own``; every process that played scenarios calls it."""
+    """Stop the cluster of ``own``. Every process that played scenarios calls this."""
     _owned.clear()
     _stack.close()
 
 
 @contextmanager
 def started(folder: Path, *, pod_groups: bool) -> Iterator[tuple[ControlPlane, RealCluster]]:
-    """A control plane with the programs of a folder, and claimctl's definitions on it.
+    """Start a control plane with the programs in a folder, and install claimctl's CRDs.
 
     Raises:
         CannotStart: a program is missing or wrong, or a server does not come up.
@@ -88,7 +88,7 @@ def started(folder: Path, *, pod_groups: bool) -> Iterator[tuple[ControlPlane, R
 
 
 async def furnished(kubeconfig: str, *, keeps: bool = True) -> RealCluster:
-    """Install claimctl's definitions, and find out what the cluster is."""
+    """Install claimctl's CRDs, and find out the cluster's version and dialect."""
     async with HttpTransport(load_connection(kubeconfig)) as transport:
         documents = DocumentClient(transport, "e2e")
         await _define(documents)
@@ -112,7 +112,7 @@ async def _define(documents: DocumentClient) -> None:
 
 
 async def _served(documents: DocumentClient) -> bool:
-    """Whether the definitions have come into effect."""
+    """Whether the API server serves the CRDs."""
     fresh = DocumentClient(documents.transport, documents.name)
     try:
         await fresh.list(_RESERVATION)

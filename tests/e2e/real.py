@@ -1,8 +1,8 @@
-"""The scenarios on real control planes: ``make e2e-real``.
+"""Plays the scenarios on real control planes: ``make e2e-real``.
 
-With ``KUBEBUILDER_ASSETS`` a control plane is started from the programs in that folder, with
-PodGroups where ``CLAIMCTL_E2E_GATES`` is set; with ``CLAIMCTL_E2E_KUBECONFIG`` the cluster of that
-kubeconfig is used.
+With ``KUBEBUILDER_ASSETS`` it starts a control plane from the programs in that folder, with
+PodGroups if ``CLAIMCTL_E2E_GATES`` is set. With ``CLAIMCTL_E2E_KUBECONFIG`` it uses the cluster of
+that kubeconfig.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tests.e2e.playground import ASSETS, CLUSTER, OWNERS, furnished, started
 
 KUBECONFIG, GATES, WORKERS = (f"CLAIMCTL_E2E_{name}" for name in ("KUBECONFIG", "GATES", "WORKERS"))
 CORE = "--core"
-"""Play the scenarios that guard the promises, and no others."""
+"""Play only the scenarios that guard the promises."""
 _AT_ONCE = 24
-"""Scenarios wait most of the time."""
+"""Many at once, since scenarios wait most of the time."""
 _PAUSE_SECONDS = 1.0
-"""A scheduler that two dozen scenarios reach at once leaves some pods without a try for minutes."""
+"""Without it two dozen scenarios begin at once, and the scheduler ignores some pods for minutes."""
 _SETTINGS = (
     *("-o", "faulthandler_timeout=900"),
-    # what a scenario that failed has left open is collected during another one
+    # Objects that a failed scenario left open are collected during another one.
     *("-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"),
 )
 SCENARIOS = (
@@ -46,11 +46,11 @@ HERE = Path(__file__).parent
 
 @contextmanager
 def prepared(environment: Mapping[str, str]) -> Iterator[RealCluster]:
-    """The cluster that the environment asks for.
+    """The cluster that the environment selects.
 
     Raises:
-        CannotStart: neither variable is set, or the programs of the folder do not come up.
-        ConfigError, KubeError: the kubeconfig, or its cluster, is of no use.
+        CannotStart: neither variable is set, or the programs in the folder do not start.
+        ConfigError, KubeError: the kubeconfig or its cluster cannot be used.
     """
     if kubeconfig := environment.get(KUBECONFIG):
         yield asyncio.run(furnished(kubeconfig, keeps=False))
@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _played(cluster: RealCluster, chosen: list[str]) -> int:
-    """Most scenarios side by side; meanwhile, one after the other, those that are alone."""
+    """Play most scenarios in parallel, and meanwhile those marked ``alone`` one after the other."""
     os.environ[CLUSTER] = _told(cluster)
     workers = int(os.environ.get(WORKERS, _AT_ONCE))
     beside = SideBySide(
@@ -106,7 +106,7 @@ def _played(cluster: RealCluster, chosen: list[str]) -> int:
 
 
 def _files(mark: str) -> list[str]:
-    """The files of scenarios that have a text in them."""
+    """The files of scenarios that contain a text."""
     found = sorted(path for pattern in SCENARIOS for path in HERE.glob(pattern))
     return [str(path) for path in found if mark in path.read_text()]
 

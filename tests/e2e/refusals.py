@@ -1,7 +1,7 @@
-"""KCM's resourceclaim controller, down for the claims of one namespace.
+"""Switches kube-controller-manager's resource claim controller off in one namespace.
 
-A policy refuses what it writes there. So scenarios in which it is down share a cluster with others
-for which it works.
+A ValidatingAdmissionPolicy refuses its writes there. So scenarios in which it is down can share a
+cluster with others in which it works.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DOWN = "e2e.claimctl.io/claims-controller-is-down"
 _LOOKED = "e2e.claimctl.io/claims-controller-is-back"
 _CONTROLLERS = (
     "system:kube-controller-manager",
-    # where each of its controllers has an account
+    # Each controller of kube-controller-manager has a ServiceAccount there.
     "system:serviceaccount:kube-system:resource-claim-controller",
 )
 _POLICY: Object = {
@@ -58,7 +58,7 @@ _LOOK_SECONDS, _LOOKS = 0.1, 600
 
 
 async def allow_refusals(documents: DocumentClient) -> None:
-    """Install the policy, once per cluster."""
+    """Install the policy, once for each cluster."""
     for body in (_POLICY, _BINDING):
         try:
             await documents.create(body)
@@ -69,7 +69,7 @@ async def allow_refusals(documents: DocumentClient) -> None:
 
 @dataclass(slots=True)
 class ClaimsController:
-    """The resourceclaim controller as one namespace has it."""
+    """The resource claim controller, as far as one namespace is concerned."""
 
     admin: Transport
     documents: DocumentClient
@@ -78,7 +78,7 @@ class ClaimsController:
     _times: int = field(default=0)
 
     async def stop(self) -> None:
-        """Return once its writes are refused."""
+        """Switch it off; returns when its writes are refused."""
         await self._mark(_DOWN, "")
         for _ in range(_LOOKS):
             if await self._refused():
@@ -92,7 +92,7 @@ class ClaimsController:
             if not await self._refused():
                 break
             await asyncio.sleep(_LOOK_SECONDS)
-        # it would try again only after as long as it was down
+        # By itself it would retry only after as long as it was down.
         self._times += 1
         patch = {"metadata": {"labels": {_LOOKED: str(self._times)}}}
         for claim in await self.documents.list(self.claims, self.namespace):
@@ -105,7 +105,7 @@ class ClaimsController:
         await self.documents.patch(_NAMESPACE, "", self.namespace, patch)
 
     async def _refused(self) -> bool:
-        """Whether a claim that it would make, in a dry run, is refused."""
+        """Whether the server refuses a claim of the controller in a dry run."""
         path = f"/apis/{self.claims[0]}/namespaces/{self.namespace}/resourceclaims"
         headers = {
             "content-type": "application/json",

@@ -1,4 +1,4 @@
-"""The rights in rbac/, taken apart into single permissions, and which of them a controller uses."""
+"""Splits the rights in rbac/ into single permissions, and records which a controller uses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One verb on one resource; ``namespace`` is empty for the whole cluster."""
+    """One verb on one resource. Namespace "" means the whole cluster."""
 
     role: str
     namespace: str
@@ -74,7 +74,7 @@ def bodies(*files: str) -> Iterator[Body]:
 
 
 def permissions(*files: str) -> list[Permission]:
-    """Every permission that the roles of some files give."""
+    """Every permission that the roles in ``files`` grant."""
     return [
         Permission(
             body["metadata"]["name"],
@@ -94,7 +94,7 @@ def permissions(*files: str) -> list[Permission]:
 
 
 async def grant(stage: Stage, given: list[Permission], *files: str) -> None:
-    """Apply the files, their roles with no other rules than the permissions ``given``."""
+    """Apply the files, with only the permissions ``given`` in their roles."""
     for body in bodies(*files):
         resource = RESOURCES.get(body["kind"])
         if resource is None:
@@ -104,7 +104,7 @@ async def grant(stage: Stage, given: list[Permission], *files: str) -> None:
             place = (meta["name"], meta.get("namespace", ""))
             kept = [each.rule() for each in given if (each.role, each.namespace) == place]
             body = {**body, "rules": kept}
-        # the ServiceAccount may be there, as controllers need it to connect
+        # The ServiceAccount may exist already: controllers need it to connect.
         with suppress(AlreadyExists):
             await stage.client.create(resource, body, meta.get("namespace", ""))
     if "template-injection.yaml" in files:
@@ -126,12 +126,12 @@ _INJECTION: Body = {
         }
     ],
 }
-"""What the file says to bind by hand."""
+"""The binding that the file tells administrators to create."""
 
 
 @dataclass(slots=True)
 class Register:
-    """An authorizer that notes what a controller was allowed, and what it was refused."""
+    """An authorizer that records what a controller was allowed and what it was refused."""
 
     inner: Authorizer
     used: dict[Attributes, None] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Register:
 
 
 def watched(cluster: Cluster) -> Register:
-    """Put a register between a cluster and its authorizer."""
+    """Insert a ``Register`` before a cluster's authorizer."""
     register = Register(cluster.api.hooks.authorizer)
     cluster.api.hooks.authorizer = register
     guard = cluster.handler.guard
@@ -156,7 +156,7 @@ def watched(cluster: Cluster) -> Register:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A transport whose requests carry a token."""
+    """A transport that adds a token to its requests."""
 
     inner: Transport
     token: str
@@ -169,7 +169,7 @@ class Bearer:
 
 
 async def as_account(stage: Stage) -> Transport:
-    """The controller's connection: its ServiceAccount's token, by TokenRequest."""
+    """The controller's connection, with its ServiceAccount's token (TokenRequest)."""
     cluster = stage.embedded
     answer = await cluster.transport().send("POST", f"{ACCOUNT}/token", (), _JSON, _A_DAY)
     body = json.loads(b"".join([part async for part in answer.body]))

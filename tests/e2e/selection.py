@@ -1,4 +1,4 @@
-"""Which scenarios are played on a real cluster, and which of them side by side."""
+"""Selects the scenarios for a real cluster, and those that run in parallel."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.e2e.elsewhere import RealCluster
 from tests.e2e.skipped import reason_for
 
 ALONE = "alone"
-"""The marker of a scenario that needs the whole cluster: it does something to servers, makes so
-many pods that others would have to wait, or makes a DowngradePlan, of which a cluster has one."""
+"""The marker of a scenario that needs the whole cluster. It pauses servers, creates so many pods
+that others would have to wait, or creates the DowngradePlan, of which a cluster has at most one."""
 LONG, HEAVY = "long", "heavy"
 NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
 
@@ -21,12 +21,12 @@ NOT_OURS = "it needs a cluster for itself, whose servers it may pause and kill"
 def fitting(
     items: Iterable[pytest.Item], cluster: RealCluster
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Of each scenario that is there for several versions, the one nearest to the cluster's.
+    """Select, of a scenario for several versions, the one nearest to the cluster's version.
 
-    The parameters ``minor`` and ``version`` stand for what only that version does.
+    The parameters ``minor`` and ``version`` mark scenarios of only that version.
 
     Returns:
-        what to play, and what to leave out.
+        the scenarios to play, and those to leave out.
     """
     best: dict[str, tuple[int, str]] = {}
     items = list(items)
@@ -41,7 +41,7 @@ def fitting(
 
 
 def rank(item: pytest.Item) -> int:
-    """What takes minutes begins first, and what loads the machine begins last."""
+    """Scenarios that take minutes begin first; those that load the machine begin last."""
     if item.get_closest_marker(LONG) is not None:
         return 0
     return 1 if item.get_closest_marker(HEAVY) is None else 2
@@ -62,7 +62,7 @@ def _is_of(item: pytest.Item, cluster: RealCluster) -> bool:
 
 
 def _same(item: pytest.Item) -> str:
-    """What scenarios have in common that differ in their version only."""
+    """The name of a scenario without its version."""
     parameters = _parameters(item)
     options = parameters.pop("options", None)
     parameters.pop("minor", None)
@@ -78,7 +78,7 @@ def _distance(item: pytest.Item, cluster: RealCluster) -> int:
 
 
 def skip(items: list[pytest.Item], cluster: RealCluster) -> None:
-    """Skip what cannot be played there."""
+    """Skip scenarios that the cluster cannot play."""
     for item in items:
         if reason := reason_for(item.nodeid, cluster):
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,4 +1,4 @@
-"""The servers of a control plane that one scenario has for itself, and what it may do to them."""
+"""The servers of a control plane that a scenario has for itself, and faults for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from claimctl.controlplane.programs import API_SERVER, SCHEDULER
 
 @dataclass(slots=True)
 class Servers:
-    """Of a cluster that nobody else uses meanwhile."""
+    """The servers of a cluster that only one scenario uses."""
 
     plane: ControlPlane
 
@@ -20,9 +20,9 @@ class Servers:
         return self.plane.servers[SCHEDULER]
 
     def restart_api_server(self) -> None:
-        """By SIGKILL."""
+        """Kill the API server with SIGKILL and start it again."""
         self.plane.restart(API_SERVER)
 
     def restore(self) -> None:
-        """All servers as they were at first."""
+        """Resume and start all servers."""
         self.scheduler.resume()

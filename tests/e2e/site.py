@@ -1,4 +1,4 @@
-"""What scenarios do to the cluster they play on, and what they may know of its past."""
+"""What a scenario can do to its cluster, and how it reads the history."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-contro
 CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
 _DOWN_SECONDS = 4.0
 SCHEDULER, KCM, KUBELET = "scheduler", "resourceclaim-controller", "kubelet"
-"""The components that scenarios pause; KCM's only as far as it looks after claims."""
+"""The components that scenarios pause; of kube-controller-manager only the claim controller."""
 
 
 class Site(Protocol):
-    """A cluster: the embedded one, or a real one of which a scenario has a part for itself."""
+    """An embedded cluster, or a scenario's part of a real one."""
 
     settings: dict[str, Any]
-    """What a controller has to be told to work here, beyond what the scenario says."""
+    """Settings that a controller needs here in addition to the scenario's."""
     look_seconds: float
-    """How long to wait between two looks at something that is to become true."""
+    """Seconds between two checks of a condition."""
     patience: float
-    """By how much longer that may take than on an embedded cluster."""
+    """Factor by which everything may take longer than on an embedded cluster."""
 
     @property
     def dialect(self) -> Dialect:
-        """What the scenario is played in."""
+        """The dialect of the scenario."""
         ...
 
     @property
     def account(self) -> str:
-        """The user that controllers are."""
+        """The user of the controllers."""
         ...
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of the scenario's nodes."""
+        """The names of the scenario's nodes."""
         ...
 
     def connection(self, user: str) -> Transport:
-        """A connection of the controller's (``CONTROLLER_USER``), else of an administrator's."""
+        """A connection of the controller (``CONTROLLER_USER``) or of an administrator."""
         ...
 
     async def force_delete(self, pod: str) -> None:
-        """Delete a pod with grace period 0: its object goes, whatever its containers do."""
+        """Delete a pod with grace period 0: its object goes, while its containers may run."""
         ...
 
     async def patch_node(self, node: str, patch: Object, subresource: str = "") -> None: ...
@@ -64,7 +64,7 @@ class Site(Protocol):
     async def delete_node(self, node: str) -> None: ...
 
     async def lose(self, node: str) -> None:
-        """Cut a node off: its containers run on, and nothing is heard of it."""
+        """Cut a node off: its containers run on, and its kubelet sends nothing."""
         ...
 
     async def reboot(self, node: str) -> None:
@@ -72,26 +72,26 @@ class Site(Protocol):
         ...
 
     async def pause(self, component: str) -> None:
-        """Let a component do nothing from now on, as if it were down."""
+        """Stop a component from acting, as if it were down."""
         ...
 
     async def resume(self, component: str) -> None: ...
 
     async def set_lag(self, seconds: float) -> None:
-        """Let the scheduler be late by about so much; 0 ends that."""
+        """Make the scheduler lag by about ``seconds``; 0 ends that."""
         ...
 
     async def restart_api_server(self) -> None:
-        """Kill it, start it again, and return once it answers."""
+        """Kill the API server and start it again; returns when it answers."""
         ...
 
     async def history(self, since: int = 0) -> Iterable[Revision]:
-        """Every write to what the scenario has to do with, after a revision, oldest first."""
+        """Every write to the scenario's objects after a revision, oldest first."""
         ...
 
 
 def accused(history: Iterable[Revision], users: frozenset[str], grace: float = 0.0) -> list[Any]:
-    """What a witness finds in a history: violations by the users who are claimctl."""
+    """The violations by claimctl's users that the witness finds in a history."""
     witness, world = Witness(users, grace), World()
     world.listen(witness.notice)
     world.read(history)
@@ -141,7 +141,7 @@ class EmbeddedSite:
         self._cluster.set_lag(seconds)
 
     async def restart_api_server(self) -> None:
-        """Nobody gets an answer for a while, and then versions of before are too old."""
+        """The server gives no answer for a while. Then older versions are too old."""
         self._cluster.handler.fault = lambda point: Fault(drop=True)
         await asyncio.sleep(_DOWN_SECONDS)
         self._cluster.store.compact()

@@ -12,10 +12,10 @@ from tests.e2e.elsewhere import RealCluster
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Tests by their names, one of several parameters in brackets.
+    """Skipped tests, by name; a single parameter is in brackets.
 
     Attributes:
-        before: the first version on which they can be played; (0, 0) for none.
+        before: the first version on which the tests can be played; (0, 0) for none.
     """
 
     reason: str
@@ -63,7 +63,7 @@ SKIPPED = (
 
 
 def reason_for(nodeid: str, cluster: RealCluster) -> str:
-    """Why a test is skipped there, or ''."""
+    """Why a test is skipped on ``cluster``, or ''."""
     name, _, rest = nodeid.rpartition("::")[2].partition("[")
     variants = {name, *(f"{name}[{each}]" for each in rest.removesuffix("]").split("-"))}
     for each in SKIPPED:

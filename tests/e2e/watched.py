@@ -1,4 +1,4 @@
-"""The history of a scenario on a real server: every version that watches show, for the witness."""
+"""The history of a scenario on a real server: the versions that watches show, for the witness."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _NAMESPACED: tuple[Version, ...] = (
 )
 _CLUSTER: tuple[Version, ...] = (("v1", "Node"), ("claimctl.io/v1alpha1", "DowngradePlan"))
 _EARLIER_SECONDS = 1.0
-"""A pod has vanished before its watch says so, while claimctl may know from another watch."""
+"""A watch may report a vanished pod late, while claimctl knows it from another watch."""
 _QUIET_SECONDS, _MOST_QUIETS = 0.4, 10
 
 
 @dataclass(slots=True)
 class History:
-    """Follows what a scenario has to do with, from before its begin.
+    """Watches the objects of a scenario from before its start.
 
-    A server that was restarted may leave a gap, in which versions are missing; what came of them is
-    there.
+    After a restart of the server there may be a gap. Versions in the gap are missing, but not the
+    final ones.
     """
 
     transport: Transport
@@ -45,12 +45,12 @@ class History:
     fleet: Fleet
     authors: Authors
     _seen: list[tuple[str, Revision]] = field(default_factory=list)
-    """With the UID of the object."""
+    """Revisions, each with the UID of its object."""
     _known: dict[str, bytes] = field(default_factory=dict)
     _followers: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> None:
-        """Return once every kind is watched."""
+        """Start the watches; returns when every kind is watched."""
         client = DocumentClient(self.transport, "witness")
         listed = []
         for kind in (self.fleet.claims, *_NAMESPACED, *_CLUSTER):
@@ -74,13 +74,13 @@ class History:
         await asyncio.gather(*self._followers, return_exceptions=True)
 
     async def since(self, number: int) -> Iterable[Revision]:
-        """What there is when nothing more is on its way."""
+        """The revisions after ``number``, once no further one is on its way."""
         for _ in range(_MOST_QUIETS):
             before = len(self._seen)
             await asyncio.sleep(_QUIET_SECONDS)
             if len(self._seen) == before:
                 break
-        # a watch can be faster than the answer to the write, so authors are looked up now
+        # A watch can be faster than the answer to the write, so look authors up only now.
         signed = [replace(each, actor=self._author(uid, each)) for uid, each in self._seen]
         ordered = sorted(signed, key=attrgetter("number"))
         return [each for each in ordered if each.number > number]
