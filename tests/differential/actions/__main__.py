@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     )
     for result in session.results:
         for each in result.unsteady:
-            print(f"  unsteady {result.number}: {each.shown()[:600]}")
+            print(f"  unsteady {result.number}: {each.shown()[:4000]}")
     return 1 if different else 0
 
 

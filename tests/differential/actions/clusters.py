@@ -134,7 +134,7 @@ class Stage(Protocol):
 
     @property
     def lag(self) -> float:
-        """Seconds until the controllers have seen and answered what is done."""
+        """Seconds until a controller has seen and answered what is done."""
         ...
 
     def witnessed(self, since: float) -> bool:
@@ -295,6 +295,8 @@ COLLECTIONS = {
 }
 CANARY = "canary"
 _CANARY_PAUSE = 0.4
+_CONTROLLERS = 3
+"""So many act one after the other until the canary is replaced, at least."""
 _REMEMBERED = 8
 """So many measurements of the canary count."""
 
@@ -401,7 +403,7 @@ class RealStage:
 
     @property
     def lag(self) -> float:
-        return self.cluster.canary.longest()
+        return self.cluster.canary.longest() / _CONTROLLERS
 
     def witnessed(self, since: float) -> bool:
         return self.cluster.canary.latest > since

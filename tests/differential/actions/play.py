@@ -45,7 +45,7 @@ ROUNDS = 25
 _LOOPING_STEPS = 2
 """So many steps of a story may be played beside a loop of controllers."""
 BREATH = 0.08
-"""Seconds between two writes of kubelets: controllers see one after the other."""
+"""Seconds between two writes of kubelets, at least: controllers see one after the other."""
 _LOOK = 1.0
 """Seconds from one look at what a story waits for to the next."""
 LONGEST = 60.0
@@ -220,8 +220,7 @@ class Player:
         elif step.do == POD:
             for pod in self._chosen(args):
                 yield await self._befall(step.note, args, pod)
-                patched = args["what"] == "patch"
-                await asyncio.sleep(BREATH if patched else max(BREATH, self._stage.lag))
+                await (asyncio.sleep(BREATH) if args["what"] == "patch" else self._breathe())
         elif step.do == NODE:
             async for each in self._node(step.note, args):
                 yield each
@@ -411,7 +410,7 @@ class Player:
         query = {"gracePeriodSeconds": "0"}
         note = "node agent: the deletion is confirmed"
         await self._send(note, {"method": "DELETE", "path": path, "query": query})
-        await asyncio.sleep(BREATH)
+        await self._breathe()
         return True
 
     async def _report(self, note: str, pod: Object, status: Object) -> str:
@@ -420,8 +419,12 @@ class Player:
         found = await self._send(
             note, {"method": "PATCH", "path": path, "patch": "strategic", "body": body}
         )
-        await asyncio.sleep(BREATH)
+        await self._breathe()
         return found
+
+    async def _breathe(self) -> None:
+        """Until controllers have answered what was written: which pods go may depend on it."""
+        await asyncio.sleep(max(BREATH, self._stage.lag))
 
     def _admitted(self, pod: Object) -> bool:
         for each in pod_claims(pod):
