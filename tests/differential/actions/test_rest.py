@@ -58,6 +58,10 @@ def test_only_what_began_after_an_event_is_a_witness_of_the_rest(
         assert (canary.latest, canary.longest()) == (0.0, 2.0)
         await canary.end()
         assert (canary.latest, canary.longest()) == (1.0, 2.0)
+        canary.begin()
+        now[0] = 40.0
+        await canary.end(replaced=False)
+        assert (canary.latest, canary.longest()) == (1.0, 37.0)
 
     run(sing())
 
