@@ -1,5 +1,5 @@
-"""The decisions: who a claim is reserved for, whether it may go, and what to write next.
+"""The decisions about one claim: which workloads hold it, whether to release it, what to write.
 
-Everything here is a pure function of a snapshot: no I/O, no clock of its own, no logging.
-``decide.decide`` is the way in; the controller gathers the snapshot and carries out the answer.
+Everything here is a pure function of a snapshot: no I/O, no clock of its own, no logging. Begin
+with ``decide.decide``. The controller makes the snapshot and carries out the decision.
 """

@@ -1,8 +1,8 @@
-"""The shortest form of a reservation: one annotation on a workload, and what follows from it.
+"""Reservations by annotation: which ClaimReservations an annotated workload should have.
 
-``claimctl.io/reserve`` is ``*`` (every claim that the pod template names by resourceClaimName)
-or a comma-separated list of claim names. Each claim gets a ClaimReservation that the workload
-owns; an explicit one for the same workload and claim wins.
+The annotation ``claimctl.io/reserve`` is ``*`` (every claim that the pod template names by
+resourceClaimName) or a comma-separated list of claim names. Each claim gets a ClaimReservation
+that the workload owns, unless a user has created one for the same workload and claim.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with an annotation: an event on the workload."""
+    """What is wrong with an annotation. The controller records it as an Event on the workload."""
 
     reason: Reason
     note: str
@@ -44,7 +44,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationPlan:
-    """What has to change so that the workload's own reservations are those it asks for."""
+    """The changes that give the workload the reservations that its annotations ask for."""
 
     create: tuple[ClaimReservation, ...] = ()
     update: tuple[tuple[ClaimReservation, ClaimReservationSpec], ...] = ()
@@ -69,7 +69,7 @@ class Annotated:
         return tuple(one for one in self.reservations if self._owns(one))
 
     def explicit(self) -> frozenset[str]:
-        """Claims that somebody reserved for this workload by an object of their own."""
+        """The claims for which a user has created a ClaimReservation of this workload."""
         return frozenset(
             one.spec.resource_claim_name
             for one in self.reservations
@@ -82,7 +82,7 @@ class Annotated:
 
 
 def plan(annotated: Annotated) -> AnnotationPlan:
-    """What to create, update and delete; a workload that is being deleted is left as it is."""
+    """The reservations to create, update and delete; none if the workload is being deleted."""
     if annotated.meta.deleting:
         return AnnotationPlan()
     wanted, problems = _wanted(annotated)
@@ -116,12 +116,12 @@ def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
 
 
 def is_object_name(name: str) -> bool:
-    """Whether the API server takes it as the name of a claim (RFC 1123 subdomain)."""
+    """Whether the API server accepts the name for a claim (RFC 1123 subdomain)."""
     return len(name) <= MAX_NAME and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def _wanted(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    """Claims to be reserved, in the order they are named, and what is wrong with the others."""
+    """The claims to reserve, in the order of the annotation, and the problems of the others."""
     value = annotated.meta.annotation(RESERVE_ANNOTATION)
     if value is None:
         return (), ()
@@ -151,7 +151,7 @@ def _problems(value: str, asked: tuple[str, ...], named: tuple[str, ...]) -> Ite
 
 
 def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
-    """The settings that other annotations ask for; a bad one is no reason to guess."""
+    """The settings by the other annotations, and a problem for each invalid annotation."""
     spec, problems = ClaimReservationSpec(workload_ref=annotated.ref), []
     if annotated.meta.annotation(RESERVE_ANNOTATION) is None:
         return spec, ()
@@ -183,7 +183,7 @@ def _short(text: str) -> str:
 
 
 def _ended(annotated: Annotated) -> bool:
-    """A finished Job wants nothing any more, so nothing new is made for it."""
+    """Whether the workload is a finished Job. Such a Job gets no new reservations."""
     return observe(annotated.workload, "").life is Life.ENDED
 
 
@@ -211,7 +211,7 @@ def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> Claim
 def _updates(
     spec: ClaimReservationSpec, owned: Iterable[ClaimReservation]
 ) -> Iterator[tuple[ClaimReservation, ClaimReservationSpec]]:
-    """Owned reservations whose settings differ from what the annotations say now."""
+    """The owned reservations whose settings differ from the annotations, with the new spec."""
     for one in owned:
         updated = msgspec.structs.replace(
             one.spec,

@@ -1,4 +1,4 @@
-"""From a snapshot to an assessment: what is the case with a claim, before anything is done."""
+"""Assess a claim: compute from a snapshot everything that a decision needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from claimctl.wire.claims import ResourceClaim
 
 
 def assess(snapshot: Snapshot) -> Assessment:
-    """Everything that is the case; ``decide`` adds what is to be done."""
+    """Assess the claim; ``decide`` adds what to do."""
     consumers, claim = snapshot.consumers(), snapshot.claim
     if claim is None:
         absent = (
@@ -36,7 +36,7 @@ def assess(snapshot: Snapshot) -> Assessment:
             for held in snapshot.reservations
         )
         return Assessment(snapshot, consumers, Phase.ABSENT, tuple(absent))
-    # 1. Does each reservation hold the claim, let it go, or ask for nothing?
+    # 1. Does each reservation hold the claim, release it, or ask for nothing?
     groups = own_groups(snapshot)
     retentions = tuple(
         decide_retention(snapshot, held, consumers, groups) for held in snapshot.reservations
@@ -69,7 +69,7 @@ def assess(snapshot: Snapshot) -> Assessment:
 
 
 def _stays(retention: RetentionDecision) -> RetentionDecision:
-    """While another reservation holds the claim, its devices are not given up for this one."""
+    """Hold instead of giving up unreachable devices: another reservation holds the claim."""
     if retention.reason is Reason.REALLOCATED:
         return replace(retention, action=Action.HOLD, reason=Reason.HELD)
     return retention
@@ -90,7 +90,10 @@ def _own(claim: ResourceClaim, retentions: Iterable[RetentionDecision]) -> froze
 
 
 def _release_reason(retentions: tuple[RetentionDecision, ...]) -> Reason | None:
-    """If pods wait in vain for devices that every reservation lets go, that is why."""
+    """Why the claim is released; None if a reservation holds it or none releases it.
+
+    If the devices are given up for waiting pods, that reason wins.
+    """
     if any(retention.action is Action.HOLD for retention in retentions):
         return None
     letting_go = [each for each in retentions if each.action is Action.RELEASE]
@@ -99,10 +102,11 @@ def _release_reason(retentions: tuple[RetentionDecision, ...]) -> Reason | None:
 
 
 def _is_left_to_kcm(found: Assessment) -> bool:
-    """Whether to leave KCM alone with a list of nothing but pods: its last removal deallocates.
+    """Whether to let kube-controller-manager (KCM) remove the pods of the list and deallocate.
 
-    Not where KCM should have been done by now; and a claim that is being deleted takes none of
-    the pods that wait for it, and KCM leaves their entries.
+    KCM deallocates when it removes the last entry, so the list must have only pods. Two cases are
+    excluded: KCM has not removed dead pods in time; or the claim is being deleted and its list has
+    only pending pods, which are never bound then and which KCM does not remove.
     """
     references = found.snapshot.references
     if not references or not all(map(is_pod, references)):
@@ -113,6 +117,6 @@ def _is_left_to_kcm(found: Assessment) -> bool:
 
 
 def kcm_time_left(found: Assessment) -> float:
-    """Seconds for which KCM may still be about to remove the last dead pod of the list."""
+    """Seconds that KCM still has to remove the dead pods of the list."""
     ages, limit = found.snapshot.memory.dead_age, found.snapshot.rules.dead_reference_seconds
     return limit - min(ages.get(reference.uid, 0.0) for reference in found.snapshot.references)

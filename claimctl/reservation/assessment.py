@@ -1,4 +1,4 @@
-"""What a decision makes of one claim: one structure, each fact computed once."""
+"""The assessment of one claim: all facts of a decision in one structure, each computed once."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from claimctl.wire.reservations import ClaimReservationStatus
 
 
 class Phase(StrEnum):
-    """Which part of the protocol a claim is in."""
+    """The phase of a claim; it decides what ``decide`` does."""
 
     ABSENT = "Absent"
     UNALLOCATED = "Unallocated"
     KEPT = "Kept"
-    """Allocated, and not to be released: somebody holds it, or nobody ever did."""
+    """The claim is allocated and not released: a reservation holds it, or none asks for it."""
     LEFT_TO_KCM = "LeftToKCM"
-    """To be released, and its list names pods alone: KCM deallocates when it removes the last."""
+    """The claim is released, and its list has only pods: kube-controller-manager (KCM) deallocates
+    when it removes the last one."""
     BLOCKED = "Blocked"
-    """To be released, and something forbids that now."""
+    """The claim should be released, and there are blockers."""
     RELEASING = "Releasing"
+    """The claim should be released, and the caches show no blocker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Everything that a decision finds out about a claim, and at the end what it decides.
+    """The facts about a claim and, at the end, the decision.
 
-    ``assess`` computes it from a snapshot. The steps of ``decide`` return it with more in it;
-    statuses, conditions and ``claimctl explain`` read it.
+    ``assess`` computes the facts from a snapshot. The steps of ``decide`` return copies with more
+    fields set. Statuses, conditions and ``claimctl explain`` read it.
     """
 
     snapshot: Snapshot
@@ -44,50 +46,50 @@ class Assessment:
     phase: Phase
     retentions: tuple[RetentionDecision, ...] = ()
     own: frozenset[str] = frozenset()
-    """UIDs of the references in the list that are claimctl's, or of its workloads' groups."""
+    """UIDs of the listed references that are claimctl's own, or PodGroups of its workloads."""
     groups: frozenset[str] = frozenset()
-    """Those of them that are PodGroups."""
+    """The UIDs in ``own`` that are PodGroups."""
     reason: Reason | None = None
-    """Why the claim is let go; None while somebody holds it or nobody ever did."""
+    """Why the claim is released; None if a reservation holds it or none releases it."""
     steps_aside: bool = False
-    """Whether the holds leave a waiting pod no place, so that all of them give up theirs."""
+    """Whether claimctl removes all holds because they leave no entry for a waiting pod."""
     plan: ListPlan | None = None
-    """The list as it should be; of an allocated claim."""
+    """The list that the claim should have; None if the claim is not allocated."""
     blockers: tuple[Blocker, ...] = ()
-    """What forbids the release now."""
+    """The blockers of the release, from the caches or from a live LIST."""
     step: ReleaseStep | None = None
-    """How far the release has come; None while more than time blocks it."""
+    """The step of the release to record; None while time alone does not end every blocker."""
     needs: tuple[Need, ...] = ()
     write: Write | None = None
     after: float | None = None
-    """Seconds after which to look again although nothing changed."""
+    """Seconds after which to decide again even if nothing changes."""
     statuses: Mapping[str, ClaimReservationStatus] = field(default_factory=dict)
-    """The status each reservation should have, by name."""
+    """The status that each reservation should have, by name."""
 
     @property
     def claim(self) -> ResourceClaim:
-        """The claim, in every phase but ``ABSENT``."""
+        """The claim. It exists in every phase but ``ABSENT``."""
         assert self.snapshot.claim is not None
         return self.snapshot.claim
 
     @property
     def releasing(self) -> Reason | None:
-        """Why the claim is released, where that is under way and not left to KCM."""
+        """Why the claim is released; None if it is not, or if the release is left to KCM."""
         return self.reason if self.phase in (Phase.BLOCKED, Phase.RELEASING) else None
 
     @property
     def decided(self) -> bool:
-        """Whether there is a write, or something to be read first."""
+        """Whether there is a write, or a need to be answered first."""
         return self.write is not None or bool(self.needs)
 
     @property
     def fights(self) -> bool:
-        """Whether somebody else keeps undoing what claimctl writes."""
+        """Whether another client keeps undoing claimctl's writes."""
         return self.snapshot.memory.repeated_writes >= self.snapshot.rules.fight_limit
 
     @property
     def on_record(self) -> bool:
-        """Whether a reservation's status says that this very claim is being released."""
+        """Whether a reservation's status records the release of this claim (by its UID)."""
         records = (each.held.reservation.status.release for each in self.retentions)
         uid = self.claim.metadata.uid
         return any(record is not None and record.claim_uid == uid for record in records)
@@ -98,7 +100,7 @@ class Assessment:
         return any(retention.action is Action.HOLD for retention in self.retentions)
 
     def sooner(self, seconds: float | None) -> Assessment:
-        """The same, looked at again after so many seconds at the latest; None is never."""
+        """The same, to be decided again after ``seconds`` at the latest; None changes nothing."""
         times = [time for time in (self.after, seconds) if time is not None]
         return replace(self, after=min(times, default=None))
 
@@ -113,26 +115,26 @@ class Assessment:
         )
 
     def listed(self, reference: Reference | None) -> bool:
-        """Whether the claim lists this incarnation of something."""
+        """Whether the claim lists the object of this UID."""
         uid = reference.uid if reference is not None else None
         return any(listed.uid == uid for listed in self.snapshot.references)
 
     def is_ours(self, reference: Reference) -> bool:
-        """Whether nobody but claimctl takes the reference out of the list."""
+        """Whether only claimctl removes the reference from the list."""
         return is_tombstone(reference) or reference.uid in self.own
 
     @property
     def left_to_pods(self) -> bool:
-        """Whether KCM will take the last pod out of the list, and deallocate by that.
+        """Whether KCM will remove the last pod of the list, and thereby deallocate.
 
-        A bound pod's entry goes no other way. Of one that is not bound the scheduler may take it
-        out (Unreserve), and nobody deallocates what is left.
+        Only KCM removes the entry of a bound pod. The scheduler may remove the entry of a pod that
+        is not bound (Unreserve); no component deallocates the claim after that.
         """
         return any(
             is_pod(ref) and ref.uid in self.consumers.bound for ref in self.snapshot.references
         )
 
     def live_pod_entries(self) -> list[Reference]:
-        """Listed pods that use the claim, or are about to."""
+        """The entries of pods that use the claim, or may start to use it."""
         alive = self.consumers.bound.keys() | self.consumers.pending.keys()
         return [ref for ref in self.snapshot.references if is_pod(ref) and ref.uid in alive]

@@ -1,4 +1,4 @@
-"""Claims that do not exist or are not allocated: making, replacing and tidying up."""
+"""Claims that do not exist or are not allocated: create, replace and tidy up."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from claimctl.wire.reservations import FINALIZER
 
 
 def make(found: Assessment) -> Assessment:
-    """The claim does not exist: make it; what is being deleted has nothing left.
+    """Handle a claim that does not exist: create it, or finish deleted reservations.
 
-    It may yet be made while another controller has not seen the deletion.
+    A deleted reservation keeps its finalizer for the settle time, because another controller that
+    has not seen the deletion may still create the claim.
     """
     snapshot = found.snapshot
     for held in snapshot.reservations:
@@ -53,7 +54,7 @@ def _may_create(snapshot: Snapshot, held: Held) -> bool:
 
 
 def tidy(found: Assessment) -> Write | None:
-    """What remains to be done about a claim without allocation."""
+    """The write that a claim without allocation still needs, or None."""
     if found.snapshot.unreadable:
         return None
     for retention in found.retentions:
@@ -66,7 +67,7 @@ def tidy(found: Assessment) -> Write | None:
 
 
 def _to_be_replaced(found: Assessment, held: Held) -> bool:
-    """Whether claimctl made the claim, and for an earlier incarnation of the workload."""
+    """Whether claimctl created the claim for an earlier incarnation of the workload."""
     maker, created_for = found.claim.metadata.controller(), found.claim.spec.reserved_for
     return (
         created_for is not None

@@ -1,7 +1,8 @@
-"""From a snapshot of one claim to at most one write: a script in numbered steps.
+"""Decide what to do about one claim: from a snapshot to at most one write, in numbered steps.
 
-The order of the writes is the protocol: a reservation's finalizer before anything is held for
-it, the intent of a release before the claim is touched, the claim before what only tells news.
+The order of the writes matters. A reservation gets its finalizer before claimctl holds anything
+for it. The intent of a release is recorded before the claim is changed. The claim is written
+before statuses that only report.
 """
 
 from __future__ import annotations
@@ -53,19 +54,19 @@ _PASSES = frozenset(
         Reason.UNREADABLE,
     }
 )
-"""What blocks a release for a time that each controller measures by itself, or for this version
-of claimctl alone."""
+"""Blockers that another controller may not see: each controller measures their time by itself, or
+only this version of claimctl cannot read an object."""
 
 
 def decide(snapshot: Snapshot) -> Decision:
-    """What to do about one claim now; the same snapshot always gives the same decision."""
+    """Decide what to do about one claim now. Equal snapshots give equal decisions."""
     # 1. Leave the claim alone when something about it cannot be read.
     if unread := about_claim(snapshot.unreadable):
         return leave_alone(snapshot, unread)
     # 2. Put the reservations in order, before anything is held for them.
     if (write := _reservation_first(snapshot)) is not None:
         return Decision(write=write)
-    # 3. Ask for workloads that the caches do not show as they are.
+    # 3. Ask for live reads of workloads for which the caches may be outdated.
     if needs := tuple(_unseen(snapshot)):
         return Decision(needs=needs)
     # 4. Assess: who holds the claim, why it is released, which list it should have, what blocks.
@@ -74,20 +75,22 @@ def decide(snapshot: Snapshot) -> Decision:
     found = _PHASES[found.phase](found)
     if found.decided and not snapshot.allocated:
         return found.decision()
-    # 6. Tell it in the reservations' statuses: a write of its own where there is no other.
+    # 6. Compute the reservations' statuses; write one if there is no other write.
     found = tell(found)
-    # 7. Tidy up: a claim without allocation, then deleted reservations of which nothing is left.
+    # 7. Tidy up: a claim without allocation, then deleted reservations that hold nothing.
     if found.phase is Phase.UNALLOCATED and not found.decided:
         found = replace(found, write=lifecycle.tidy(found))
     return finalizers.let_reservations_go(found).decision()
 
 
 def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, ...]:
-    """What has to be read before the write; nothing once it was.
+    """The live reads that the write needs first; none if they have been done.
 
-    Before a reservation goes for good: another controller may have held the claim since our cache
-    saw it, and a hold that no reservation names is nobody's to release. Before the last hold or
-    the allocation is taken out: a hold may be there for a reservation that our cache lacks.
+    - Before the finalizer of a reservation is removed, the claim is read. Another controller may
+      have added a hold that our cache does not show, and no controller would release a hold
+      without a reservation.
+    - Before a fence or a deallocation, the reservations are listed. A hold may belong to a
+      reservation that our cache does not show yet.
     """
     evidence = snapshot.evidence
     if isinstance(write, SetFinalizer) and not write.present:
@@ -100,9 +103,10 @@ def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, .
 
 
 def serves(asked: Write, write: Write | None) -> bool:
-    """Whether a claim that was read live for one write is good for the one decided on it.
+    """Whether a claim that was read live for the write ``asked`` may also be used for ``write``.
 
-    Everything else waits for the watch. A list may have to be written differently now.
+    This is so if both are list writes, since the list may have to be different now. Any other
+    write must be the same; else the controller waits until the watch shows the claim.
     """
     return isinstance(write, WriteList) if isinstance(asked, WriteList) else write == asked
 
@@ -127,9 +131,9 @@ def _unseen(snapshot: Snapshot) -> Iterable[Need]:
 
 
 def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
-    """Whether the claim knows another incarnation of the workload than its cache shows.
+    """Whether the claim names another incarnation of the workload than the cache shows.
 
-    That may be an earlier one, or one that the cache has yet to show.
+    The claim may name an earlier incarnation, or one that the cache does not show yet.
     """
     if snapshot.claim is None or not held.workload.exists or held.workload.confirmed:
         return False
@@ -140,16 +144,17 @@ def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
 
 
 def _end(found: Assessment) -> Assessment:
-    """End a release of our own, which is on record until then.
+    """Remove the finalizer from a claim that claimctl deallocated.
 
-    Another controller may have cleared the record of what this one was about to finish.
+    The recorded release shows that. Another controller may have cleared the record after this
+    process deallocated; then this process's memory shows it.
     """
     ours = found.on_record or found.snapshot.memory.deallocated
     return replace(found, write=finalizer_step(found.snapshot, ours).write)
 
 
 def _keep(found: Assessment) -> Assessment:
-    """Keep the list of a claim in order that is not to be released."""
+    """Keep the list of a claim in order that is not released."""
     if not _group_unrecorded(found):
         found = write_list(found)
     for retention in found.retentions:
@@ -158,9 +163,9 @@ def _keep(found: Assessment) -> Assessment:
 
 
 def _group_unrecorded(found: Assessment) -> bool:
-    """Whether it has to be put on record first whose the group is that shares the claim.
+    """Whether a status has to record the name of the workload's PodGroup before the hold is added.
 
-    Once the workload is gone nobody else could tell.
+    After the workload is gone, only this record shows which workload the PodGroup belongs to.
     """
     return any(
         retention.action is Action.HOLD
@@ -173,15 +178,15 @@ def _group_unrecorded(found: Assessment) -> bool:
 
 
 def _leave_to_kcm(found: Assessment) -> Assessment:
-    """Look again when KCM should be done. Of listed pods that live the watch will tell."""
+    """Decide again when KCM should be done. If listed pods are alive, wait for their events."""
     return found if found.live_pod_entries() else found.sooner(max(kcm_time_left(found), 1.0))
 
 
 def _wait(found: Assessment) -> Assessment:
     """Keep the list in order while something blocks the release.
 
-    Keep the record of the intent while only time blocks it: another controller, for which that
-    time is over, may be deallocating now, and the finalizer goes by the record.
+    Keep the recorded intent while only time blocks the release. For another controller that time
+    may be over: it may be deallocating now, and needs the record to remove the finalizer.
     """
     if found.on_record and all(blocker.reason in _PASSES for blocker in found.blockers):
         found = replace(found, step=_current_step(found))
@@ -192,7 +197,7 @@ def _wait(found: Assessment) -> Assessment:
 
 
 def _release(found: Assessment) -> Assessment:
-    """Nothing that the caches show blocks the release: intent on record, then step by step."""
+    """Release a claim for which the caches show no blocker: record the intent, then the steps."""
     if lacks_tombstones(found):
         return write_list(found)
     found = replace(found, step=_current_step(found))
@@ -205,7 +210,7 @@ def _release(found: Assessment) -> Assessment:
 
 
 def _current_step(found: Assessment) -> ReleaseStep:
-    """How far the release has come, whoever brought it there."""
+    """The step of the release that the claim's list shows."""
     is_fenced = fenced(found.snapshot, found.own) and not any(
         map(is_pod, found.snapshot.references)
     )

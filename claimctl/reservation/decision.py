@@ -1,4 +1,4 @@
-"""What a decision can say: what must be found out first, or one write, and what to report."""
+"""The parts of a decision: needs that have to be answered first, or one write, and blockers."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ Need = ConfirmPods | ConfirmWorkload | ListLivePods
 
 @dataclass(frozen=True, slots=True)
 class WriteList:
-    """One status write under ``resource_version``: the list, and with it maybe the allocation."""
+    """One status write under ``resource_version``: set the list, and deallocate if wanted."""
 
     resource_version: str
     reserved_for: tuple[Reference, ...]
     deallocate: bool = False
     reason: str = ""
     fence: bool = False
-    """Takes the last workload reference out and leaves the allocation."""
+    """Whether the write is a fence: no workload reference stays that lets pods in, and the claim
+    stays allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,14 @@ class WriteStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClearReleaseRequest:
-    """Take ``claimctl.io/release`` off a reservation: what it asked for is done."""
+    """Remove ``claimctl.io/release`` from a reservation, because the claim has been released."""
 
     reservation: ClaimReservation
 
 
 @dataclass(frozen=True, slots=True)
 class SetFinalizer:
-    """Put claimctl's finalizer on a reservation, or take it off."""
+    """Add claimctl's finalizer to a reservation, or remove it."""
 
     reservation: ClaimReservation
     present: bool
@@ -91,18 +92,18 @@ class SetFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReadClaim:
-    """Read the claim as it is now (live GET), for this write and no other."""
+    """Read the claim live (GET), for this write only."""
 
     before: Write
 
 
 @dataclass(frozen=True, slots=True)
 class ListReservations:
-    """List the namespace's reservations: one may be younger than what the cache shows."""
+    """List the namespace's reservations live: the cache may lack a new one."""
 
 
 Precaution = ReadClaim | ListReservations
-"""What some writes need on top of what was decided from."""
+"""A live read that some writes need first."""
 
 Write = (
     WriteList
@@ -117,25 +118,25 @@ Write = (
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Why a release cannot happen now, for people: ``claimctl explain`` and conditions."""
+    """Why a claim may not be released now, for ``claimctl explain`` and conditions."""
 
     reason: Reason
     message: str
     after: float | None = None
-    """Seconds until it may be different by the passing of time alone."""
+    """Seconds until time alone may end the blocker."""
     private: bool = False
-    """Only this process knows of it; another controller may be further."""
+    """Whether only this process has the blocker; another controller may go on with the release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """At most one write. With ``needs``, decide again once they are answered."""
+    """At most one write. If there are ``needs``, decide again with their answers."""
 
     needs: tuple[Need, ...] = ()
     write: Write | None = None
     after: float | None = None
-    """Seconds after which to look again although nothing changed."""
+    """Seconds after which to decide again even if nothing changes."""
     releasing: Reason | None = None
     blockers: tuple[Blocker, ...] = ()
     statuses: Mapping[str, ClaimReservationStatus] = field(default_factory=dict)
-    """The status each reservation should have, by name."""
+    """The status that each reservation should have, by name."""

@@ -1,4 +1,4 @@
-"""One strategy per reservation API: which claims may carry a workload reference."""
+"""The dialects of the reservation API: which claims may have a workload reference."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class Dialect(Protocol):
     groups: bool
     """Whether pods can share a claim through PodGroups.
 
-    Then a scheduler that still sees a group in the list starts pods without writing to the claim,
-    although the group may have been taken out: every release has to wait for that to be over.
+    A scheduler whose cache still shows a group in the list binds pods without a write to the
+    claim, even if the group has been removed. So every release waits for the settle time.
     """
     lists_beside_others: bool
-    """Whether the scheduler lists a pod in a claim whose list names what is no pod.
+    """Whether the scheduler adds pods to a list that has entries that are no pods.
 
-    Where it does not, such a claim has to be fenced before a write to it can show that a pod came.
+    If it does not, claimctl has to fence such a claim; only then does the scheduler write to the
+    claim before it binds a pod.
     """
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
@@ -30,15 +31,15 @@ class Dialect(Protocol):
         ...
 
     def created_for(self, workload: Reference) -> Reference | None:
-        """What ``spec.reservedFor`` has to say in a claim that is made for the workload."""
+        """The ``spec.reservedFor`` of a claim that claimctl creates for the workload."""
         ...
 
 
 class Native:
-    """KEP-5194: the claim says in its spec whom it was made for, and pods are not listed.
+    """KEP-5194: ``spec.reservedFor`` names the workload, and pods are not listed.
 
-    A workload reference on any other claim would strand pods: the scheduler lists none beside
-    it, and the kubelet refuses those that are not listed.
+    In the list of any other claim, a workload reference would keep pods from running: the
+    scheduler adds no pods beside it, and the kubelet refuses pods that are not listed.
     """
 
     name = "native"
@@ -63,7 +64,7 @@ class Native:
 
 
 class Hold:
-    """Today's clusters: the workload's reference stands beside those of the pods."""
+    """Clusters without KEP-5194: the workload's reference is listed beside the pods'."""
 
     name = "hold"
     groups = False
@@ -77,9 +78,10 @@ class Hold:
 
 
 class Group(Hold):
-    """KEP-5729: pods share through their PodGroup's reference, and the workload's beside it holds.
+    """KEP-5729: pods share the claim through their PodGroup's reference.
 
-    Pods whose template names no group are listed one by one, as in ``hold``.
+    The workload's reference beside it is the hold. Pods whose template names no group are listed
+    one by one, as in ``hold``.
     """
 
     name = "podgroup"

@@ -1,8 +1,8 @@
-"""Which vanished pods a reservation's status tells of, so that two controllers agree on it.
+"""The ghosts in a reservation's status, so that two controllers agree on them.
 
-Each controller counts by itself, on its own clock, how long a pod that vanished may still be
-running; what is on record never makes that shorter. So one that knows more than the record does
-not write it down again after somebody has found it over and taken it out.
+Each controller measures a ghost's grace by its own clock; the record never shortens it. If another
+controller has removed a ghost from the record because its grace is over, this controller does not
+add the ghost again.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.reservations import ForceDeletedPod
 
 UNSEEN_POD_SECONDS = 5.0
-"""Until then a listed pod that nobody saw is taken for one that the pod cache has yet to show."""
+"""For so many seconds, a listed pod that was never seen is expected to appear in the pod cache."""
 MOST = 1000
-"""How many nodes, and how many vanished pods, a status tells of: etcd takes objects of 1.5 MB."""
+"""The most nodes and the most ghosts in a status: etcd stores objects of up to 1.5 MB."""
 _LONGEST_NAME, _LONGEST_ID = 253, 128
 
 
 def told_ghosts(
     snapshot: Snapshot, recorded: tuple[ForceDeletedPod, ...]
 ) -> tuple[ForceDeletedPod, ...]:
-    """Those on record that still count here, and those that are news; by UID.
+    """The ghosts to record, sorted by UID: recorded ones that still count here, and new ones.
 
-    What does not fit is left out, the news first: every controller counts all that it knows of,
-    and one that starts waits for the grace whatever is on record.
+    If there are more than ``MOST``, new ones are left out first. This is safe: each controller
+    counts all ghosts that it knows, and a controller that starts waits for the grace anyway.
     """
     known = {ghost.uid: ghost for ghost in recorded}
     told = sorted(_told(snapshot, known), key=lambda ghost: (ghost.uid not in known, ghost.uid))
@@ -36,7 +36,7 @@ def told_ghosts(
 
 
 def _fits(ghost: ForceDeletedPod) -> bool:
-    """Whether the schema takes it: who wrote a list may have written anything into it."""
+    """Whether the CRD's schema accepts the ghost. A client may have listed any name and UID."""
     ids = (ghost.uid, ghost.boot_id)
     return len(ghost.name) <= _LONGEST_NAME and all(len(each) <= _LONGEST_ID for each in ids)
 
@@ -57,10 +57,10 @@ def _is_news(snapshot: Snapshot, ghost: ForceDeletedPod) -> bool:
 
 
 def agreed(recorded: ForceDeletedPod, mine: ForceDeletedPod) -> ForceDeletedPod:
-    """What stands on record, where another one has seen the same pod vanish.
+    """Merge the recorded ghost with this controller's observation of the same ghost.
 
-    The time stays as whoever was first has written it. A node is added when it becomes known. Two
-    boot IDs that differ prove nothing, and that stays so: without one no boot ends the ghost.
+    The recorded time stays. The node is added when it becomes known. If the boot IDs differ, the
+    boot ID is removed for good; then no reboot ends the ghost.
     """
     if not recorded.node_name:
         return replace(mine, since=recorded.since)

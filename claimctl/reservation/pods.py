@@ -1,4 +1,4 @@
-"""Pods seen from a claim: who uses it, who is done, and who may still use it unseen."""
+"""Pods of a claim: which use it, which are done, and which may be ghosts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from claimctl.wire.pods import ContainerStatus, Pod
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
-"""Condition and reason by which PodGC marks a pod whose node is gone (Kubernetes 1.26)."""
+"""The condition and reason that PodGC sets on a pod whose node is gone (since Kubernetes 1.26)."""
 
 
 def claim_names(pod: Pod) -> frozenset[str]:
-    """The claims a pod uses, from the three places that can name one."""
+    """The claims that a pod uses, from the three fields that can name one."""
     return frozenset(_claim_names(pod))
 
 
@@ -38,10 +38,10 @@ def is_bound(pod: Pod) -> bool:
 def is_done(pod: Pod) -> bool:
     """Whether the pod certainly uses no device any more.
 
-    A terminal phase alone proves nothing: PodGC patches phase Failed onto the pods of a lost
-    node while their containers are still 'running' in the status, or had not been reported to
-    run. (It leaves no mark where an administrator has tainted the node as out of service: that
-    is a word that nothing runs there.)
+    A terminal phase alone does not prove it. PodGC sets the phase Failed on the pods of a lost
+    node, although their containers may be running, whatever the status says of them. PodGC sets no
+    condition if an administrator has tainted the node as out of service; by this taint, the
+    administrator states that nothing runs there.
     """
     if pod.status.phase in TERMINAL_PHASES:
         if is_bound(pod) and _swept(pod):
@@ -61,21 +61,24 @@ def _all_terminated(pod: Pod) -> bool:
 
 
 def is_finished(pod: Pod) -> bool:
-    """Done, was bound, and its object is still there: what KCM's loop feeds on."""
+    """Whether the pod is done, was bound, and its object still exists.
+
+    kube-controller-manager may remove such a pod from a list and add it again without end.
+    """
     return is_done(pod) and is_bound(pod)
 
 
 def vanishes_as_ghost(last: Pod) -> bool:
-    """Whether a pod whose object is gone, last seen like this, may still use its devices.
+    """Whether a pod that is gone, and that was last seen as ``last``, may still use its devices.
 
-    A kubelet sets a terminal phase after the containers have stopped and before it lets a pod
-    go; who was bound and vanished otherwise may still be running.
+    A kubelet sets a terminal phase after the containers have stopped, and before the pod's object
+    may be removed. A bound pod that vanished without it may still be running.
     """
     return is_bound(last) and not is_done(last)
 
 
 def unschedulable_since(pod: Pod) -> datetime | None:
-    """Since when the scheduler has found no place for the pod, or None."""
+    """The time since which the pod is unschedulable, by its condition PodScheduled; or None."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
     if condition is None or condition.status != "False" or condition.reason != "Unschedulable":
         return None
@@ -90,14 +93,14 @@ def _containers(pod: Pod) -> Iterator[ContainerStatus]:
 
 @dataclass(frozen=True, slots=True)
 class Consumers:
-    """The pods that name one claim, sorted by what they mean for it; keyed by UID."""
+    """The pods that name one claim, by state, each with its UID as key."""
 
     bound: dict[str, Pod]
     pending: dict[str, Pod]
-    """Not bound yet; a listed one may be bound at any moment."""
+    """Pods that are not bound yet. A listed one may be bound at any moment."""
     finished: dict[str, Pod]
     dropped: dict[str, Pod]
-    """Being deleted and never bound."""
+    """Pods that are being deleted and were never bound."""
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Consumers:
@@ -116,5 +119,5 @@ class Consumers:
         return len(self.bound) + len(self.pending)
 
     def nodes(self) -> tuple[str, ...]:
-        """The nodes on which the claim is in use, sorted."""
+        """The nodes of the bound pods, sorted."""
         return tuple(sorted({pod.spec.node_name for pod in self.bound.values()}))
