@@ -1,4 +1,4 @@
-"""Whether a hold has become a trap: pods want the claim and cannot reach its devices."""
+"""Find out whether pods that want the claim can reach its devices, or a hold keeps them waiting."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _NODE_TAINTS = frozenset(
 
 
 def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
-    """Since when pods have waited for devices that they cannot reach, or None.
+    """The time since which pods have waited for devices that they cannot reach, or None.
 
-    Pending pods use no device, so they do not stand in the way; a bound one does. A node or a
-    ResourceSlice that cannot be read may be the way to the devices. While the pods of a workload
-    that holds the claim could reach them, nobody else's pod ends that hold by waiting.
+    The result is None in three cases: a bound pod uses the claim; a node or a ResourceSlice that
+    cannot be read may lead to the devices; or pods of a workload that holds the claim could reach
+    the devices, so that waiting pods of another workload do not end its hold.
     """
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
     if allocation is None or consumers.bound or about_reach(snapshot.unreadable):
@@ -55,10 +55,10 @@ def _of_holders(snapshot: Snapshot) -> list[tuple[Toleration, ...]]:
 
 
 def list_full(snapshot: Snapshot, consumers: Consumers) -> bool:
-    """Whether finished pods fill the list, so that the next pod finds no place in it.
+    """Whether finished pods fill the list, so that a pending pod cannot be listed.
 
-    Their tombstones cannot be taken out alone: KCM would put the pods back. A claim that is not
-    allocated lists nobody.
+    claimctl cannot remove their tombstones alone, because kube-controller-manager would add the
+    pods again.
     """
     listed = {reference.uid for reference in snapshot.references}
     return (
@@ -78,14 +78,17 @@ def _last_used(snapshot: Snapshot) -> list[datetime]:
 
 
 def _last_consumer(snapshot: Snapshot, held: Held) -> datetime | None:
-    """When the last consumer went, on our own clock: another's may have written it down."""
+    """When the last consumer went: by our clock if known, else by the status."""
     if held.unused_age is None:
         return held.reservation.status.last_consumer_time
     return snapshot.now - timedelta(seconds=held.unused_age)
 
 
 def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
-    """The nodes on which a pod with the claim could run, by name; all schedulable ones before."""
+    """The nodes on which a pod with the claim could run, sorted by name.
+
+    Before the claim is allocated, these are all schedulable nodes.
+    """
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
     selector = allocation.node_selector if allocation else None
     found = (snapshot.nodes[name] for name in sorted(snapshot.nodes))
@@ -95,10 +98,12 @@ def usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
 def reachable(
     allocation: AllocationResult, snapshot: Snapshot, pods: Iterable[tuple[Toleration, ...]]
 ) -> bool:
-    """Whether some node takes one of the pods with this allocation, as far as that goes.
+    """Whether a node and the devices of the allocation can be reached by one of the pods.
+
+    Only selectors, taints and published devices are checked.
 
     Args:
-        pods: the tolerations of each.
+        pods: the tolerations of each pod.
     """
     nodes = [n for n in snapshot.nodes.values() if selects(allocation.node_selector, n)]
     if not any(admits(taints_of(n), tolerations) for tolerations in pods for n in nodes):
@@ -131,7 +136,7 @@ def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def _holds(rule: NodeSelectorRequirement, values: dict[str, str]) -> bool:
-    """One NodeSelectorRequirement; an operator we do not know counts as fulfilled."""
+    """Whether the requirement is fulfilled. An unknown operator counts as fulfilled."""
     value, wanted = values.get(rule.key), rule.values or ()
     match rule.operator:
         case "In":
@@ -156,9 +161,9 @@ def _compares(value: str | None, wanted: tuple[str, ...], *, greater: bool) -> b
 
 
 def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]) -> bool:
-    """Whether the device is still published by its driver and carries no taint that counts.
+    """Whether the driver still publishes the device, without a taint that is not tolerated.
 
-    A device of a driver that publishes no slice at all is taken as usable: nothing is known.
+    If the driver publishes no ResourceSlice at all, the device counts as usable.
     """
     pool = [s for s in slices if s.spec.driver == result.driver and s.spec.pool.name == result.pool]
     if not pool:
@@ -176,16 +181,16 @@ def _usable(result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlic
 
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""A cordoned node is one with this taint, to whoever tolerates it."""
+"""The taint that a cordoned node counts as having: pods may tolerate it."""
 
 
 def taints_of(node: Node) -> tuple[Taint, ...]:
-    """The node's taints, with that of a cordon."""
+    """The node's taints, with ``CORDON`` if the node is cordoned."""
     return (*node.spec.taints, CORDON) if node.spec.unschedulable else node.spec.taints
 
 
 def admits(taints: Iterable[Taint | DeviceTaint], tolerations: Iterable[Toleration]) -> bool:
-    """Whether somebody with these tolerations may go where the taints are."""
+    """Whether the tolerations tolerate every taint that blocks scheduling."""
     known = tuple(tolerations)
     return all(
         any(_tolerates(each, taint) for each in known)

@@ -1,4 +1,4 @@
-"""The vocabulary of conditions, events, release steps and policies: one enum each."""
+"""The enums of conditions, reasons, release steps and retention policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConditionType(StrEnum):
 
 
 class ReleaseStep(StrEnum):
-    """How far a release has come; kept in the reservation's status."""
+    """The step of a release, recorded in the reservation's status."""
 
     INTENT = "Intent"
     FENCED = "Fenced"
@@ -28,12 +28,12 @@ class ReleaseStep(StrEnum):
 class Reason(StrEnum):
     """Every reason that a condition or an event of claimctl can have."""
 
-    # it is as it should be
+    # all is well
     RESERVED = "Reserved"
     HELD = "Held"
     CONSISTENT = "Consistent"
     READY = "Ready"
-    # why a claim is let go
+    # why a claim is released
     WORKLOAD_ENDED = "WorkloadEnded"
     IDLE = "Idle"
     REALLOCATED = "Reallocated"
@@ -41,7 +41,7 @@ class Reason(StrEnum):
     RELEASE_REQUESTED = "ReleaseRequested"
     CLAIM_DELETED = "ClaimDeleted"
     WORKLOAD_RECREATED = "WorkloadRecreated"
-    # why it is not reserved (yet)
+    # why a claim is not reserved (yet)
     CLAIM_NOT_FOUND = "ClaimNotFound"
     NOT_ALLOCATED = "NotAllocated"
     PENDING = "Pending"
@@ -54,7 +54,7 @@ class Reason(StrEnum):
     TEMPLATE_INVALID = "TemplateInvalid"
     HOLD_YIELDED = "HoldYielded"
     FROZEN = "FrozenForDowngrade"
-    # why its pods are listed one by one although the cluster knows PodGroups
+    # why pods are listed one by one although the cluster serves PodGroups
     NO_SCHEDULING_GROUP = "PodTemplateWithoutSchedulingGroup"
     POD_TEMPLATE_IMMUTABLE = "PodTemplateImmutable"
     TEMPLATE_INJECTION_OFF = "TemplateInjectionNotAllowed"
@@ -74,9 +74,9 @@ class Reason(StrEnum):
     SETTLING = "Settling"
     RELEASING = "Releasing"
     FINISHED_PODS_LEFT = "FinishedPodsLeft"
-    # why nothing is decided
+    # why claimctl decides nothing
     UNREADABLE = "UnreadableObject"
-    # why a claim that was left over stays as it is
+    # why an orphan is not freed
     CANNOT_TELL = "CannotTell"
     FOREIGN_FINALIZER = "ForeignFinalizer"
     # what is wrong with the list, or with the cluster

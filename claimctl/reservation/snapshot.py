@@ -1,4 +1,4 @@
-"""What a decision about one claim is made from, and what can be asked for on top."""
+"""The input of a decision about one claim: caches, answers of live reads, and memory."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ from claimctl.wire.unreadable import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Settings that decisions depend on. Durations in seconds."""
+    """The settings of decisions. Durations are in seconds."""
 
     dialect: str = "hold"
     settle_seconds: float = 5.0
-    """Longer than the scheduler's cache can lag behind the API server."""
+    """The settle time. It must exceed the lag of every scheduler's cache."""
     binding_seconds: float = 60.0
-    """Longer than a scheduler takes from reading a claim until it binds a pod on what it read."""
+    """The binding time. It must exceed the time from a scheduler's read of a claim to its binding
+    of a pod."""
     slow_binding_seconds: float = 600.0
-    """The same for pods that may wait for a volume or for their gang, or whose scheduler is not a
-    known one."""
+    """The binding time of pods that may wait for a volume or for their gang, and of pods with
+    unknown schedulers."""
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
-    """``schedulerName`` of the schedulers that have no plugin that keeps pods waiting (Permit)."""
+    """``schedulerName`` of schedulers without a Permit plugin, which would keep pods waiting."""
     kcm_cleans_mixed_lists: bool = True
-    """Whether KCM cleans pods beside references it does not know (from Kubernetes 1.36)."""
+    """Whether kube-controller-manager (KCM) removes dead pods from a list that also has references
+    of unknown kinds (from Kubernetes 1.36)."""
     dead_reference_seconds: float = 10.0
-    """How long KCM may take to clean a dead pod before claimctl does."""
+    """How long claimctl waits for KCM to remove a dead pod."""
     status_seconds: float = 1.0
-    """Least time between two status writes that only tell news."""
+    """Least time between two status writes that only report."""
     fight_limit: int = 3
-    """How often the same list may be written before a second writer is suspected."""
+    """After so many writes of the same list, claimctl assumes that another client undoes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,98 +50,99 @@ class LiveList:
 
     claim_version: str
     pods: tuple[Pod, ...]
-    """Those that name the claim."""
+    """The pods that name the claim."""
     uids: frozenset[str]
-    """Of all pods in the namespace."""
+    """The UIDs of all pods in the namespace."""
     settled: bool = False
     """Whether the settle time had passed when the LIST began."""
     unreadable: tuple[Unreadable, ...] = ()
-    """Pods that cannot be read and may name the claim; those with a UID are among ``uids``."""
+    """Pods that cannot be read and may name the claim. ``uids`` has their UIDs, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was asked of the API server beyond the caches. A UID never comes back."""
+    """The answers of live reads."""
 
     gone_pods: frozenset[str] = frozenset()
     present_pods: frozenset[str] = frozenset()
-    """UIDs of listed pods that were asked for and do exist, although the cache lacks them.
+    """UIDs of listed pods that exist although the cache lacks them.
 
-    Both also hold listed PodGroups, which are asked for in the same way."""
+    Both sets also have listed PodGroups."""
     gone_workloads: frozenset[str] = frozenset()
     live: LiveList | None = None
     claim_read_for: Write | None = None
-    """Where the snapshot's claim was read live: the write that needed that."""
+    """If the snapshot's claim was read live: the write that needed this read."""
     held_for_another: bool | None = None
-    """Whether the claim is held for a reservation that the cache does not show yet; None where
-    nobody asked."""
+    """Whether the claim is held for a reservation that the cache does not show yet; None if the
+    reservations were not listed live."""
 
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """For how long a claim has been closed to its pods, in seconds: a scheduler binds a pod
-    without a write to the claim when it has seen the claim open to it (see ``binding``).
+    """How long the claim has been closed to pods, in seconds.
 
-    Every age is since this process first saw a version without the entry; inf when it has seen
-    all versions of the claim and none had one."""
+    A scheduler that saw the claim open to a pod may bind the pod without a write to the claim
+    (see ``release.binding``). Each age is the time since this process first saw a version of the
+    claim without the entry. It is inf if this process saw all versions and none had the entry.
+    """
 
     watched_age: float = inf
-    """Since this process has seen every version of the claim; inf where it saw the first one."""
+    """For how long this process has seen every version of the claim; inf if it saw the first."""
     group_age: float = inf
-    """Of a PodGroup's entry."""
+    """Age without an entry of a PodGroup."""
     holder_age: float = inf
-    """Of any entry that is no pod's."""
+    """Age without an entry that is no pod."""
     entry_age: Mapping[str, float] = field(default_factory=dict)
-    """Per UID, of the pod's own entry; only of those that were listed."""
+    """By UID of a pod that was listed: age without the pod's own entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What only this process knows, measured on its own monotonic clock, in seconds."""
+    """The memory of this process. Ages are seconds on its monotonic clock."""
 
     version_age: float = 0.0
-    """Since this process first saw the claim at its present resourceVersion."""
+    """Time since this process first saw the claim's present resourceVersion."""
     deleting_age: float = 0.0
-    """Since it first saw the claim's deletionTimestamp."""
+    """Time since this process first saw the claim's deletionTimestamp."""
     openings: Openings = Openings()
     blind_age: float | None = None
-    """Since it first saw the claim, if that was allocated then already (else None): pods may
-    have vanished before, and nobody noted whether they were done."""
+    """Time since this process first saw the claim, if the claim was allocated by then; else None.
+    Pods may have vanished before, and this process does not know whether they were done."""
     ghost_age: Mapping[str, float] = field(default_factory=dict)
-    """Per UID of a ghost: since this process knows of it (a wall clock may jump)."""
+    """By UID of a ghost: time since this process first knew of it."""
     dead_age: Mapping[str, float] = field(default_factory=dict)
-    """Per UID of a listed pod: since it was first seen gone or done."""
+    """By UID of a listed pod: time since it was first seen gone or done."""
     status_age: Mapping[str, float] = field(default_factory=dict)
-    """Per reservation name: since its status was last written."""
+    """By reservation name: time since the last write of its status."""
     repeated_statuses: Mapping[str, int] = field(default_factory=dict)
-    """Per reservation name: how often the same status was written lately and did not stay."""
+    """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
-    """Per UID of a bound pod that has not started: since that was first seen."""
+    """By UID of a bound pod that has not started: time since it was first seen so."""
     told_ghosts: frozenset[str] = frozenset()
-    """UIDs of the ghosts that this process has seen on record."""
+    """UIDs of the ghosts that this process has seen in a status."""
     deallocated: bool = False
-    """Whether the claim's present version is the one by which this process deallocated it."""
+    """Whether this process deallocated the claim, by the write of its present version."""
     repeated_writes: int = 0
-    """How often the same list was written lately and did not stay."""
+    """How often the same list was written lately and undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A ClaimReservation with the workload it names."""
+    """A ClaimReservation with the state of the workload that it names."""
 
     reservation: ClaimReservation
     workload: WorkloadState
     withdrawn_age: float = inf
     """Seconds since this process first saw the reservation being deleted."""
     idle_age: float | None = None
-    """Seconds since the status's idleSince on this process's own clock, where it knows, but no
-    more than since it saw the claim in use."""
+    """Seconds since the status's idleSince by this process's clock, or since this process last saw
+    the claim in use if that is less; None if unknown."""
     idle_outdated: bool = False
-    """Whether it saw the claim in use since, and nobody wrote that down."""
+    """Whether this process saw the claim in use after idleSince, which no status records."""
     unused_age: float | None = None
-    """The same of lastConsumerTime."""
+    """Seconds since the status's lastConsumerTime, as for ``idle_age``."""
     released_since_asked: bool = False
-    """Whether the claim was seen without allocation after the release that is asked for was."""
+    """Whether this process saw the claim deallocated after the release was requested."""
 
     @property
     def name(self) -> str:
@@ -158,19 +161,19 @@ class Snapshot:
     pods: tuple[Pod, ...] = ()
     """Pods that name the claim, from the cache."""
     ghosts: tuple[ForceDeletedPod, ...] = ()
-    """Pods that vanished while they may have been running, as far as is known."""
+    """The known ghosts, from this process's watch and from statuses."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
     slices: tuple[ResourceSlice, ...] = ()
     groups: tuple[PodGroup, ...] = ()
-    """The PodGroups that the claim lists, that its workloads name or that share it."""
+    """The PodGroups that the claim lists, that its workloads name, or that share it."""
     frozen: bool = False
-    """A DowngradePlan asks to add no workload references here."""
+    """Whether a DowngradePlan forbids new workload references in the namespace."""
     template_missing: bool = False
     template_refused: str = ""
-    """What the API server said of a claim made from the template, where it refused that."""
+    """The API server's message if it refused a claim made from the template."""
     unreadable: tuple[Unreadable, ...] = ()
-    """What cannot be read and may concern the claim (``reservation.unreadable``). What else is
-    here of such an object is how it was when it could be read."""
+    """The unreadable objects that may concern the claim (see ``reservation.unreadable``). The other
+    fields may have the last readable version of such an object."""
     rules: Rules = Rules()
     evidence: Evidence = Evidence()
     memory: Memory = Memory()
@@ -185,7 +188,7 @@ class Snapshot:
 
     @property
     def shared(self) -> bool:
-        """KEP-5194: the allocation serves any pod, and pods are not listed."""
+        """Whether the allocation admits any pod, so that pods are not listed (KEP-5194)."""
         allocation = self.claim.status.allocation if self.claim else None
         return allocation is not None and allocation.reserved_for_any_pod
 
@@ -194,13 +197,17 @@ class Snapshot:
 
     @property
     def settling_left(self) -> float:
-        """Seconds until every scheduler sees the claim as it is, or that it is being deleted."""
+        """Seconds until every scheduler sees the claim's present version, or its deletion."""
         deleting = self.claim is not None and self.claim.metadata.deleting
         age = self.memory.deleting_age if deleting else self.memory.version_age
         return max(self.rules.settle_seconds - age, 0.0)
 
     def live(self, *, settled: bool = False) -> LiveList | None:
-        """The live LIST, if it was made for the claim's present version (and settle time)."""
+        """The live LIST, if it was made for the claim's present version.
+
+        Args:
+            settled: whether the LIST must have begun after the settle time.
+        """
         live = self.evidence.live
         if self.claim is None or live is None:
             return None

@@ -1,8 +1,7 @@
-"""Objects that cannot be read, seen from a claim: nothing is decided about what they concern.
+"""Objects that cannot be read, and the claims that they may concern.
 
-They are there and nothing else is known of them. So each is taken for the worst that it may be:
-a pod for one that runs on the claim, a ReplicaSet for one that goes on making such pods, a
-ClaimReservation for one that holds the claim.
+An unreadable object exists, and its content is unknown. So the worst is assumed: a pod runs on the
+claim, a ReplicaSet makes pods for it, a ClaimReservation holds it.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class _Slice(Wire, frozen=True, kw_only=True):
 
 
 def claims_named(found: Unreadable) -> frozenset[str] | None:
-    """The claims that an object names in its own namespace; None where that cannot be read."""
+    """The claims that the object names in its own namespace; None if that cannot be read."""
     match found.resource.plural:
         case RESOURCECLAIMS.plural:
             return frozenset((found.name,)) if found.name else None
@@ -141,7 +140,7 @@ def _names(entries: Iterable[Any]) -> frozenset[str]:
 
 
 def workload_named(reservation: Unreadable) -> str | None:
-    """The name of the workload that a ClaimReservation is for; None where it cannot be read."""
+    """The name of the workload in a ClaimReservation; None if it cannot be read."""
     part: _ReservationOfWorkload | None = reservation.part(_ReservationOfWorkload)
     return part.spec.workload_ref.name or None if part is not None else None
 
@@ -153,10 +152,10 @@ def node_of(pod: Unreadable) -> str:
 
 
 def may_concern(found: Unreadable, namespace: str, name: str, claim: ResourceClaim | None) -> bool:
-    """Whether an object may matter to a claim; what is reserved for a workload says of workloads.
+    """Whether the unreadable object may concern the claim.
 
     Args:
-        claim: as far as it is known.
+        claim: the claim, or None if it is unknown.
     """
     if not found.may_be_in(namespace):
         return False
@@ -171,7 +170,7 @@ def may_concern(found: Unreadable, namespace: str, name: str, claim: ResourceCla
 
 
 def _may_be_reached(found: Unreadable, claim: ResourceClaim) -> bool:
-    """Whether a node or a piece of a pool may be one that the claim's devices are reached by."""
+    """Whether the claim's devices may be reached through this node or ResourceSlice."""
     allocation = claim.status.allocation
     if allocation is None:
         return False
@@ -183,7 +182,7 @@ def _may_be_reached(found: Unreadable, claim: ResourceClaim) -> bool:
 
 
 def _may_select(selector: NodeSelector | None, node: str) -> bool:
-    """Whether a node of which no more than the name is known may be meant."""
+    """Whether the selector may select the node, of which only the name is known."""
     terms = selector.node_selector_terms if selector else None
     if not terms or not node:
         return True
@@ -197,7 +196,7 @@ def _may_select(selector: NodeSelector | None, node: str) -> bool:
 
 
 def may_freeze(plan: Unreadable, namespace: str) -> bool:
-    """Whether a DowngradePlan may ask to add no workload references in a namespace."""
+    """Whether the object is a DowngradePlan that may freeze the namespace."""
     if plan.resource.plural != DOWNGRADEPLANS.plural:
         return False
     part: _Plan | None = plan.part(_Plan)
@@ -205,7 +204,10 @@ def may_freeze(plan: Unreadable, namespace: str) -> bool:
 
 
 def about_claim(found: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
-    """The claim itself, and what is known to be a reservation of it: the claim is left alone."""
+    """The objects because of which the controller leaves the claim alone.
+
+    These are the claim itself, and ClaimReservations that certainly name it.
+    """
     return tuple(
         each
         for each in found
@@ -215,12 +217,12 @@ def about_claim(found: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
 
 
 def about_reach(found: Iterable[Unreadable]) -> bool:
-    """Whether it cannot be known if the claim's devices can be reached."""
+    """Whether an unreadable node or ResourceSlice leaves open if the devices can be reached."""
     return any(each.resource.plural in (NODES.plural, RESOURCESLICES.plural) for each in found)
 
 
 def against_release(found: Iterable[Unreadable]) -> Iterator[Blocker]:
-    """What may use the claim, hold it or come to use it, as far as is known."""
+    """A blocker for each unreadable object that may use the claim, hold it or make pods for it."""
     for each in found:
         if not about_reach((each,)):
             yield Blocker(Reason.UNREADABLE, each.told())

@@ -1,4 +1,4 @@
-"""Workloads seen from a claim: whether they want pods now, may want some later, or have ended."""
+"""The state of a claim's workloads: do they want pods now, perhaps later, or never again?"""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ INJECT = "inject"
 
 
 class Life(StrEnum):
-    """What may still come of a workload."""
+    """The state of a workload."""
 
     ACTIVE = "Active"
-    """Wants pods."""
+    """The workload wants pods."""
     IDLE = "Idle"
-    """Wants none now, but may again: scaled to 0, suspended."""
+    """The workload wants no pods now and may want some later: it is scaled to 0 or suspended."""
     ENDED = "Ended"
-    """Will create no more pods."""
+    """The workload will create no more pods."""
     UNSEEN = "Unseen"
-    """Not in the cache; whether it is gone has to be asked of the API server."""
+    """The cache lacks the workload; only a live read shows whether it is gone."""
     ABSENT = "Absent"
-    """Confirmed not to exist."""
+    """The API server has confirmed that the workload does not exist."""
     UNREADABLE = "Unreadable"
-    """It is there, and what it wants cannot be read."""
+    """The workload exists and cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """One incarnation of a workload, or the lack of one under that name."""
+    """The state of one incarnation of a workload, or that none exists under the name."""
 
     life: Life
     uid: str = ""
     wants: int = 0
-    """How many pods it wants at the same time."""
+    """The number of pods that the workload wants at the same time."""
     orphaned_replica_sets: tuple[str, ...] = ()
-    """Names of ReplicaSets that may go on making pods after the workload's own end."""
+    """Names of ReplicaSets that may go on making pods after the workload is gone."""
     names_claim: bool = True
-    """Whether its pod template names the claim by resourceClaimName."""
+    """Whether the pod template names the claim by resourceClaimName."""
     pod_group: str = ""
-    """The PodGroup that its pod template names, or ''."""
+    """The PodGroup that the pod template names, or ''."""
     injects: bool = False
-    """Whether it asks for the template to be given a PodGroup."""
+    """Whether the workload allows claimctl to put a PodGroup into its pod template."""
     confirmed: bool = False
-    """Whether it was read live, and not from a cache that may be late."""
+    """Whether the workload was read live, and not from a cache."""
     tolerations: tuple[Toleration, ...] = ()
-    """Of its pod template."""
+    """The tolerations of the pod template."""
     problem: str = ""
-    """What cannot be read, where that is so."""
+    """For UNREADABLE: what cannot be read."""
 
     @property
     def exists(self) -> bool:
@@ -70,13 +70,13 @@ class WorkloadState:
 def observe(
     workload: Workload, claim_name: str, replica_sets: Iterable[ReplicaSet] | None = None
 ) -> WorkloadState:
-    """The state of a workload whose object is there.
+    """The state of a workload whose object exists.
 
-    A finalizer may keep one that is being deleted for as long as it likes. Its controller makes
-    nothing more for it then; but the ReplicaSets of a Deployment go on until they are collected.
+    A finalizer may keep a workload that is being deleted for a long time. Its controller makes no
+    pods then. But the ReplicaSets of a deleted Deployment make pods until they are collected.
 
     Args:
-        replica_sets: those that may make pods with the claim; None where they are not known.
+        replica_sets: the ReplicaSets that may make pods with the claim; None if unknown.
     """
     wants = wanted_pods(workload)
     if workload.metadata.deleting and isinstance(workload, Deployment):
@@ -96,15 +96,15 @@ def observe(
 
 
 def group_of(spec: PodSpec) -> str:
-    """The PodGroup that a pod, or a pod template, names; '' without one."""
+    """The PodGroup that a pod or a pod template names, or ''."""
     group = spec.scheduling_group
     return (group.pod_group_name or "") if group is not None else ""
 
 
 def wanted_pods(workload: Workload | ReplicaSet) -> int:
-    """How many pods may run at once; unset replicas and parallelism mean 1 (API defaults).
+    """The number of pods that may run at once. Unset replicas or parallelism mean 1 (API defaults).
 
-    The controllers of StatefulSets, ReplicaSets and Jobs make no pods for what is being deleted.
+    The controllers of StatefulSets, ReplicaSets and Jobs make no pods for a deleted object.
     """
     if workload.metadata.deleting and not isinstance(workload, Deployment):
         return 0
@@ -125,12 +125,12 @@ def _finished_job(workload: Workload) -> bool:
 
 
 def template_names(template: PodTemplateSpec, claim_name: str) -> bool:
-    """Whether pods of this template use the claim by name (generated claims never count)."""
+    """Whether pods of this template name the claim. Generated claims do not count."""
     return claim_name in claim_names(Pod(spec=template.spec))
 
 
 def named_claims(template: PodTemplateSpec) -> tuple[str, ...]:
-    """The claims a pod template names by resourceClaimName, in its order, each once."""
+    """The claims that a pod template names by resourceClaimName, in its order, each once."""
     names = [claim.resource_claim_name for claim in template.spec.resource_claims]
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -138,10 +138,10 @@ def named_claims(template: PodTemplateSpec) -> tuple[str, ...]:
 def orphaned_replica_sets_of(
     uid: str, claim_name: str, replica_sets: Iterable[ReplicaSet]
 ) -> tuple[str, ...]:
-    """ReplicaSets that go on making pods for the claim although their Deployment is gone.
+    """The ReplicaSets that go on making pods for the claim although their Deployment is gone.
 
-    Garbage collection may not have come by yet (the owner's UID is still there), or the
-    Deployment was deleted with cascade=orphan (nobody controls the ReplicaSet).
+    Either garbage collection has not deleted the ReplicaSet yet (it names the owner's UID), or the
+    Deployment was deleted with cascade=orphan (the ReplicaSet has no controller).
     """
     return tuple(
         sorted(
