@@ -1,1 +1,1 @@
-"""The promises under fire: chance, and everything that can go wrong, judged by a witness."""
+"""Tests of the promises under random faults and perturbations, judged by the witness."""

@@ -20,7 +20,7 @@ from tests.torture.work import Tally, perturbations, quiet, schedules, spread
 MODEL = (sys.executable, "-m", "tests.model")
 STATES = re.compile(r"states \d+, ")
 SHARE_OF_POINTS = 0.6
-"""The part of the budget after which perturbations give way to schedules."""
+"""The share of the budget for perturbations; the rest is for schedules."""
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _run(budget: Budget, timer: Timer, mine: list[Point]) -> tuple[Tally, float]:
-    """Perturbations first; what they leave of the time is for schedules."""
+    """Try perturbations first, then schedules in the remaining time."""
     tally, patience = Tally(), Timer(budget.seconds * SHARE_OF_POINTS - timer.spent)
     context = get_context("spawn")
     with ProcessPoolExecutor(budget.workers, context, initializer=quiet) as pool:
@@ -60,7 +60,7 @@ def _run(budget: Budget, timer: Timer, mine: list[Point]) -> tuple[Tally, float]
 
 
 def _told(tally: Tally) -> Tally:
-    """Say at once what was found: a long budget may be cut short."""
+    """Print findings at once: a long run may be interrupted."""
     for verdict in tally.bad:
         print(f"{verdict.name}: {'; '.join(_wrong(verdict))[:300]}", file=sys.stderr, flush=True)
     return tally

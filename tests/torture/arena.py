@@ -1,4 +1,4 @@
-"""A cluster, the controllers on it, and the end that every run comes to: all quiet, all judged."""
+"""The embedded cluster of a run, its controllers, and the final judgement."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from tests.support.telemetry import Recorder
 from tests.torture.line import Line, Plan
 
 GRACE = 20
-"""forceDeletedPodGraceSeconds of every reservation; longer than any wait for a relist."""
+"""forceDeletedPodGraceSeconds of every ClaimReservation; longer than any wait for a new list."""
 
 
 BINDING = 25.0
-"""--binding-seconds of every controller; shorter than usual, so that runs are."""
+"""--binding-seconds of every controller; shorter than the default, to keep runs short."""
 BEAT = 0.5
-"""Seconds after which a dead controller is replaced at the latest."""
+"""Seconds within which a dead controller is replaced."""
 
 
 class WallClock(LoopClock):
-    """A machine's clock; ``jump`` sets the wall time off, the monotonic one goes on."""
+    """A machine's clock. ``jump`` shifts the wall clock, not the monotonic clock."""
 
     def __init__(self) -> None:
         super().__init__(NOW)
@@ -52,7 +52,7 @@ class WallClock(LoopClock):
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One run of a controller."""
+    """One process of a controller."""
 
     line: Line
     task: asyncio.Task[None]
@@ -62,17 +62,17 @@ class Process:
 
 @dataclass
 class Arena:
-    """The stage of one run. Controllers that end are started again, as a kubelet would."""
+    """The cluster of one run. It restarts controllers that end, as a kubelet would."""
 
     cluster: Cluster
     settings: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     ended: list[Line] = field(default_factory=list)
     unmet: list[str] = field(default_factory=list)
-    """What a script waited for in vain."""
+    """Conditions that a script waited for in vain."""
     telemetry: Recorder | None = None
     crashes: list[str] = field(default_factory=list)
-    """What controllers died of that they should not die of."""
+    """Errors with which controllers ended and should not have."""
 
     # -- controllers
 
@@ -90,7 +90,7 @@ class Arena:
         return process
 
     async def kill(self, name: str) -> None:
-        """SIGKILL: nothing is tidied up, and nothing is sent any more."""
+        """Kill a controller as SIGKILL does: it cleans nothing up and sends nothing any more."""
         process = self.processes.pop(name)
         process.line.dead.set()
         process.task.cancel()
@@ -99,14 +99,14 @@ class Arena:
         self.ended.append(process.line)
 
     async def supervise(self, **settings: Any) -> None:
-        """Put a process in the place of every one that has died."""
+        """Replace every process that has died."""
         for name, process in list(self.processes.items()):
             if process.line.dead.is_set() or process.task.done():
                 await self.kill(name)
                 self.start(name, **settings)
 
     async def stop_all(self) -> None:
-        """SIGTERM to everybody; an end that is not a good one is a crash."""
+        """Stop all controllers as SIGTERM does. One that ends with an error counts as a crash."""
         for name in list(self.processes):
             process = self.processes.pop(name)
             process.stop.set()
@@ -119,14 +119,14 @@ class Arena:
     # -- time
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass; who dies meanwhile is soon replaced."""
+        """Let time pass; controllers that die are replaced."""
         while seconds > 0:
             await asyncio.sleep(min(seconds, BEAT))
             await self.supervise()
             seconds -= BEAT
 
     async def until(self, holds: Callable[[], bool], within: float, step: float = 0.5) -> bool:
-        """Wait for something to be true on the server, with controllers kept alive."""
+        """Wait for a condition on the server; controllers that die are replaced."""
         end = self.cluster.clock.monotonic() + within
         while not holds():
             if self.cluster.clock.monotonic() >= end:
@@ -145,11 +145,11 @@ class Arena:
         ]
 
     def plurals(self) -> set[str]:
-        """What the cluster serves."""
+        """The plural names of the resources that the cluster serves."""
         return {kind.plural for kind in self.cluster.api.kinds}
 
     def unreleased(self) -> list[str]:
-        """Claims that are allocated, or cannot go."""
+        """Claims that are allocated or cannot be deleted."""
         return [
             claim["metadata"]["name"]
             for claim in self.objects("resourceclaims")
@@ -158,7 +158,7 @@ class Arena:
         ]
 
     def waiting(self) -> list[str]:
-        """Pods that are not running."""
+        """Pods that do not run."""
         return [
             pod["metadata"]["name"]
             for pod in self.objects("pods")
@@ -173,7 +173,7 @@ def _definitions() -> list[dict[str, Any]]:
 
 
 def _without_rules(schema: Any) -> Any:
-    """CEL rules say which names cannot change; evaluating them is a fifth of a run's time."""
+    """The schema without CEL rules: evaluating them takes a fifth of a run's time."""
     if isinstance(schema, list):
         return [_without_rules(each) for each in schema]
     if not isinstance(schema, dict):
@@ -183,7 +183,7 @@ def _without_rules(schema: Any) -> Any:
 
 
 async def opened(options: ClusterOptions) -> Arena:
-    """A started cluster with claimctl's definitions and the namespaces in use."""
+    """Start a cluster with claimctl's CRDs and the namespaces in use."""
     cluster = Cluster(options, LoopClock(NOW))
     await cluster.start()
     for definition in _definitions():
@@ -201,12 +201,12 @@ async def closed(arena: Arena) -> None:
 
 @dataclass
 class Verdict:
-    """What became of one run. ``windows`` are starts on a deallocated claim that the documented
-    window allows: the scheduler was slower than the settle time, or the binding time."""
+    """The result of one run. ``windows`` are starts on a deallocated claim in the documented
+    window: the scheduler was slower than the settle time or the binding time."""
 
     name: str
     keeps: bool = False
-    """Whether ``fingerprints`` are wanted."""
+    """Whether to keep ``fingerprints``."""
     digest: str = ""
     fingerprints: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
@@ -217,7 +217,7 @@ class Verdict:
     writes: int = 0
     events: int = 0
     views: list[list[int]] = field(default_factory=list)
-    """Per step of a reference run: the revisions before it that show different clusters."""
+    """For each step of a reference run: the earlier revisions that show different clusters."""
     log: list[str] = field(default_factory=list)
 
     @property
@@ -226,7 +226,7 @@ class Verdict:
 
 
 def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
-    """Read the server's history from its beginning and write down what must not be in it."""
+    """Read the server's whole history and record the violations."""
     witness, world = Witness({CONTROLLER_USER}), World()
     world.listen(witness.notice)
     world.read(arena.cluster.history())
@@ -247,7 +247,7 @@ def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
 
 
 def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bool) -> None:
-    """A start on a claim without allocation is claimctl's only where claimctl took it away."""
+    """Record a violation. A start without allocation counts only if claimctl deallocated."""
     if violation.rule == STARTED_WITHOUT_ALLOCATION:
         claim = (violation.namespace, violation.claim)
         if witness.deallocations.get(claim) not in witness.users:
@@ -259,7 +259,7 @@ def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bo
 
 
 def digest(cluster: Cluster) -> str:
-    """One number for everything that was ever written, by whom and when."""
+    """A digest of all writes with their users and times."""
     found = hashlib.sha256()
     for each in cluster.history():
         head = f"{each.number} {each.type} {each.plural} {each.name} {each.actor} {each.at!r} "
@@ -268,11 +268,11 @@ def digest(cluster: Cluster) -> str:
 
 
 TEXTS = frozenset({"message", "note"})
-"""Fields for people: how a text is worded is not what a run does."""
+"""Fields with texts for people, which do not count as behaviour."""
 
 
 def fingerprints(cluster: Cluster) -> list[str]:
-    """A line for every revision, which differs when anything in it does but for texts."""
+    """A line for each revision. It differs if anything in the revision but texts differs."""
     return [_fingerprint(each) for each in cluster.history()]
 
 
@@ -295,12 +295,12 @@ WATCHED = frozenset(resource.plural for resource in caches.WATCHED)
 
 
 def views(cluster: Cluster, since: int) -> list[int]:
-    """The revisions that show something else than the one before to who watches."""
+    """The revisions that change what a watch shows."""
     return [each.number for each in cluster.history(since) if each.plural in WATCHED]
 
 
 def history(cluster: Cluster, since: int) -> Iterator[str]:
-    """What happened, a line each, for people."""
+    """The history for people, one line for each revision."""
     for each in cluster.history(since):
         if each.plural not in ("events", "leases"):
             actor = each.actor.rpartition(":")[2]

@@ -1,4 +1,4 @@
-"""What one call of ``make torture`` may take, and which part of everything it does."""
+"""The options of ``make torture``: its time budget and its shard."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 
 class BadOption(Exception):
-    """A setting that makes no sense; one line."""
+    """A variable has an invalid value. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """``seconds`` of real time; shard ``shard`` of ``shards`` (from 1), seeds from ``seed`` on."""
+    """``seconds`` of real time; shard ``shard`` of ``shards`` (from 1); seeds from ``seed`` on."""
 
     seconds: float = 180.0
     seed: int = 0
@@ -24,10 +24,10 @@ class Budget:
 
     @classmethod
     def given(cls) -> Budget:
-        """From BUDGET, SEED, SHARD (i/n) and WORKERS.
+        """Read BUDGET, SEED, SHARD (i/n) and WORKERS.
 
         Raises:
-            BadOption: one of them is not what it should be.
+            BadOption: one of them is invalid.
         """
         shard, _, shards = os.environ.get("SHARD", "1/1").partition("/")
         try:
@@ -46,7 +46,7 @@ class Budget:
         return found
 
     def seeds(self) -> Iterator[int]:
-        """Seeds that no other shard tries, without end."""
+        """The seeds of this shard, without end."""
         seed = self.seed + self.shard - 1
         while True:
             yield seed
@@ -54,7 +54,7 @@ class Budget:
 
 
 class Timer:
-    """Real time, of which there is a limited amount."""
+    """A limited amount of real time."""
 
     def __init__(self, seconds: float) -> None:
         self._began = time.monotonic()

@@ -1,7 +1,7 @@
-"""How every run ends: faults stop, workloads that want pods get them, then everything goes.
+"""The end of every run: faults stop, workloads get their pods, then everything is deleted.
 
-Afterwards nothing may be left: no pod that cannot run, no claim that is allocated, no
-reservation that cannot go, and no write once all is quiet.
+Afterwards there must be no pod that cannot run, no allocated claim, no ClaimReservation that cannot
+be deleted, and no write while all is quiet.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.torture.arena import Arena, Verdict
 
 PATIENCE = 1100.0
-"""Virtual seconds for anything that has to come about in the end; a third of it is longer than the
-grace of a pod that vanished, as reservations made by annotation have it."""
+"""Virtual seconds within which everything must come true in the end. A third of it is longer
+than the grace of ClaimReservations that annotations ask for."""
 QUIET, WATCHED = 90.0, 60.0
 STILL, FEW = 60.0, 8
-"""What may go on for some time after faults, a stolen Lease included, and how many writes are no
-loop yet."""
+"""Seconds after faults (a stolen Lease included) before writes count, and how many writes are no
+loop."""
 OWN_BUSINESS = frozenset({"leases", "events"})
 
 
 async def conclude(arena: Arena, verdict: Verdict) -> None:
-    """Bring the run to its end and write down what did not come about."""
+    """Bring the run to its end and record what did not come true."""
     await _calm(arena)
     for _ in range(3):
         if await arena.until(lambda: not _missing(arena), PATIENCE / 3, step=2.0):
@@ -84,10 +84,10 @@ async def _calm(arena: Arena) -> None:
 
 
 def _make_way(arena: Arena) -> None:
-    """What people would do: make a claim that is missing, and end pods in the way.
+    """Help as users would: create a missing claim, and delete pods that can never run.
 
-    Those of a claim that was deleted, orphans (the embedded cluster adopts none), and pods that
-    somebody else deallocated under: only deleting them helps, as claimctl reports.
+    These are pods of a deleted claim, orphaned pods (the embedded cluster adopts none), and pods
+    whose claim another writer deallocated. claimctl reports that only deleting them helps.
     """
     admin = arena.cluster.admin
     claims = {each["metadata"]["name"]: each for each in arena.objects("resourceclaims")}
@@ -107,7 +107,7 @@ def _make_way(arena: Arena) -> None:
 
 
 def _make_group(arena: Arena, pod: dict[str, Any]) -> None:
-    """Where claimctl is not asked any more, whoever names a PodGroup makes it."""
+    """Create a PodGroup that a pod names and claimctl is not asked to create any more."""
     name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
     if not name or arena.cluster.admin.find("podgroups", NAMESPACE, name) is not None:
         return
@@ -115,9 +115,9 @@ def _make_group(arena: Arena, pod: dict[str, Any]) -> None:
 
 
 def expel(arena: Arena, claim: dict[str, Any]) -> None:
-    """The foreign writer takes its entries back.
+    """Remove the entries of the foreign writer.
 
-    Who takes the last one out of a claim that no reservation names has to deallocate.
+    A writer that removes the last entry of a claim without a ClaimReservation must deallocate it.
     """
     listed = claim.get("status", {}).get("reservedFor") or []
     kept = [each for each in listed if each.get("apiGroup") != "example.com"]
@@ -136,7 +136,7 @@ def _reserved(arena: Arena) -> set[str]:
 
 
 def _missing(arena: Arena) -> list[str]:
-    """Workloads that want pods and do not have them all running."""
+    """Workloads whose pods do not all run."""
     found = []
     for plural in ("deployments", "statefulsets"):
         for workload in arena.objects(plural):
@@ -153,7 +153,7 @@ def _missing(arena: Arena) -> list[str]:
 
 
 OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
-"""Who controls the pods; there is one workload of each kind."""
+"""The kind that owns the pods; there is one workload of each kind."""
 
 
 def _runs(pod: dict[str, Any], owner: str) -> bool:
@@ -164,7 +164,7 @@ def _runs(pod: dict[str, Any], owner: str) -> bool:
 
 
 async def _still(arena: Arena, verdict: Verdict) -> None:
-    """With everything running or finished nobody writes to claims: no loop, no fight."""
+    """Check that nothing writes claims while all pods run or have finished: no loop, no fight."""
     await arena.sleep(STILL)
     since = arena.cluster.store.revision
     await arena.sleep(10.0)
@@ -175,7 +175,7 @@ async def _still(arena: Arena, verdict: Verdict) -> None:
 
 
 def _held(revision: Revision) -> bool:
-    """Whether this is a claim that more than pods are listed in: claimctl's to keep in order."""
+    """Whether the revision is a claim whose list has more than pods: claimctl maintains it."""
     if revision.plural != "resourceclaims":
         return False
     listed = revision.object().get("status", {}).get("reservedFor") or ()
@@ -183,7 +183,7 @@ def _held(revision: Revision) -> bool:
 
 
 async def _clear(arena: Arena) -> None:
-    """Workloads, pods of nobody, and in the end requests for what is held by hand."""
+    """Delete workloads and orphaned pods, and ask for releases of claims with policy Manual."""
     admin = arena.cluster.admin
     for plural in ("deployments", "statefulsets", "jobs", "replicasets"):
         for workload in arena.objects(plural):
@@ -206,7 +206,7 @@ async def _clear(arena: Arena) -> None:
 
 
 async def _quiet(arena: Arena, verdict: Verdict) -> None:
-    """Promise 7: a settled cluster sees no writes of claimctl's."""
+    """Check promise 7: claimctl writes nothing on a settled cluster."""
     await arena.sleep(QUIET)
     since = arena.cluster.store.revision
     await arena.sleep(WATCHED)

@@ -1,4 +1,4 @@
-"""One schedule: everything a seed makes happen to a cluster, and what the witness says of it."""
+"""One schedule: the events that a seed draws for a cluster, and the verdict of the witness."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.torture.weather import Weather
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
 SETTLE = 5.0
 SLOW_SHARE = 0.05
-"""Schedules with a scheduler that is slower than the settle time and the binding time: counted
+"""The share of schedules whose scheduler is slower than the settle and binding times; counted
 apart."""
 CYCLES_SHARE = 0.4
-"""Schedules in which pods are bound long after the scheduler has looked at their claim."""
+"""The share of schedules in which pods are bound long after the scheduler has read their claim."""
 CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
-"""Seconds; on a cache that is as late as it may be the longest comes just in time."""
+"""Seconds. With a cache that lags as much as allowed, the longest cycle ends just in time."""
 
 
 @dataclass
 class Explored:
-    """What a schedule came to, and what was done to it on the way."""
+    """The result of a schedule, and its events."""
 
     verdict: Verdict
     faults: Counter[str] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class Explored:
 
 @dataclass
 class Schedule:
-    """The choices of one seed."""
+    """The random choices of one seed."""
 
     seed: int
     rng: Random
@@ -64,7 +64,7 @@ class Schedule:
         )
 
     def pauses(self) -> Pauses:
-        """What a scheduling cycle waits for, before or after it writes to a claim."""
+        """The waits of a scheduling cycle before and after it writes to a claim."""
         rng, longest = Random(self.seed), CYCLES[-1] if not self.slow else 2 * BINDING
 
         def drawn(_: object) -> tuple[float, float]:
@@ -78,7 +78,7 @@ def explore(seed: int, *, told: bool = False, keep: bool = False) -> Explored:
     """Play the schedule of a seed.
 
     Args:
-        told: keep its history, for people, although nothing was wrong.
+        told: keep the history for people also if nothing was found.
         keep: keep a fingerprint of every revision.
     """
     schedule = Schedule.of(seed)
@@ -121,7 +121,7 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
 
 @dataclass
 class Fates:
-    """What happens to controllers and to the cluster's own components."""
+    """Crashes and pauses of controllers and of the cluster's components."""
 
     arena: Arena
     schedule: Schedule
@@ -133,7 +133,7 @@ class Fates:
         self.arena.start(name, self._plan())
 
     def _plan(self) -> Plan:
-        """Most processes die sooner or later; some wake up to an old view of the cluster."""
+        """Draw the faults of a process: most die at some time; some start with an old view."""
         rng, store = self.schedule.rng, self.arena.cluster.store
         stale = rng.randint(max(store.revision - 30, store.compacted, 16), store.revision)
         plan = Plan(
@@ -175,7 +175,7 @@ class Fates:
             self.start("two" if "two" not in self.arena.processes else "one")
 
     def _lag(self) -> None:
-        """How late the scheduler's cache is; later than the settle time only where wanted."""
+        """Draw the lag of the scheduler's cache; above the settle time only in slow schedules."""
         most = 4 * SETTLE if self.schedule.slow else SETTLE - 0.5
         self.arena.cluster.set_lag(self.schedule.rng.choice([0.0, 0.2, 2.0, most]))
 
@@ -188,7 +188,7 @@ class Fates:
             process.clock.jump = timedelta(seconds=seconds)
 
     def _pause(self) -> None:
-        """A component of the cluster goes down, and the one that was down comes back."""
+        """Pause a component of the cluster, and resume the one that was paused."""
         cluster = self.arena.cluster
         for name in cluster.components:
             cluster.resume(name)

@@ -1,8 +1,8 @@
-"""Whether the code still does what it did: the histories of many runs, before and after a change.
+"""Compares the histories of many runs before and after a change of the code.
 
 ``--save`` plays schedules of the explorer and all reference runs, and writes a fingerprint of every
-revision to a file. ``--compare`` plays the same runs again and names the first revision of each
-that is another one. Texts for people (messages of conditions, notes of events) are left out.
+revision to a file. ``--compare`` plays the same runs again and shows the first revision of each run
+that differs. Texts for people (messages of conditions, notes of events) do not count.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.torture.work import quiet
 
 SEEDS = 500
 SHOWN = 5
-"""How many runs that differ are shown."""
+"""How many differing runs are shown."""
 
 
 class BadHistories(Exception):
-    """The file is not one that was saved, or tells of runs that are no more; one line."""
+    """The file was not saved by this command, or names runs that do not exist. One line."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,7 +64,7 @@ def _count(text: str) -> int:
 
 
 def save(path: Path, seeds: Iterable[int]) -> int:
-    """Write the histories; nothing is left of the file if that is cut off."""
+    """Write the histories; leaves no partial file."""
     runs = [*(f"SEED={seed}" for seed in seeds), *(each.name for each in references())]
     partial = path.with_name(f"{path.name}.partial")
     revisions = 0
@@ -78,7 +78,7 @@ def save(path: Path, seeds: Iterable[int]) -> int:
 
 
 def compare(path: Path) -> int:
-    """Print what is different; 1 when anything is."""
+    """Print the differences; returns 1 if there are any."""
     before = _read(path)
     different = 0
     for name, after in _played(list(before)):
@@ -107,7 +107,7 @@ def _read(path: Path) -> dict[str, list[str]]:
 
 
 def difference(name: str, before: list[str], after: list[str]) -> list[str]:
-    """The first revision that is another one, with the ones before it."""
+    """The first revision that differs, with the revisions before it."""
     pairs = enumerate(zip_longest(before, after, fillvalue="(the run is over)"))
     place, (old, new) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
     return [
@@ -125,7 +125,7 @@ def _played(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def fingerprints_of(run: str) -> list[str]:
-    """Play one run by its name. A run that fails has a history, too; one without end has none."""
+    """Play a run by its name. A failed run has a history; a run without an end has none."""
     try:
         return _fingerprints_of(run)
     except (Deadlock, OutOfTime, LostError) as error:

@@ -1,7 +1,7 @@
-"""Looking for a planted bug: reference runs as they are, then schedules and perturbations.
+"""Searches for a planted bug: plays the reference runs, then schedules and perturbations.
 
-What goes wrong gives a bug away only when the product without it passes the very same case, so
-each finding is played again in a process of its own (``python -m tests.torture.hunt CASE``).
+A failure counts only if claimctl without the bug passes the same case. So each finding is played
+again in a new process without the bug (``python -m tests.torture.hunt CASE``).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tests.torture.sieve import UNDISTURBED, UNOBSERVED, Point, points
 from tests.torture.work import Tally, perturbations, quiet, schedules
 
 ROUND = 60
-"""Schedules between two rounds of perturbations."""
+"""Number of schedules between two rounds of perturbations."""
 FAILS = 3
-"""Exit code of a process that plays one case and finds something wrong."""
+"""Exit code of a process that plays one case and finds a failure."""
 
 Case = Point | int
-"""A point, or the seed of a schedule."""
+"""A perturbation point, or the seed of a schedule."""
 
 
 def hunt(seconds: float) -> str:
-    """What gave the bug away; empty when nothing did in that time."""
+    """The failure that revealed the bug; "" if there was none within ``seconds``."""
     quiet()
     timer = Timer(seconds)
     for case in _cases():
@@ -54,8 +54,8 @@ def _cases() -> Iterator[Case]:
 
 
 def _in_turn() -> Iterator[Point]:
-    """One of each group in turn: events withheld where views have gaps and writes refused give most
-    bugs away, but neither gives all of them away."""
+    """The points, one of each group in turn. Withheld events and refused writes reveal most
+    bugs, but neither reveals all."""
     chosen = list(points())
     Random(0).shuffle(chosen)
     groups: dict[str, list[Point]] = {}
@@ -71,7 +71,7 @@ def _group(point: Point) -> str:
 
 
 def played(case: Case) -> str:
-    """The first thing that was wrong with it, or nothing."""
+    """Play a case; returns its first failure, or ""."""
     tally = schedules([case]) if isinstance(case, int) else perturbations([case])
     return next(_findings(tally), "")
 
@@ -83,18 +83,18 @@ def _findings(tally: Tally) -> Iterator[str]:
 
 
 def _passes_elsewhere(case: Case) -> bool:
-    """Whether a process into which nothing was planted finds nothing wrong with the case."""
+    """Whether a process without the bug passes the case."""
     command = (sys.executable, "-m", "tests.torture.hunt", written(case))
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def written(case: Case) -> str:
-    """The case as :func:`read` takes it."""
+    """The case as text for :func:`read`."""
     return json.dumps(case if isinstance(case, int) else asdict(case))
 
 
 def read(text: str) -> Case:
-    """The case that was written."""
+    """The case of a text from :func:`written`."""
     found = json.loads(text)
     if isinstance(found, int):
         return found

@@ -1,4 +1,4 @@
-"""The connection of one controller process: where it is cut, misled, or killed with its process."""
+"""The connection of one controller process, with the faults of its plan."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.e2e.mortal import WRITES
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to go wrong with one process. Requests and events are counted from 1.
+    """The faults of one process. Requests and events are counted from 1.
 
     Attributes:
-        dies_at: the request with which the process dies.
-        delivered: whether that request still reaches the server, its answer being lost.
-        stale_at: the revision as of which the first lists are; the watches that follow them say
-            nothing for ``stale_seconds``.
-        refused_at: the write that is answered with a conflict, whatever the server would say.
-        withheld: the watch event that does not arrive; its kind is listed anew after
+        dies_at: the request at which the process dies.
+        delivered: whether that request still reaches the server; its answer is lost.
+        stale_at: the revision that the first lists show. The watches after them bring nothing for
+            ``stale_seconds``.
+        refused_at: the write that is answered with a conflict and does not reach the server.
+        withheld: the watch event that does not arrive. Its kind is listed anew after
             ``withheld_seconds``.
     """
 
@@ -36,11 +36,11 @@ class Plan:
 
 
 class Dead(ConnectionResetError):
-    """The process is gone."""
+    """The process has died."""
 
 
 class Line:
-    """A transport that carries out a plan and counts what passes."""
+    """A transport that carries out a plan and counts requests and events."""
 
     def __init__(self, cluster: Cluster, inner: Transport, plan: Plan, start: int = 0) -> None:
         self._cluster, self._inner, self._plan = cluster, inner, plan
@@ -48,11 +48,11 @@ class Line:
         self.writes = 0
         self.events = 0
         self.vain: list[str] = []
-        """Writes that were accepted and changed nothing."""
+        """Writes that the server accepted and that changed nothing."""
         self.refused: list[str] = []
-        """Writes that the server found invalid."""
+        """Writes that the server refused as invalid."""
         self.partitioned = False
-        """Nothing gets through, streams that are open included."""
+        """Whether the connection is cut, open streams included."""
         self.dead = asyncio.Event()
         self._listed: dict[str, None] = {}
         self._until = cluster.clock.monotonic() + plan.stale_seconds if plan.stale_at else 0.0
@@ -89,7 +89,7 @@ class Line:
         return response
 
     def _query(self, path: str, query: Query) -> Query:
-        """The first list of every kind comes from a server that lags behind."""
+        """Let the first list of every kind show an older revision."""
         collection = path.count("/") == (3 if path.startswith("/api/") else 4)
         first = collection and path not in self._listed and ("watch", "true") not in query
         if not self._plan.stale_at or not first or ("limit", "500") not in query:
@@ -128,7 +128,7 @@ class Line:
 
 
 def _changes(method: str, path: str, query: Query) -> bool:
-    """Leases are left out: a renewal whose answer was lost is sent again as it was."""
+    """Whether a request is a write. Leases do not count: a renewal may be sent twice unchanged."""
     other = path.endswith("reviews") or "/leases/" in path or ("dryRun", "All") in query
     return method in WRITES and not other
 

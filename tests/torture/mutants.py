@@ -1,8 +1,8 @@
-"""Bugs planted in the product, one at a time: what is tried here has to catch each of them.
+"""Plants bugs in claimctl, one at a time; the torture tests must catch each of them.
 
-``python -m tests.torture.mutants`` lists all as caught or missed; with a name it plants that one
-in its own process (the source of one module is changed as it is imported, no file is touched)
-and hunts it. A mutant counts as caught only by a case that passes without it.
+``python -m tests.torture.mutants`` lists all bugs as caught or missed. With a name it plants that
+bug in its own process and hunts it: it changes the source of one module during import, and no file.
+A bug counts as caught only by a case that passes without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from types import ModuleType
 
 CAUGHT, MISSED, BROKEN = 0, 1, 2
 PATIENCE = 180.0
-"""Seconds for the hunt of one; MUTANT_BUDGET changes it."""
+"""Seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +208,11 @@ MUTANTS = (
         for reason in ("Withdrawn", "ClaimDeleted", "WorkloadRecreated", "Reallocated")
     ),
 )
-"""For HoldYielded, which takes 256 pods, tests/unit/reservation/test_binding.py has a case."""
+"""tests/unit/reservation/test_binding.py has the case for HoldYielded, which takes 256 pods."""
 
 
 class Planter(MetaPathFinder, Loader):
-    """Imports one module from a source that was changed."""
+    """Imports one module from a changed source."""
 
     def __init__(self, mutant: Mutant) -> None:
         self._mutant = mutant

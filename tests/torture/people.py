@@ -1,4 +1,4 @@
-"""Everybody but claimctl: users, administrators, nodes, and a writer who knows no rules."""
+"""User actions: of users, administrators and nodes, and of a writer that breaks the rules."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RETENTIONS = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Man
 
 @dataclass
 class People:
-    """Each deed is one act of somebody; those that are impossible just now do nothing."""
+    """Each method is one action. An action that is impossible now does nothing."""
 
     arena: Arena
     rng: Random
     dialect: str
     log: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
-    """The kinds of workload in play: there is one of each, and they share the claim."""
+    """The kinds of the workloads: there is one of each, and they share the claim."""
 
     @property
     def admin(self) -> Any:
@@ -69,7 +69,7 @@ class People:
     # -- users
 
     def begin(self) -> None:
-        """One workload, or two that share a claim; reserved in full or by annotation."""
+        """Create one workload, or two that share a claim, reserved by object or annotation."""
         self.kinds = self.rng.sample(KINDS, self.rng.choice([1, 1, 2]))
         self.admin.create("resourceclaimtemplates", manifests.claim_template())
         if self.rng.random() < 0.3:
@@ -120,7 +120,7 @@ class People:
         self.admin.delete(PLURALS[kind], NAMESPACE, "train", options)
 
     def recreate(self) -> None:
-        """At once under the same name, where the deletion does not wait for its pods."""
+        """Delete a workload without waiting for its pods, and create it again under its name."""
         self.delete()
         self.create()
 
@@ -131,7 +131,7 @@ class People:
         self.arena.cluster.force_delete(NAMESPACE, self._pod())
 
     def fail_pod(self) -> None:
-        """A container that ends badly, its pod's object staying where it is."""
+        """Let a container fail; the pod's object stays."""
         status = {"phase": "Failed", "containerStatuses": []}
         self.admin.patch("pods", NAMESPACE, self._pod(), {"status": status}, "status")
 
@@ -172,7 +172,7 @@ class People:
         self.arena.cluster.reboot_node(self._node())
 
     def taint(self) -> None:
-        """The devices of a node become untouchable, or touchable again."""
+        """Taint the devices of a node, or remove the taint."""
         name = f"{self._node()}-gpu.example.com"
         piece = self.admin.get("resourceslices", "", name)
         taints = [{"key": "broken", "effect": self.rng.choice(["NoSchedule", "NoExecute"])}]
@@ -184,14 +184,14 @@ class People:
         self.admin.update("resourceslices", piece)
 
     def freeze(self) -> None:
-        """A DowngradePlan comes, or goes."""
+        """Create or delete the DowngradePlan."""
         if self.admin.find("downgradeplans", "", "claimctl") is not None:
             self.admin.delete("downgradeplans", "", "claimctl")
         else:
             self.admin.create("downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {}})
 
     def meddle(self) -> None:
-        """Somebody adds, removes or reorders references."""
+        """Add, remove or reorder references as a foreign writer."""
         claim = self.admin.get("resourceclaims", NAMESPACE, "slice")
         listed = list(claim.get("status", {}).get("reservedFor") or ())
         how = self.rng.choice(["add", "remove", "reorder"])

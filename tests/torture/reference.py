@@ -20,15 +20,15 @@ KINDS = ("Deployment", "StatefulSet", "Job")
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
 LAG = 4.4
-"""Seconds; just less than the settle time."""
+"""Lag of the scheduler's cache in seconds; just below the settle time."""
 SLOWLY = 18.0
-"""Seconds; less than the binding time, and more than all else that a release waits for."""
+"""Seconds until a slow bind; below the binding time, above every other wait of a release."""
 LIMIT = 20_000.0
-"""Virtual seconds after which a run is given up."""
+"""Virtual seconds after which a run fails."""
 
 
 def dialects() -> dict[str, ClusterOptions]:
-    """The clusters that the controller knows to live in."""
+    """The clusters of all dialects."""
     base = ClusterOptions(nodes=2, devices_per_node=2, timings=TIMINGS)
     known = get_args(Settings.model_fields["dialect"].annotation)
     found = {
@@ -41,7 +41,7 @@ def dialects() -> dict[str, ClusterOptions]:
 
 
 def workload(dialect: str, kind: str, pods: int, **annotations: str) -> dict[str, Any]:
-    """A workload named train; where there are PodGroups its pods are in one."""
+    """A workload named train; in ``podgroup`` its pods are in a PodGroup."""
     if kind == "Deployment":
         body = manifests.deployment(replicas=pods, **annotations)
     elif kind == "StatefulSet":
@@ -77,7 +77,7 @@ async def begin(arena: Arena, reference: Reference) -> None:
 
 
 async def idle(arena: Arena, reference: Reference) -> None:
-    """Scaled to zero or suspended, for long enough to be released."""
+    """Scale to 0 or suspend, for long enough to release the claim."""
     _want(arena, reference.kind, 0)
     await arena.sleep(12.0)
 
@@ -89,7 +89,7 @@ async def back(arena: Arena, reference: Reference) -> None:
 
 
 async def vanish(arena: Arena, reference: Reference) -> None:
-    """A pod is force-deleted, and at once nobody wants pods any more."""
+    """Force-delete a pod, and scale to 0 or suspend at once."""
     for pod in arena.objects("pods")[:1]:
         arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
     _want(arena, reference.kind, 0)
@@ -102,7 +102,7 @@ async def end(arena: Arena, reference: Reference) -> None:
 
 
 async def withdraw(arena: Arena, reference: Reference) -> None:
-    """The reservation goes while a slow scheduler is about to bind pods on what it saw before."""
+    """Delete the ClaimReservation while a slow scheduler is about to bind pods on an older view."""
     _want(arena, reference.kind, 0)
     await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
     arena.cluster.set_lag(LAG)
@@ -114,7 +114,7 @@ async def withdraw(arena: Arena, reference: Reference) -> None:
 
 
 async def trap(arena: Arena, reference: Reference) -> None:
-    """The node with the devices takes no more pods, and all of its pods go."""
+    """Cordon the node with the devices, and delete all of its pods."""
     pods = arena.objects("pods")
     for node in sorted({pod["spec"].get("nodeName", "") for pod in pods} - {""}):
         arena.cluster.cordon(node)
@@ -126,21 +126,21 @@ async def trap(arena: Arena, reference: Reference) -> None:
 
 
 async def part_slowly(arena: Arena, reference: Reference) -> None:
-    """The reservation goes while pods are being bound, which takes longer than the settle time."""
+    """Delete the ClaimReservation while pods are bound more slowly than the settle time."""
     await _begin_slowly(arena, reference)
     arena.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
     await _end_slowly(arena)
 
 
 async def delete_slowly(arena: Arena, reference: Reference) -> None:
-    """The claim is deleted meanwhile."""
+    """Delete the claim while pods are bound slowly."""
     await _begin_slowly(arena, reference)
     arena.cluster.admin.delete("resourceclaims", NAMESPACE, "slice")
     await _end_slowly(arena)
 
 
 async def recreate_slowly(arena: Arena, reference: Reference) -> None:
-    """The workload is made anew under its name, and its new pods are bound slowly."""
+    """Recreate the workload under its name while its new pods are bound slowly."""
     arena.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
     plural, pods = PLURALS[reference.kind], 2
     arena.cluster.admin.delete(plural, NAMESPACE, "train", DeleteOptions(propagation="Background"))
@@ -149,7 +149,7 @@ async def recreate_slowly(arena: Arena, reference: Reference) -> None:
 
 
 async def trap_slowly(arena: Arena, reference: Reference) -> None:
-    """The nodes take no more pods: some find none, while others are being bound already."""
+    """Cordon the nodes: some pods find no node while others are being bound."""
     await _begin_slowly(arena, reference)
     for node in arena.cluster.admin.list("nodes"):
         arena.cluster.cordon(node["metadata"]["name"])
@@ -160,7 +160,7 @@ async def trap_slowly(arena: Arena, reference: Reference) -> None:
 
 
 async def _begin_slowly(arena: Arena, reference: Reference) -> None:
-    """Pods come to a claim that is held, and the scheduler takes its time over each."""
+    """Create pods for a held claim; the scheduler binds each slowly."""
     _want(arena, reference.kind, 0)
     await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
     arena.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
@@ -174,13 +174,13 @@ async def _end_slowly(arena: Arena) -> None:
 
 
 async def complete(arena: Arena, reference: Reference) -> None:
-    """A Job comes to its end and stays, with its pods."""
+    """Let a Job complete; it stays with its pods."""
     if not await arena.until(lambda: not arena.unreleased(), 60, step=0.25):
         arena.unmet.append("the claim of a finished Job is not released")
 
 
 async def lose(arena: Arena, reference: Reference) -> None:
-    """The pods' nodes are cut off; PodGC lets go of pods whose containers run on."""
+    """Cut the pods' nodes off; PodGC deletes pods whose containers run on."""
     for node in sorted({pod["spec"].get("nodeName", "") for pod in arena.objects("pods")} - {""}):
         arena.cluster.lose_node(node)
     _want(arena, reference.kind, 0)
@@ -188,7 +188,7 @@ async def lose(arena: Arena, reference: Reference) -> None:
 
 
 async def miss(arena: Arena, reference: Reference) -> None:
-    """Pods come, are bound and vanish while nobody watches; then the watches have to begin anew."""
+    """Create, bind and force-delete pods while the watches have a gap; then they begin anew."""
     _want(arena, reference.kind, 0)
     await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
     line = arena.processes["one"].line
@@ -200,7 +200,7 @@ async def miss(arena: Arena, reference: Reference) -> None:
 
 
 async def sleep_through(arena: Arena, reference: Reference) -> None:
-    """The same while no controller runs."""
+    """Do the same while no controller runs."""
     await arena.kill("one")
     await _come_and_vanish(arena, reference)
     arena.start()
@@ -218,7 +218,7 @@ async def _come_and_vanish(arena: Arena, reference: Reference) -> None:
 
 
 async def downgrade(arena: Arena, reference: Reference) -> None:
-    """Workload references become pod references, and then the plan goes again."""
+    """Create a DowngradePlan, let it be carried out, and delete it."""
     await back(arena, reference)
     arena.cluster.admin.create(
         "downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}}
@@ -229,7 +229,7 @@ async def downgrade(arena: Arena, reference: Reference) -> None:
 
 
 async def meddle(arena: Arena, reference: Reference) -> None:
-    """A plan comes while somebody else holds the claim, too, and once more when he has let go."""
+    """Create a plan while another writer holds the claim, and again after that hold is gone."""
     await back(arena, reference)
     admin = arena.cluster.admin
     thing = {"apiGroup": "example.com", "resource": "things", "name": "thing", "uid": "foreign"}
@@ -304,7 +304,7 @@ class Reference:
 
 
 def references() -> list[Reference]:
-    """Every kind in every dialect, and what else befalls a Deployment in each."""
+    """All reference runs: every kind in every dialect, and further events for Deployments."""
     known = dialects()
     lives = [Reference(dialect, kind) for dialect in known for kind in KINDS]
     others = [script for script in SCRIPTS if script != "life"]
@@ -318,7 +318,7 @@ def references() -> list[Reference]:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Before a step the controller is replaced by one that sees an older revision."""
+    """Before a step, replace the controller by one that sees an older revision."""
 
     step: int
     revision: int
@@ -334,7 +334,7 @@ def play(
     """Play the script once.
 
     Args:
-        plan: of the first process.
+        plan: the faults of the first process.
         keep: keep a fingerprint of every revision.
     """
     verdict = Verdict(reference.name, keep)

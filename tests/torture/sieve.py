@@ -1,8 +1,9 @@
-"""The three ways in which a controller's view goes wrong (Sieve, OSDI'22), tried everywhere.
+"""The perturbations of Sieve (OSDI'22) and one more, tried at every point of the reference runs.
 
-Intermediate state: a crash and a restart after every request. Stale state: a restart that sees
-the cluster as it was, for every older view there is. Unobserved state: every single watch event
-withheld until its kind is listed anew. And one more: every write answered with a conflict once.
+Intermediate state: a crash and a restart after every request. Stale state: a restart that sees an
+older view of the cluster, for every older view. Unobserved state: a watch event that does not
+arrive until its kind is listed anew, for every event. Refused: a conflict as the answer, for every
+write.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
 REFUSED = "refused"
 KINDS = (INTERMEDIATE, STALE, UNOBSERVED, REFUSED)
 UNDISTURBED = "undisturbed"
-"""None of them: a reference run as it is."""
+"""A reference run without a perturbation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One perturbation of one reference run. ``number`` is its place among all of them."""
+    """One perturbation of one reference run. ``number`` is its index among all of them."""
 
     number: int
     kind: str
@@ -44,7 +45,7 @@ class Point:
 
 @cache
 def points() -> tuple[Point, ...]:
-    """All of them, in an order that never changes for the same product."""
+    """All points, in an order that is always the same for the same code."""
     found: list[Point] = []
     for index, reference in enumerate(references()):
         for kind, plan, restart in _of(reference):
@@ -68,7 +69,7 @@ def _of(reference: Reference) -> Iterator[tuple[str, Plan | None, Restart | None
 
 
 def perturb(point: Point) -> Verdict:
-    """Play a reference run with one thing going wrong."""
+    """Play a reference run with one perturbation."""
     verdict = play(references()[point.reference], point.plan, point.restart)
     verdict.name = point.name
     return verdict

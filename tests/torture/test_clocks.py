@@ -1,4 +1,4 @@
-"""Two controllers at work at the same time, whose wall clocks disagree or jump."""
+"""Two controllers work at the same time, with wall clocks that differ or jump."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.torture.reference import LIMIT, dialects, reservation, workload
 DAY = 86_400.0
 IDLE_SECONDS = 30
 FEW = 5
-"""Writes of statuses within one act of the story that a second controller may add: both see the
-same change at the same moment."""
+"""How many status writes a second controller may add in one act: both see a change at the same
+time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """By how many seconds the wall clocks are off, act by act (the last number stays)."""
+    """The offsets of the wall clocks in seconds, one for each act (the last one stays)."""
 
     one: tuple[float, ...] = (0.0,)
     two: tuple[float, ...] | None = None
@@ -52,7 +52,7 @@ TOGETHER = {
 
 @dataclass
 class Told:
-    """Status writes per act, and the verdict on the whole."""
+    """Status writes by act, and the verdict on the run."""
 
     writes: dict[str, int] = field(default_factory=dict)
     verdict: Verdict = field(default_factory=lambda: Verdict("clocks"))
@@ -60,7 +60,7 @@ class Told:
 
 @cache
 def alone(dialect: str) -> Told:
-    """The story with one controller, which starts again where the second one does."""
+    """The story with one controller, which restarts when the second one does."""
     told = Told()
     run(_story(dialect, ALONE, told), limit=LIMIT)
     return told
@@ -126,7 +126,7 @@ async def _story(dialect: str, clocks: Clocks, told: Told) -> None:
 
 
 def _acts(arena: Arena, dialect: str) -> Iterator[tuple[str, float]]:
-    """What happens, and for how many seconds it is looked at."""
+    """The acts, each with the seconds for which its writes are counted."""
     admin = arena.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
     spec = {"idleTimeoutSeconds": IDLE_SECONDS, "reallocateTimeoutSeconds": 60}
@@ -157,13 +157,13 @@ def _start(arena: Arena, clocks: Clocks, act: int) -> None:
 
 
 async def _replace(arena: Arena, clocks: Clocks, act: int) -> None:
-    """One controller ends and comes back: it knows the past only by what is on record."""
+    """Restart one controller: it knows the past only from the records."""
     await arena.kill(sorted(arena.processes)[-1])
     _start(arena, clocks, act)
 
 
 async def _kept_for_long_enough(arena: Arena, act: str) -> None:
-    """No clock makes the idle timeout shorter; graces are the witness's business."""
+    """Check that no clock shortens the idle timeout. The witness checks graces."""
     if act == "idle":
         await arena.sleep(IDLE_SECONDS - 5.0)
         assert arena.unreleased()

@@ -1,4 +1,4 @@
-"""Histories that are saved and compared: equal while nothing changes, and what a change shows."""
+"""Saving and comparing histories: equal without a change, and different after one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_fingerprint_tells_of_everything_but_texts() -> None:
     [
         pytest.param(b"", id="empty"),
         pytest.param(b"nothing of the kind", id="not compressed"),
-        # gzip writes the time of day: the bytes would be another name in each test process.
+        # gzip writes the time into the file, so the test names would differ between processes.
         pytest.param(gzip.compress(b"[1]\n"), id="not a history"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every planted bug has one place in the product, also after that was changed."""
+"""Every planted bug has exactly one place in the source of claimctl."""
 
 from __future__ import annotations
 

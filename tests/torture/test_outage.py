@@ -1,4 +1,4 @@
-"""An hour in which claimctl may write nothing, and the minutes after it."""
+"""An hour in which claimctl cannot write, and the minutes after it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ HOUR = 3600.0
 CLAIMS = 4
 MANY = 200
 LATENCY = 0.05
-"""Seconds that the server takes for every answer once it answers again."""
+"""Seconds that the server takes for every answer after the outage."""
 BACK = 8.0
-"""Seconds: the longest pause while nobody answers, and the time for the work itself."""
+"""Seconds: the longest pause between retries, and the time for the work itself."""
 AT_ONCE = 8
-"""Requests under way at a time: four workers of claims, and those who tell and look."""
+"""Concurrent requests: four workers for claims, Events, and reads."""
 READS = frozenset({"get", "list", "watch"})
 WRITES_OF_A_RELEASE = 20
-"""Status, list, finalizer, annotations and Events of one release, by a wide margin."""
+"""Upper limit of the writes of one release: status, list, finalizer, annotations, Events."""
 LISTED = 14
-"""Kinds that a controller follows; each is listed again once after an hour, at the most."""
+"""Kinds that a controller watches; each is listed again at most once after the outage."""
 
 Hook = Callable[[FaultPoint], Fault | None]
 
@@ -55,15 +55,15 @@ def _cut(point: FaultPoint) -> Fault | None:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What goes wrong, and what has to be said of it."""
+    """One kind of outage, and what claimctl must report."""
 
     hook: Hook
     streams_break: bool = False
     signs: frozenset[str] = frozenset()
-    """What ``explain`` finds."""
+    """The signs that ``explain`` must show."""
     advice: str = ""
     error_metric: bool = False
-    """Whether reconciles are counted as errors; else nobody leads, and that is the metric."""
+    """Whether the metric counts errors of reconciles; otherwise ``claimctl_leader`` shows it."""
 
 
 SLOW_DOWN = Fault(status=429, retry_after=5)
@@ -91,7 +91,7 @@ OUTAGES = {
 
 @dataclass
 class Traffic:
-    """Requests of the controller, as the server counts them by verb and by second."""
+    """The controller's requests, counted on the server by verb and second."""
 
     arena: Arena
     latency: float = 0.0
@@ -112,14 +112,14 @@ class Traffic:
 
 @dataclass
 class Seen:
-    """What an hour without writes looked like from outside."""
+    """What was visible during the hour without writes."""
 
     requests: int = 0
     reasons: set[str] = field(default_factory=set)
     errors: int = 0
     leading: bool = True
     broken: frozenset[str] = frozenset()
-    """Resources that are not followed any more."""
+    """Resources whose watch is broken."""
     before: Explanation | None = None
     half: Explanation | None = None
     after: Explanation | None = None
@@ -144,7 +144,7 @@ def test_an_hour_without_writes_is_told_and_made_good_without_a_storm(
 
 
 def _told(outage: Outage, seen: Seen) -> None:
-    """Conditions, metrics and ``explain`` say that it degrades, and afterwards no longer."""
+    """Check that conditions, metrics and ``explain`` show the outage, and its end."""
     assert seen.before is not None
     assert seen.half is not None
     assert seen.after is not None
@@ -163,7 +163,7 @@ def _told(outage: Outage, seen: Seen) -> None:
 
 @pytest.mark.parametrize("what", ["partition", "throttled"])
 def test_two_hundred_reservations_come_back_no_faster_than_their_answers(what: str) -> None:
-    """Few requests are under way at a time, so a server that is slow is not run over."""
+    """Few requests are sent at a time, so that a slow server is not overloaded."""
     seen, verdict = Seen(), Verdict(what)
     options = replace(dialects()["hold-1.36"], devices_per_node=MANY // 2)
     run(_hour(options, OUTAGES[what], seen, verdict, MANY), limit=LIMIT)
@@ -183,7 +183,7 @@ def test_however_long_it_was_cut_off_claimctl_follows_and_writes_again_within_se
 
 
 async def _seconds_to_come_back(seconds: float) -> float:
-    """Until everything is followed again and what happened meanwhile has been written down."""
+    """The seconds until every watch works again and every due write has been made."""
     arena = await opened(dialects()["hold-1.36"])
     recorder = arena.telemetry = Recorder()
     try:
@@ -248,18 +248,18 @@ async def _hour(
 
 
 BACK_OFF = 300.0
-"""Seconds after which a kubelet starts again what ends as soon as it is started."""
+"""Seconds of a kubelet's longest back-off for a container that ends at once."""
 
 
 async def _pass(arena: Arena, seconds: float) -> None:
-    """Let time pass; who gives up, because the Lease is lost or nobody answers, comes back."""
+    """Let time pass; a controller that ends (Lease lost, no answer) is started again."""
     for _ in range(int(seconds / BACK_OFF)):
         await arena.cluster.clock.sleep(BACK_OFF)
         await arena.supervise()
 
 
 def _held(arena: Arena, claims: int) -> None:
-    """Deployments of which each holds a claim of its own."""
+    """Create Deployments, each with a held claim of its own."""
     admin = arena.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
     for number in range(claims):
@@ -287,7 +287,7 @@ def _end(arena: Arena) -> Traffic:
 
 
 async def _explain(arena: Arena) -> Explanation:
-    """As ``claimctl explain`` does, with a user's connection."""
+    """Explain the claim as ``claimctl explain`` does, with a user's connection."""
     user = Client(arena.cluster.transport(), arena.cluster.clock)
     return await explain_with_controller(user, NAMESPACE, "slice-0", arena.cluster.clock)
 

@@ -1,4 +1,4 @@
-"""A little of everything in every test run; which part of it, the date decides."""
+"""A small part of the torture tests in every test run; the date selects the part."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.torture.sieve import perturb, points
 
 ROOT = Path(__file__).parents[2]
 SHARDS = 180
-"""So many days until every perturbation has had its turn."""
+"""Number of days until every perturbation was tried."""
 SEEDS = 12
 
 
 @pytest.fixture
 def day() -> int:
-    """TORTURE_DAY, or today: the one thing here that is another one tomorrow."""
+    """TORTURE_DAY, or the number of today."""
     given = os.environ.get("TORTURE_DAY")
     return int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
 

@@ -1,4 +1,4 @@
-"""What happens between a controller and the API server, by chance."""
+"""Random faults between a controller and the API server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SPECIFIC = {"watch": WATCHES, "list": READS, "get": {}}
 
 @dataclass
 class Weather:
-    """A fault hook. ``rate`` is the share of the controllers' requests that are hit."""
+    """A fault hook. ``rate`` is the share of the controllers' requests that fail."""
 
     rng: Random
     rate: float
@@ -54,7 +54,7 @@ class Weather:
         return kinds[name](self.rng)
 
     def on_components(self, point: FaultPoint) -> Fault | None:
-        """The cluster's own components have their conflicts and lost answers, too."""
+        """Conflicts and lost answers for the cluster's own components."""
         if point.verb in ("get", "list", "watch") or self.rng.random() >= self.rate / 4:
             return None
         name = self.rng.choice(["409", "500", "accepted, answer lost"])

@@ -1,4 +1,4 @@
-"""Runs in worker processes: small batches, and what they came to as plain numbers."""
+"""Runs in worker processes: small batches, with results as plain numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH = 8
 
 @dataclass
 class Tally:
-    """What became of a number of runs."""
+    """The results of several runs."""
 
     schedules: int = 0
     points: Counter[str] = field(default_factory=Counter)
@@ -47,7 +47,7 @@ class Tally:
 
 
 def quiet() -> None:
-    """Logs are not what a torture run is read for; garbage is collected between batches."""
+    """Switch logs off, and collect garbage only between batches."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     gc.disable()
 
@@ -100,7 +100,7 @@ def spread(
     timer: Timer,
     workers: int,
 ) -> Iterator[Tally]:
-    """Hand out batches until there are none or the time is over; what has begun is finished."""
+    """Distribute batches until none is left or the time is over. Started batches are finished."""
     batches = _batched(items)
     under_way: set[Future[Tally]] = set()
     while True:
