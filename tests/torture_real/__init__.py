@@ -1,5 +1,5 @@
-"""The promises under fire on a real control plane, judged by the same witness.
+"""Tests of the promises under faults on a real control plane, judged by the same witness.
 
-``controllers`` and ``havoc`` run and kill processes, ``people`` act, ``schedule`` and ``epilogue``
-are the life of one namespace, and ``judge`` has the witness read its history.
+``controllers`` runs claimctl, ``havoc`` has the faults, ``people`` the user actions. ``schedule``
+and ``epilogue`` play one namespace, and ``judge`` lets the witness read its history.
 """

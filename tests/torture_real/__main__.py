@@ -1,6 +1,6 @@
-"""``make torture-real``: schedules on a real control plane while its servers are killed.
+"""``make torture-real``: plays schedules on a real control plane while its servers are killed.
 
-Exit code 1, with the seed and the history of what was found.
+Exit code 1 if anything was found; prints its seed and history.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> int:
 
 @contextmanager
 def _directory(options: Options) -> Iterator[Path]:
-    """Where servers keep their files; a new one in ``KEEP`` stays."""
+    """The folder of the servers' files. A folder in ``KEEP`` stays."""
     if options.keep:
         Path(options.keep).mkdir(parents=True, exist_ok=True)
         directory = tempfile.mkdtemp(prefix="torture-real-", dir=options.keep)
@@ -72,7 +72,7 @@ def _directory(options: Options) -> Iterator[Path]:
 
 
 async def _run(options: Options, plane: ControlPlane) -> Tally:
-    """Waves until the budget is used up; a signal ends the wave that is under way."""
+    """Play waves until the budget is used up. A signal ends the current wave."""
     end, tally = time.monotonic() + options.seconds, Tally(tell=options.tell)
     history = plane.history(MANAGERS)
     connection = load_connection(str(plane.files.kubeconfig()))
@@ -86,7 +86,7 @@ async def _run(options: Options, plane: ControlPlane) -> Tally:
             asyncio.get_running_loop().add_signal_handler(number, waves.cancel)
         watched = {waves, following}
         if options.bug:
-            # one finding gives the bug away
+            # One finding is enough to notice the bug.
             watched.add(asyncio.create_task(_end(waves, stage.found)))
         try:
             await asyncio.wait({waves, following}, return_when=asyncio.FIRST_COMPLETED)

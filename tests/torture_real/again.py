@@ -1,8 +1,8 @@
-"""``python -m tests.torture_real.again FILE ...``: judge the history of a schedule once more.
+"""``python -m tests.torture_real.again FILE ...``: judges the history of a schedule again.
 
-With ``KEEP`` a run leaves a file for each schedule in which something was found. A judge that was
-mended since says with it whether the accusation stands. Leaks, and what was stuck, were seen on the
-cluster itself: they are not judged again.
+With ``KEEP`` a run leaves a file for each schedule with a finding. After a correction of the judge,
+this command shows whether the accusation still holds. It does not judge leaks and stuck workloads:
+they were seen on the cluster itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.torture_real.judge import Verdict, judge
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the judge reads of one schedule."""
+    """The input of the judge for one schedule."""
 
     name: str
     whole: bool
@@ -43,7 +43,7 @@ def keep(
 
 
 def judged(path: Path) -> Verdict:
-    """What the judge of today says of a record."""
+    """The verdict of the present judge on a record."""
     record = msgspec.json.decode(path.read_bytes(), type=Record)
     verdict = Verdict(record.name)
     judge(verdict, record.history, record.findings, whole=record.whole)

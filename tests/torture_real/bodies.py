@@ -1,4 +1,4 @@
-"""What the people of a schedule create, in its namespace, with its devices."""
+"""The objects that the users of a schedule create, in its namespace, with its devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "j
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
 TEMPLATE = "template"
 _DEVICES_OF_ITS_OWN = 3
-"""What claims that workloads share, and a rollout, leave of a fleet's devices."""
+"""The devices of a fleet that are left beside shared claims and a rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class App:
     kind: str
     name: str
     claim: str
-    """The claim that its pods name; empty for claims generated for each pod."""
+    """The claim that its pods name; "" for a claim generated for each pod."""
     group: str = ""
     """The PodGroup of its pods."""
     policy: str = "WhileRunning"
     annotated: bool = False
-    """Reserved by the annotation, not by an object of its own."""
+    """Whether the annotation reserves the claim, not a ClaimReservation of the user."""
     job: Body = field(default_factory=dict)
-    """More of a Job's spec."""
+    """Further fields of a Job's spec."""
     seconds: str = "5"
     exit_code: str = "0"
 
@@ -40,8 +40,8 @@ class App:
         return f"{self.name}-{self.claim}"
 
     def at_most(self, pods: int) -> int:
-        """How many of the pods can run: each with a claim of its own takes a device, and a
-        rollout has one pod more."""
+        """How many of the pods can run: a pod with its own claim takes a device, and a rollout
+        has one pod more."""
         return pods if self.claim else min(pods, _DEVICES_OF_ITS_OWN)
 
 
@@ -52,7 +52,7 @@ class Bodies:
     namespace: str
     fleet: Fleet
     grace: int
-    """forceDeletedPodGraceSeconds of every reservation."""
+    """forceDeletedPodGraceSeconds of every ClaimReservation."""
 
     def claim(self, name: str) -> Body:
         return self._headed("ResourceClaim", name) | {"spec": self._devices()}
@@ -132,7 +132,7 @@ class Bodies:
         return found
 
     def pod(self, app: App) -> Body:
-        """The template of its pods."""
+        """The pod template of the workload."""
         source = {"resourceClaimName": app.claim}
         if not app.claim:
             source = {"resourceClaimTemplateName": TEMPLATE}
@@ -141,7 +141,7 @@ class Bodies:
             meta["annotations"] = {RUN_SECONDS: app.seconds, EXIT_CODE: app.exit_code}
         container = {"name": "main", "image": "train", "resources": {"claims": [{"name": "gpu"}]}}
         spec: Body = {"containers": [container], "resourceClaims": [{"name": "gpu", **source}]}
-        # with PodGroups 1.36 binds some pods of a group to any node, wherever the devices are
+        # With PodGroups, 1.36 may bind pods of a group to nodes without the devices.
         spec["affinity"] = {"nodeAffinity": self._own_nodes()}
         spec["terminationGracePeriodSeconds"] = 5
         if app.group:

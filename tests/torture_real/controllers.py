@@ -1,4 +1,4 @@
-"""claimctl as it is installed: processes with a ServiceAccount's token and the rights in rbac/."""
+"""Runs claimctl as installed: processes with a ServiceAccount's token and the rights in rbac/."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CRDS = Path(__file__).parents[2] / "crds"
 SPACE, ACCOUNT_NAME = "claimctl-system", "claimctl-controller"
 USER = f"system:serviceaccount:{SPACE}:{ACCOUNT_NAME}"
 BINDING_SECONDS = 30
-"""More than a paused API server and a paused scheduler together hold a binding up."""
+"""Longer than a paused API server and a paused scheduler together delay a binding."""
 _DAY = b'{"spec": {"expirationSeconds": 86400}}'
 _AFTER_OUTAGE = 90.0
-"""Seconds within which an outage of the API server explains that a controller has ended."""
+"""Seconds within which an outage of the API server explains the end of a controller."""
 
 
 async def install(client: DocumentClient) -> None:
-    """Definitions, rights, and the namespace that both live in."""
+    """Install the CRDs, the rights, and claimctl's namespace."""
     for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
         await _apply(client, yaml.safe_load(path.read_text()))
     for body in bodies("namespace.yaml", "controller.yaml", "templates.yaml"):
@@ -36,7 +36,7 @@ async def install(client: DocumentClient) -> None:
 
 
 async def token(transport: Transport) -> str:
-    """The ServiceAccount's, by TokenRequest."""
+    """The token of the ServiceAccount, by TokenRequest."""
     headers = {"content-type": "application/json"}
     answer = await transport.send("POST", f"{ACCOUNT}/token", (), headers, _DAY)
     body = json.loads(b"".join([part async for part in answer.body]))
@@ -54,26 +54,26 @@ async def _apply(client: DocumentClient, body: dict[str, Any]) -> None:
 
 @dataclass
 class Controllers:
-    """The processes of claimctl. ``bug`` names what is planted in them, if anything."""
+    """The processes of claimctl. ``bug`` names the bug that is planted in them; "" for none."""
 
     files: Files
     logs: Path
     bug: str = ""
     elect: bool = True
-    """Whether they share a Lease; two that do not are both at work."""
+    """Whether the processes use leader election. Without it all of them work at once."""
     flags: tuple[str, ...] = ()
     """Further arguments of every process."""
     running: dict[str, Server] = field(default_factory=dict)
     crashes: list[str] = field(default_factory=list)
-    """Ends that no outage of the API server explains."""
+    """Ends of processes that no outage of the API server explains."""
     outage: float = -_AFTER_OUTAGE
-    """When the API server was last disturbed, on the monotonic clock."""
+    """The monotonic time of the last fault of the API server."""
     ended: int = 0
-    """How often one ended by itself after such an outage."""
+    """How many processes ended by themselves after such an outage."""
     _born: int = 0
 
     def prepare(self, token: str) -> None:
-        """Write what they connect with."""
+        """Write the kubeconfig of the processes."""
         self.files.write_kubeconfig(self._kubeconfig, token)
 
     @property
@@ -81,7 +81,7 @@ class Controllers:
         return self.logs / "claimctl.kubeconfig"
 
     def start(self, name: str) -> None:
-        """Start one, from the thread that lives as long as the process may."""
+        """Start a process. Call it from a thread that lives as long as the process may."""
         self._born += 1
         server = Server(name, self._command(name), self.logs / f"claimctl-{self._born}-{name}.log")
         server.start()
@@ -104,7 +104,7 @@ class Controllers:
         )
 
     def revive(self) -> None:
-        """Start again what has ended by itself, as a kubelet would."""
+        """Restart processes that have ended by themselves, as a kubelet would."""
         for name, server in list(self.running.items()):
             if server.running:
                 continue
@@ -115,16 +115,16 @@ class Controllers:
             self.start(name)
 
     def kill(self, name: str) -> None:
-        """SIGKILL, also to one that is paused."""
+        """Kill a process with SIGKILL, also a paused one."""
         self.running.pop(name).kill()
 
     def stop_all(self) -> None:
-        """SIGTERM to each."""
+        """Stop all processes with SIGTERM."""
         for name in list(self.running):
             self.running.pop(name).stop()
 
     def tracebacks(self) -> list[str]:
-        """What no user should ever see in a log."""
+        """The tracebacks in the logs."""
         texts = {log: log.read_text(errors="replace") for log in self.logs.glob("claimctl-*.log")}
         return [
             f"{log.name}: {text[text.index(_TRACEBACK) :][:600]}"

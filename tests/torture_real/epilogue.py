@@ -1,7 +1,7 @@
-"""How every schedule ends: faults stop, workloads that want pods get them, then everything goes.
+"""The end of every schedule: faults stop, workloads get their pods, then everything is deleted.
 
-Afterwards nothing may be left: no claim that is allocated, no finalizer, no reservation or PodGroup
-that cannot go, no reference, and no write of claimctl's once all is quiet.
+Afterwards there must be no allocated claim, no finalizer, no reference, no ClaimReservation or
+PodGroup that cannot be deleted, and no write by claimctl while all is quiet.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tests.torture_real.judge import Verdict
 from tests.torture_real.people import TROUBLE, People
 
 RUN_SECONDS, RUN_ROUNDS = 30.0, 5
-"""How long pods may take to run before people make way for them, and how often they do."""
+"""Seconds until users help pods that do not run, and how many times they do."""
 EXPEL_TRIES = 50
-"""How often the foreign writer tries to take its entries back."""
+"""How many times the foreign writer tries to remove its entries."""
 RELEASE_SECONDS, LOOK_SECONDS = 120.0, 10.0
 GONE_SECONDS = 90.0
 STILL, WATCHED, FEW = 12.0, 8.0, 8
@@ -51,7 +51,7 @@ class Epilogue:
     verdict: Verdict
     groups: Version
     by_force: bool = False
-    """Whether all pods are force-deleted in the end, while their containers run."""
+    """Whether all pods are force-deleted at the end, while their containers run."""
 
     @property
     def space(self) -> str:
@@ -61,7 +61,7 @@ class Epilogue:
         return self.people.stage.sight.objects(plural, self.space)
 
     async def conclude(self) -> None:
-        """Bring the schedule to its end and write down what did not come about."""
+        """Bring the schedule to its end and record what did not come true."""
         await self.calm()
         for _ in range(RUN_ROUNDS):
             if await _until(lambda: not self._missing(), RUN_SECONDS):
@@ -78,14 +78,14 @@ class Epilogue:
         await self._part()
 
     async def _tried(self, deed: Awaitable[Any]) -> None:
-        """The API server is there again; what it refuses shows in the end."""
+        """Do one action. The API server is up again; refusals show in the end."""
         with suppress(*TROUBLE):
             await deed
 
     # -- all is well again
 
     async def calm(self) -> None:
-        """Nodes are back and open, graces are short, and nothing foreign is listed."""
+        """Bring nodes back, uncordon them, shorten graces, and remove foreign entries."""
         people = self.people
         for name in sorted(people.lost):
             await self._tried(people.kubelets.recover(name, rebooted=False))
@@ -98,7 +98,7 @@ class Epilogue:
             await self._tried(self._expel(claim["metadata"]["name"]))
 
     async def _shorten(self) -> None:
-        """What the annotation makes has the default grace, which is longer than this schedule."""
+        """Shorten the graces of annotated reservations: the default is longer than a schedule."""
         grace = self.people.bodies.grace
         for one in self._objects("claimreservations"):
             if one["spec"].get("forceDeletedPodGraceSeconds", grace) > grace:
@@ -106,14 +106,15 @@ class Epilogue:
                 await self._patch(RESERVATION, one, shorter)
 
     async def _expel(self, name: str) -> None:
-        """The foreign writer takes its entries back, also while KCM writes the claim in a loop."""
+        """Remove the entries of the foreign writer, also while KCM writes the claim in a loop."""
         for _ in range(EXPEL_TRIES):
             with suppress(Refused):
                 await self._try_to_expel(name)
                 return
 
     async def _try_to_expel(self, name: str) -> None:
-        """Who takes the last entry out of a claim that no reservation names has to deallocate."""
+        """Remove foreign entries; deallocate if the list is then empty and no reservation names
+        the claim."""
         claim = await self.people.client.get(self.people.bodies.fleet.claims, self.space, name)
         status = dict(claim.get("status") or {})
         listed = status.get("reservedFor") or []
@@ -131,7 +132,7 @@ class Epilogue:
         return {each["spec"]["resourceClaimName"] for each in self._objects("claimreservations")}
 
     def _missing(self) -> list[str]:
-        """Workloads that want pods and do not have them all running, and foreign entries."""
+        """Workloads whose pods do not all run, and foreign entries."""
         found = []
         for plural, owner in OWNERS.items():
             for workload in self._objects(plural):
@@ -150,7 +151,7 @@ class Epilogue:
         return found
 
     def _waiting(self) -> list[str]:
-        """Pods that do not run, in the words of whoever said last why not."""
+        """Pods that do not run, with the last reported reason."""
         return [
             f"pod {pod['metadata']['name']} on {pod['spec'].get('nodeName', '-')} waits: "
             + "; ".join(
@@ -164,8 +165,8 @@ class Epilogue:
         ]
 
     async def _make_way(self) -> None:
-        """What people would do: make a claim or a PodGroup that is missing, and end pods in the
-        way: of a claim that goes, of nobody, or bound to a claim that is not allocated."""
+        """Help as users would: create missing claims and PodGroups, and delete pods that can never
+        run: of a deleted claim, without an owner, or on a claim without allocation."""
         claims = {each["metadata"]["name"]: each for each in self._objects("resourceclaims")}
         for name, claim in claims.items():
             if _foreign(claim):
@@ -188,7 +189,7 @@ class Epilogue:
                 await self._delete(POD, pod)
 
     async def _make_group(self, pod: Object) -> None:
-        """Where claimctl is not asked any more, whoever names a PodGroup makes it."""
+        """Create a PodGroup that a pod names and claimctl is not asked to create any more."""
         name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
         if not name or self.people.stage.sight.find("podgroups", self.space, name):
             return
@@ -199,19 +200,19 @@ class Epilogue:
     # -- nothing goes round in a circle
 
     async def _still(self) -> None:
-        """With everything running or finished nobody writes to a claim that claimctl holds."""
+        """Check that nothing writes held claims while all pods run or have finished."""
         await asyncio.sleep(STILL)
         await self._settles(_held, FEW, "writes to claims")
 
     async def _quiet(self) -> None:
-        """Promise 7: a settled cluster sees no writes of claimctl's."""
+        """Check promise 7: claimctl writes nothing on a settled cluster."""
         await asyncio.sleep(QUIET)
         await self._settles(lambda each: each.actor == USER, 0, "writes while all is quiet")
 
     async def _settles(self, counts: Callable[[Revision], bool], most: int, what: str) -> None:
-        """Whether writes come to an end. After an outage the watches of Kubernetes' own components
-        come back one by one, by their back-off of half a minute and more, and claimctl answers what
-        they write then.
+        """Check that writes come to an end. After an outage the watches of Kubernetes' components
+        come back one by one, after back-offs of half a minute and more, and claimctl answers their
+        writes.
         """
         written: list[Revision] = []
         for _ in range(SETTLE_ROUNDS):
@@ -230,8 +231,8 @@ class Epilogue:
         return [each for each in revisions if each.number > since and each.namespace == self.space]
 
     async def released(self, left: Callable[[], list[str]]) -> None:
-        """Wait until nothing is left. A controller that comes back late from an outage may make a
-        reservation of an annotation meanwhile."""
+        """Wait until ``left`` returns nothing. A controller that returns late from an outage may
+        create a ClaimReservation for an annotation meanwhile."""
         end = _now() + RELEASE_SECONDS
         while left():
             await self._shorten()
@@ -242,7 +243,7 @@ class Epilogue:
     # -- nobody wants pods
 
     def _kept(self) -> list[str]:
-        """Claims that stay allocated although all that hold them are idle or have ended."""
+        """Claims that stay allocated although all their holders are idle or have ended."""
         found = []
         for claim in self._objects("resourceclaims"):
             name = claim["metadata"]["name"]
@@ -257,7 +258,7 @@ class Epilogue:
         return found
 
     def _idle(self, holder: Object) -> bool:
-        """Whether a reservation lets its claim go when nobody uses it, and nobody does."""
+        """Whether a ClaimReservation releases its claim when it is not used, and it is not used."""
         ref = holder["workloadRef"]
         workload = self.people.stage.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
         if holder.get("retentionPolicy") != "WhileRunning" or workload is None:
@@ -280,7 +281,7 @@ class Epilogue:
     # -- what was never claimctl's
 
     def _concerns_claimctl(self, claim: str) -> bool:
-        """Whether claimctl ever wrote to the claim, or a reservation ever named it."""
+        """Whether claimctl ever wrote to the claim, or a ClaimReservation ever named it."""
         own = [each for each in self.people.stage.history.revisions if each.namespace == self.space]
         return any(each.actor == USER and each.name == claim for each in own) or any(
             each.plural == "claimreservations"
@@ -289,9 +290,9 @@ class Epilogue:
         )
 
     async def strip_strangers(self) -> None:
-        """Free what kube-controller-manager has left of the claims generated for pods, as an
-        administrator has to when it was down at the wrong moment (kubernetes/kubernetes#132334).
-        claimctl neither may nor could: it was never asked about them. They are counted apart."""
+        """Free claims that were generated for pods and that kube-controller-manager left allocated
+        because it was down at the wrong moment (kubernetes/kubernetes#132334). An administrator has
+        to do that: no ClaimReservation asks claimctl to. Such claims are counted apart."""
         await _until(lambda: not self._strangers(), GONE_SECONDS)
         for claim in self._strangers():
             name = claim["metadata"]["name"]
@@ -311,7 +312,7 @@ class Epilogue:
     # -- everything goes
 
     async def _clear(self) -> None:
-        """Workloads, pods of nobody, and in the end requests for what is held by hand."""
+        """Delete workloads and orphaned pods, and ask for releases of claims with policy Manual."""
         if self.by_force:
             await self.strike_out()
         for plural, kind in WORKLOADS.items():
@@ -333,7 +334,7 @@ class Epilogue:
 
     async def strike_out(self) -> None:
         """Force-delete every pod. By now all is quiet and claimctl has watched for longer than any
-        grace, so nothing but these pods keeps the claims of workloads that are deleted next."""
+        grace. So only these pods keep the claims of the workloads that are deleted next."""
         options = {"gracePeriodSeconds": 0}
         await asyncio.gather(
             *(
@@ -343,7 +344,8 @@ class Epilogue:
         )
 
     def _unreleased(self) -> list[str]:
-        """Claims that are allocated, listed, protected, or cannot go, and pods."""
+        """Pods, and claims that are allocated, have entries or a finalizer, or cannot be
+        deleted."""
         found = [f"pod {pod['metadata']['name']} stays" for pod in self._objects("pods")]
         for claim in self._objects("resourceclaims"):
             meta, status = claim["metadata"], claim.get("status") or {}
@@ -362,7 +364,7 @@ class Epilogue:
         return found
 
     async def _part(self) -> None:
-        """Reservations go, then the whole namespace."""
+        """Delete the ClaimReservations, then the whole namespace."""
         for one in self._objects("claimreservations"):
             await self._delete(RESERVATION, one)
         if not await _until(lambda: not self._objects("claimreservations"), RUN_SECONDS):
@@ -406,7 +408,7 @@ def _foreign(claim: Object) -> bool:
 
 
 def _held(revision: Revision) -> bool:
-    """Whether this is a claim that more than pods are listed in: claimctl's to keep in order."""
+    """Whether the revision is a claim whose list has more than pods: claimctl maintains it."""
     if revision.plural != "resourceclaims":
         return False
     listed = (revision.object().get("status") or {}).get("reservedFor") or ()

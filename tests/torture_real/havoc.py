@@ -1,4 +1,4 @@
-"""What happens to processes: killed, stopped and paused at random, and etcd is compacted."""
+"""Faults: kills, stops and pauses processes at random, and compacts etcd."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.torture_real.people import TROUBLE
 from tests.torture_real.stage import Stage
 
 PAUSES = (2.0, 4.0, 7.0)
-"""Seconds between two faults; what they disturb may last longer."""
+"""Seconds between two faults; their effects may last longer."""
 AWAY = (0.0, 1.0, 3.0, 8.0, 14.0)
-"""Seconds for which a server is down; a controller gives its Lease up after 10."""
+"""Seconds for which a server is down. A controller gives its Lease up after 10."""
 ASLEEP = (0.5, 2.0, 6.0, 12.0)
 SCHEDULER_ASLEEP = (0.5, 2.0, 6.0, 9.0)
 """Seconds for which the scheduler is paused: longer than the settle time, shorter than
-``--binding-seconds``. What a slower one strands is the window that docs/safety.md tells of."""
+``--binding-seconds``. A slower scheduler may strand pods, see docs/safety.md."""
 PLAN: Version = ("claimctl.io/v1alpha1", "DowngradePlan")
 _READY_SECONDS = 60.0
 Deed = Callable[[], Awaitable[None]]
@@ -30,7 +30,7 @@ Deed = Callable[[], Awaitable[None]]
 
 @dataclass
 class Havoc:
-    """Strikes until cancelled; ``calm`` mends everything afterwards."""
+    """Causes faults until it is cancelled; ``calm`` repairs everything afterwards."""
 
     stage: Stage
     controllers: Controllers
@@ -38,12 +38,12 @@ class Havoc:
     client: DocumentClient
     counts: Counter[str] = field(default_factory=Counter)
     log: list[tuple[float, str]] = field(default_factory=list)
-    """When (seconds of the wall clock) and what."""
+    """Time (seconds of the wall clock) and text of each fault."""
     _down: set[str] = field(default_factory=set)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def run(self) -> None:
-        """One fault after another, some of them at the same time."""
+        """Cause one fault after another; some overlap."""
         while True:
             await asyncio.sleep(self.rng.choice(PAUSES))
             self._strike()
@@ -81,7 +81,7 @@ class Havoc:
             self._down.discard(victim)
 
     async def supervise(self) -> None:
-        """Start again what ends by itself, until cancelled."""
+        """Restart processes that end by themselves, until cancelled."""
         while True:
             if API_SERVER in self._down:
                 self.controllers.outage = asyncio.get_running_loop().time()
@@ -95,7 +95,7 @@ class Havoc:
             await asyncio.sleep(0.2)
 
     async def calm(self) -> None:
-        """Wait for what is under way, and for the API server.
+        """Wait for the running faults to end, and for the API server.
 
         Raises:
             CannotStart: the API server does not come back.
@@ -150,7 +150,7 @@ class Havoc:
         return self.stage.plane.servers[name]
 
     async def _compact(self) -> None:
-        # the history has to be further than what etcd forgets
+        # The history must have read the revisions that etcd drops.
         await self.stage.history.caught_up()
         await asyncio.to_thread(self.stage.plane.compact)
 
@@ -174,7 +174,8 @@ class Havoc:
         self.controllers.start(name)
 
     async def _pause_claimctl(self) -> None:
-        """Longer than the Lease lasts, now and then: another one leads meanwhile."""
+        """Pause a controller, sometimes for longer than the Lease lasts: then the other one
+        leads."""
         servers = [self.controllers.running[name] for name in self._some()]
         for server in servers:
             server.pause()

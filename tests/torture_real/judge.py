@@ -1,4 +1,4 @@
-"""What became of a schedule: the witness reads the history of its namespace."""
+"""The verdict on a schedule: the witness reads the history of its namespace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Line = tuple[float, str]
 
 @dataclass
 class Verdict:
-    """What was found, and the history for people; ``found`` is set with the first finding."""
+    """The findings, and the history for people. ``found`` is set with the first finding."""
 
     name: str
     found: asyncio.Event = field(default_factory=asyncio.Event)
@@ -26,17 +26,17 @@ class Verdict:
     leaks: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    """Pods on unallocated claims that somebody else than claimctl deallocated."""
+    """Pods on claims that another writer than claimctl deallocated."""
     revisions: int = 0
     writes: int = 0
-    """Those of claimctl's."""
+    """The number of claimctl's writes."""
     holds: int = 0
     releases: int = 0
-    """Claims that claimctl put a workload into, and that it deallocated."""
+    """The number of holds that claimctl added, and of its deallocations."""
     log: list[str] = field(default_factory=list)
 
     def say(self, kind: str, texts: Iterable[str]) -> None:
-        """Note findings, and tell of them at once: a run may be cut short.
+        """Record findings and print them at once: a run may be interrupted.
 
         Args:
             kind: violations, leaks or stuck.
@@ -47,7 +47,7 @@ class Verdict:
             self.found.set()
 
     def weigh(self, text: str, takers: list[str]) -> None:
-        """A violation where claimctl is among those who took the allocation away."""
+        """Record a violation if claimctl is among the writers that deallocated."""
         if USER in takers:
             self.say("violations", [text])
         else:
@@ -61,10 +61,10 @@ class Verdict:
 def judge(
     verdict: Verdict, history: list[Revision], findings: Iterable[Finding], *, whole: bool
 ) -> None:
-    """Read the history from its beginning and write down what must not be in it.
+    """Read the whole history and record the violations.
 
     Args:
-        whole: whether the schedule has come to its end; a release may be under way otherwise.
+        whole: whether the schedule has come to its end; otherwise a release may be in progress.
     """
     witness, world = Witness({USER}), World()
     takers: list[tuple[int, str, str]] = []
@@ -91,7 +91,7 @@ def _is(violation: Violation, at: int, claim: str) -> bool:
 
 
 def _taker(revision: Revision) -> Iterator[tuple[int, str, str]]:
-    """When a claim lost its allocation, which one, and by whom."""
+    """When a claim lost its allocation, which claim, and by which writer."""
     gone = revision.type == "DELETED" or not _allocated(revision)
     if _allocated(revision, before=True) and gone:
         yield revision.number, f"{revision.namespace}/{revision.name}", revision.actor
@@ -100,7 +100,7 @@ def _taker(revision: Revision) -> Iterator[tuple[int, str, str]]:
 def _suspects(
     finding: Finding, history: list[Revision], takers: list[tuple[int, str, str]]
 ) -> list[str]:
-    """Who deallocated the claim during the pod's life, and who did so last before that."""
+    """The writers that deallocated the claim during the pod's life, and the last one before."""
     space, _, name = finding.pod.partition("/")
     pod = ("pods", space, name)
     life = [each for each in history if (each.plural, each.namespace, each.name) == pod]
@@ -119,7 +119,7 @@ def _status(revision: Revision, *, before: bool) -> Object:
 
 
 def _listed(revision: Revision, *, before: bool = False) -> int:
-    """How many workloads are listed."""
+    """How many workloads the list has."""
     listed = _status(revision, before=before).get("reservedFor") or ()
     return sum(each.get("apiGroup") in ("apps", "batch") for each in listed)
 
@@ -129,7 +129,7 @@ def _allocated(revision: Revision, *, before: bool = False) -> bool:
 
 
 def told(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
-    """What was done and what became of it, in one order."""
+    """Actions, faults and revisions in the order of time."""
     lines = [(each.at, _line(each)) for each in history]
     lines += [(at, f"{'':7} *** {text}") for note in notes for at, text in note]
     began = min((at for at, _ in lines), default=0.0)

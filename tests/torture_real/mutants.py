@@ -1,8 +1,8 @@
-"""Whether the judge can catch: claimctl with a planted bug, on a real control plane.
+"""Plays claimctl with planted bugs on a real control plane: the judge must notice each bug.
 
 ``python -m tests.torture_real.mutants [NAME ...]`` plants each bug in turn, plays waves for
-``BUDGET`` seconds (240) or until something is found, and fails when a bug was not noticed. The
-options are those of ``make torture-real``; without a bug the same waves have to be clean.
+``BUDGET`` seconds (240) or until something is found, and fails if a bug was not noticed. The
+options are those of ``make torture-real``. Without a bug the same waves must have no finding.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 
 BUGS = ("leave the finalizer", "deallocate in two writes", "ignore ghosts")
-"""Those that one wave shows. The others need a moment that a real cluster seldom has; the embedded
-one has it as often as it is asked to (``make torture-mutants``)."""
+"""The bugs that one wave reveals. The others need rare moments, which the embedded cluster can
+produce at will (``make torture-mutants``)."""
 FOUND = 1
 
 
@@ -29,7 +29,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def _hunted(bug: str) -> tuple[int, str]:
-    """The exit code, and the first thing that was found."""
+    """The exit code and the first finding."""
     environment = {**os.environ, "BUG": bug, "BUDGET": os.environ.get("BUDGET") or "240"}
     command = (sys.executable, "-m", "tests.torture_real")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What one call of ``make torture-real`` may take, and which programs it runs on."""
+"""The options of ``make torture-real``: its time budget, its programs and more."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tests.support.variables import check_gates, gates_of, number_of
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``seconds`` of real time for waves of schedules; ``seed`` is that of the first schedule."""
+    """``seconds`` of real time for waves of schedules; ``seed`` is the seed of the first one."""
 
     programs: Programs
     pod_groups: bool = False
     seconds: float = 300.0
     seed: int = 0
     namespaces: int = 6
-    """Schedules that are played side by side."""
+    """Number of schedules that are played at once."""
     keep: str = ""
-    """A folder for all logs; empty for a temporary one that goes with the run."""
+    """A folder for all logs; "" for a temporary one that is deleted after the run."""
     tell: bool = False
-    """Print the history of every schedule, not only where something was found."""
+    """Whether to print the history of every schedule, also without a finding."""
     bug: str = ""
-    """The name of a bug to plant in claimctl (tests/torture/mutants.py)."""
+    """The bug to plant in claimctl (tests/torture/mutants.py); "" for none."""
 
     @property
     def label(self) -> str:
@@ -35,11 +35,11 @@ class Options:
 
     @classmethod
     def given(cls, environment: Mapping[str, str] = os.environ) -> Options:
-        """From VERSION, GATES, BUDGET, SEED, NAMESPACES, KEEP, TELL, BUG and KUBEBUILDER_ASSETS.
+        """Read VERSION, GATES, BUDGET, SEED, NAMESPACES, KEEP, TELL, BUG and KUBEBUILDER_ASSETS.
 
         Raises:
-            BadOption: one of them is not what it should be.
-            CannotStart: the folder does not hold the programs.
+            BadOption: one of them is invalid.
+            CannotStart: the folder does not have the programs.
         """
         pod_groups = gates_of(environment)
         numbers = {

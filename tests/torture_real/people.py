@@ -1,4 +1,4 @@
-"""Everybody but claimctl in one namespace: users, administrators, nodes, and one without rules."""
+"""User actions in one namespace: of users, administrators and nodes, and of a foreign writer."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.torture_real.stage import Stage
 KINDS = ("Deployment", "StatefulSet", "Job")
 POLICIES = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")
 TROUBLE = (KubeError, Refused, NotServed, OSError, TimeoutError)
-"""What a request of somebody may come to while servers are killed."""
+"""Errors that a request may have while servers are killed."""
 _PATIENCE = 20.0
 
 
 class Nothing(Exception):
-    """There is nothing just now to do that to."""
+    """The action is impossible now: its object does not exist."""
 
 
 @dataclass
 class People:
-    """Each deed is one act of somebody; those that are impossible just now do nothing."""
+    """Each method is one action. An action that is impossible now does nothing."""
 
     stage: Stage
     bodies: Bodies
@@ -38,7 +38,7 @@ class People:
     rng: Random
     apps: list[App] = field(default_factory=list)
     log: list[tuple[float, str]] = field(default_factory=list)
-    """When (seconds of the wall clock) and what."""
+    """Time (seconds of the wall clock) and text of each action."""
     lost: set[str] = field(default_factory=set)
     deeds_done: int = 0
 
@@ -51,7 +51,7 @@ class People:
         await self.attempt(deed)
 
     async def attempt(self, deed: Callable[[], Awaitable[None]]) -> None:
-        """Do it, and note what came of it."""
+        """Do an action and record its result."""
         self._say(deed.__name__.strip("_"))
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -96,7 +96,7 @@ class People:
     # -- users
 
     def choose(self) -> None:
-        """Two workloads that may share a claim, and now and then a third with its own."""
+        """Draw two workloads that may share a claim, and sometimes a third with its own."""
         kinds = self.rng.sample(KINDS, self.rng.choice([1, 1, 2]))
         self.apps = [self._app(kind, "slice") for kind in kinds]
         if self.rng.random() < 0.3:
@@ -122,7 +122,7 @@ class People:
         )
 
     async def begin(self) -> None:
-        """Everything that is there at first."""
+        """Create the first objects."""
         self.choose()
         await self.client.create(self.bodies.claim_template())
         for name in sorted({app.claim for app in self.apps if app.claim}):
@@ -168,7 +168,7 @@ class People:
         await self.client.delete(_version(app), self.namespace, app.name, options)
 
     async def _recreate(self) -> None:
-        """At once under the same name, where the deletion does not wait for its pods."""
+        """Delete a workload without waiting for its pods, and create it again under its name."""
         app = self._one()
         await self._deleted(app)
         await self._created(app)
@@ -180,7 +180,7 @@ class People:
         await self.client.delete(POD, self.namespace, self._pod(), {"gracePeriodSeconds": 0})
 
     async def _vanish(self) -> None:
-        """All pods of a workload are force-deleted while they run, and nobody wants new ones."""
+        """Force-delete all running pods of a workload, and let it want no new ones."""
         app = self._one()
         for pod in self.stage.sight.objects("pods", self.namespace):
             if (pod["metadata"].get("labels") or {}).get("app") == app.name:
@@ -206,7 +206,7 @@ class People:
             await self._reserved(app)
 
     async def _ask_for_release(self) -> None:
-        """Like the command ``claimctl release``."""
+        """Ask for a release as ``claimctl release`` does."""
         claim = self.stage.sight.find("resourceclaims", self.namespace, "slice")
         if claim is None:
             raise Nothing("no claim")
@@ -238,7 +238,7 @@ class People:
         await self.bring_back(rebooted=True)
 
     async def bring_back(self, *, rebooted: bool) -> None:
-        """A node that was lost, or any for a reboot."""
+        """Bring a lost node back; with ``rebooted`` any node, under a new boot ID."""
         name = self.rng.choice(sorted(self.lost)) if self.lost else self._node()
         if name not in self.lost and not rebooted:
             raise Nothing("no node is lost")
@@ -249,7 +249,7 @@ class People:
     # -- somebody without rules
 
     async def _meddle(self) -> None:
-        """References are added, removed and put into another order."""
+        """Add, remove and reorder references as a foreign writer."""
         claim = await self.client.get(self._claims, self.namespace, "slice")
         listed = list((claim.get("status") or {}).get("reservedFor") or ())
         how = self.rng.choice(["add", "remove", "reorder"])
@@ -264,7 +264,7 @@ class People:
         await self.put_status(claim, {**(claim.get("status") or {}), "reservedFor": listed})
 
     async def put_status(self, claim: Object, status: Object) -> None:
-        """Replace a claim's status under the version that was read."""
+        """Replace a claim's status under the version of ``claim``."""
         served = await self.client.served(*self._claims)
         path = f"{served.at(self.namespace, claim['metadata']['name'])}/status"
         await self._send("PUT", path, {**claim, "status": status})
@@ -308,7 +308,7 @@ class People:
 
 
 def foreign(name: str, uid: str) -> Object:
-    """A reference to something that nobody here knows."""
+    """A reference to an object of an unknown kind."""
     return {"apiGroup": "example.com", "resource": "things", "name": name, "uid": uid}
 
 

@@ -1,4 +1,4 @@
-"""What became of a run, in figures and findings."""
+"""The results of a run: figures and findings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.torture_real.schedule import Schedule
 
 @dataclass
 class Tally:
-    """What became of everything so far."""
+    """The results so far."""
 
     tell: bool = False
-    """Print every history."""
+    """Whether to print every history."""
     waves: int = 0
     schedules: int = 0
     deeds: int = 0
@@ -24,9 +24,9 @@ class Tally:
     holds: int = 0
     releases: int = 0
     pairs: int = 0
-    """Waves with two controllers."""
+    """Number of waves with two controllers."""
     elections: int = 0
-    """Waves whose controllers have a Lease."""
+    """Number of waves with leader election."""
     faults: Counter[str] = field(default_factory=Counter)
     ended: int = 0
     interrupted: bool = False
@@ -48,7 +48,7 @@ class Tally:
             print("\n".join([verdict.name, *verdict.log]), flush=True)
 
     def count(self, faults: Counter[str], *, pair: bool, elect: bool) -> None:
-        """One more wave."""
+        """Add one wave."""
         self.waves += 1
         self.pairs += pair
         self.elections += elect

@@ -1,4 +1,4 @@
-"""One schedule: what a seed makes happen in one namespace, and what the witness says of it."""
+"""One schedule: the actions that a seed draws for one namespace, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.torture_real.people import TROUBLE, People
 from tests.torture_real.stage import Stage
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
-"""Seconds between two deeds."""
+"""Seconds between two actions."""
 GRACE = 12
-"""forceDeletedPodGraceSeconds."""
+"""forceDeletedPodGraceSeconds of the ClaimReservations."""
 NODES, DEVICES = 2, 3
 BY_FORCE = 0.5
-"""The share of schedules that end with all pods force-deleted."""
+"""The share of schedules at whose end all pods are force-deleted."""
 
 
 class Schedule:
-    """The life of a namespace with nodes of its own."""
+    """One namespace with its own nodes, from begin to end."""
 
     def __init__(self, stage: Stage, seed: int) -> None:
         self.seed = seed
@@ -60,7 +60,7 @@ class Schedule:
         return self._people.deeds_done
 
     async def begin(self) -> None:
-        """The namespace, its nodes, and what is in it at first; no fault strikes yet."""
+        """Create the namespace, its nodes and its first objects. There are no faults yet."""
         self._began = self._stage.sight.number
         name = self._people.namespace
         await self._people.client.create(
@@ -72,20 +72,20 @@ class Schedule:
         await self._people.attempt(self._people.begin)
 
     async def play(self) -> None:
-        """One deed after another until cancelled."""
+        """Do one action after another until cancelled."""
         while True:
             await asyncio.sleep(self._rng.choice(PAUSES))
             await self._people.act()
 
     async def conclude(self) -> None:
-        """The end, once faults have stopped."""
+        """Play the end of the schedule, after the faults have stopped."""
         by_force = Random(f"end {self.seed}").random() < BY_FORCE
         epilogue = Epilogue(self._people, self.verdict, groups(self._stage), by_force)
         await epilogue.conclude()
         self._concluded = True
 
     def judge(self, disturbances: Iterable[Line]) -> None:
-        """What the witness says of the history so far."""
+        """Let the witness judge the history so far."""
         name = self._people.namespace
         history = [
             each
@@ -101,14 +101,15 @@ class Schedule:
         self.verdict.log += told(history, self._people.log, disturbances)
 
     def _concerns(self, namespace: str, name: str) -> bool:
-        """Its own namespace and nodes, and what is in no namespace and nobody's node."""
+        """Whether an object belongs to the schedule: its namespace, its nodes, and shared
+        objects."""
         own = self._people.namespace
         if namespace:
             return namespace == own
         return not name.startswith("torture-") or name.startswith((f"{own}-node", own))
 
     async def end(self) -> None:
-        """The kubelets end, and their nodes go."""
+        """Stop the kubelets and delete their nodes."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -117,7 +118,7 @@ class Schedule:
 
 
 def groups(stage: Stage) -> Version:
-    """Under which version PodGroups are served."""
+    """The version in which the cluster serves PodGroups."""
     served = features_of(stage.plane.programs.version, pod_groups=stage.pod_groups).served
     found = [each for each in served if each.startswith("scheduling.k8s.io")]
     return (found[0] if found else "scheduling.k8s.io/v1alpha2", "PodGroup")

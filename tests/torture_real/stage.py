@@ -1,4 +1,4 @@
-"""The cluster that all schedules share: its servers, its history, and what is there now."""
+"""The cluster that all schedules share: its servers, its history and its current objects."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Key = tuple[str, str, str]
 
 @dataclass
 class ScannedClaim:
-    """Every object as it is stored now, by the history alone: no request, no gap."""
+    """Every object as it is stored now, from the history alone, without requests or gaps."""
 
     number: int = 0
     _now: dict[Key, bytes] = field(default_factory=dict)
 
     def notice(self, revision: Revision) -> None:
-        """Take in one revision."""
+        """Apply one revision."""
         key = (revision.plural, revision.namespace, revision.name)
         self.number = revision.number
         if revision.type == "DELETED":
@@ -45,7 +45,7 @@ class ScannedClaim:
 
 @dataclass
 class Stage:
-    """What every schedule has at hand."""
+    """The shared cluster, as schedules use it."""
 
     plane: ControlPlane
     transport: Transport
@@ -53,8 +53,8 @@ class Stage:
     pod_groups: bool = False
     sight: ScannedClaim = field(default_factory=ScannedClaim)
     found: asyncio.Event = field(default_factory=asyncio.Event)
-    """Something was found in some schedule."""
+    """Set when any schedule has a finding."""
 
     def now(self) -> float:
-        """Seconds of the wall clock, as the history has them."""
+        """Seconds of the wall clock, as in the history."""
         return time.time()

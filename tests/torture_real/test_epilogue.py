@@ -1,4 +1,4 @@
-"""The end of a schedule: what it waits for, and what it does so that the wait has an end."""
+"""The end of a schedule: what it waits for, and how it brings the wait to an end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRACE = 12
 
 
 class Cluster:
-    """The reservations of one namespace."""
+    """The ClaimReservations of one namespace."""
 
     def __init__(self) -> None:
         self.reservations: dict[str, dict[str, Any]] = {}
@@ -28,7 +28,7 @@ class Cluster:
         self.written: list[str] = []
         self.revisions: list[Revision] = []
         self.conflicts = 0
-        """So many writes of statuses come second."""
+        """How many status writes are answered with a conflict."""
 
     def reserve(self, name: str, grace: int) -> None:
         spec = {"forceDeletedPodGraceSeconds": grace}
@@ -61,7 +61,7 @@ class Cluster:
         self.deleted.append((kind[1], name, options))
 
     def waits(self) -> list[str]:
-        """Those that wait for longer than a schedule lasts."""
+        """ClaimReservations that wait for longer than a schedule lasts."""
         return [
             name
             for name, one in self.reservations.items()

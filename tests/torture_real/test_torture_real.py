@@ -1,4 +1,4 @@
-"""The options, the body of what people create, and the judge, without any real server."""
+"""The options, the created objects and the judge, without a real server."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _pod() -> dict[str, Any]:
 
 
 def _history(by: str) -> list[Revision]:
-    """A claim that somebody deallocates under a running pod."""
+    """The history of a claim that ``by`` deallocates while a pod runs."""
     store = Store(lambda: 0.0)
     store.put(CLAIM, _claim(allocated=True), Author("scheduler", "update"))
     store.put(POD, _pod(), Author("scheduler", "update"))

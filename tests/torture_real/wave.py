@@ -1,4 +1,4 @@
-"""Some schedules side by side: a beginning, faults, and a common end."""
+"""Several schedules at once, with a common begin, faults, and a common end."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tests.torture_real.schedule import Schedule
 from tests.torture_real.stage import Stage
 
 PLAY = (60.0, 90.0, 120.0)
-"""Seconds for which people act and faults strike."""
+"""Seconds of user actions and faults."""
 SHORTEST = 20.0
-"""The same for a wave that begins when the budget is nearly used up."""
+"""The same for a wave that begins when little of the budget is left."""
 BEGIN, CONCLUDE = 120.0, 600.0
-"""Seconds after which a beginning, and an end, are given up."""
+"""Seconds after which a begin, and an end, fail."""
 ELECT = 0.5
-"""The share of waves with a Lease; whoever is killed keeps it for another 15 seconds."""
+"""The share of waves with leader election. A killed leader keeps the Lease for 15 seconds."""
 END = 30.0
-"""Seconds for taking nodes away."""
+"""Seconds for deleting nodes."""
 
 
 @dataclass
 class Wave:
-    """The schedules of some seeds, one after the other from ``seed`` on."""
+    """The schedules of consecutive seeds, from ``seed`` on."""
 
     stage: Stage
     controllers: Controllers
@@ -43,14 +43,14 @@ class Wave:
         client = DocumentClient(self.stage.transport, "administrator")
         self.havoc = Havoc(self.stage, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
-        """Of the controllers."""
+        """The names of the controllers."""
         self.elect = self.rng.random() < ELECT
 
     async def play(self, left: float, tally: Tally) -> None:
-        """From the first process to the last verdict.
+        """Play the wave, from the first process to the last verdict.
 
         Args:
-            left: what is left of the budget, in seconds.
+            left: the remaining seconds of the budget.
         """
         seconds = min(self.rng.choice(PLAY), max(left, SHORTEST))
         supervisor = asyncio.create_task(self.havoc.supervise())
@@ -63,7 +63,7 @@ class Wave:
             await self._together(CONCLUDE, (each.conclude() for each in self.schedules), "end")
             await self.stage.history.caught_up()
         finally:
-            # what was cut short is judged, too, as far as it got
+            # A schedule that was interrupted is judged as far as it got.
             for schedule in self.schedules:
                 schedule.judge(self.havoc.log)
                 tally.add(schedule)
@@ -80,7 +80,7 @@ class Wave:
                 schedule.verdict.say("stuck", [f"the wave did not {what} within {limit:g} s"])
 
     async def _disturb(self, seconds: float) -> None:
-        """People act and faults strike for some time; then all is mended."""
+        """Let users act and faults happen for ``seconds``, then repair everything."""
         tasks = [asyncio.create_task(each.play()) for each in self.schedules]
         tasks.append(asyncio.create_task(self.havoc.run()))
         try:
