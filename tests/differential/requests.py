@@ -29,8 +29,10 @@ Transcript = tuple[str, bool, list[Step]]
 
 _SHRINKING = 0.2
 """The share of the time that is for making the findings small."""
-_AT_ONCE = 16
-_BATCH = 64
+_AT_ONCE = 20
+_BATCH = 16
+_WAITING = 64
+"""How many transcripts may wait for the embedded server."""
 _LENGTHS = (4, 8, 16, 24)
 _RECORDED = 0.1
 _ASKING = 0.03
@@ -77,7 +79,7 @@ def sequences(run: Run) -> Iterator[Sequence]:
 
 @dataclass
 class Comparison:
-    """One run: sequences in batches, first on the real server, then on the embedded one."""
+    """One run: each sequence first on the real server, then on the embedded one."""
 
     run: Run
     server: RealServer
@@ -87,27 +89,48 @@ class Comparison:
     _sequences: dict[str, Sequence] = field(default_factory=dict)
 
     async def until(self, end: float) -> None:
-        """The embedded server answers in a process of its own, one batch behind the real one."""
+        """Several sequences at once go to the real server; the embedded one answers the transcripts
+        in a process of its own, and whoever records waits where that one is behind."""
         await self._furnish()
         made = sequences(self.run)
-        loop = asyncio.get_running_loop()
-        sampling = end - self.run.seconds * _SHRINKING
+        recorded: asyncio.Queue[Transcript] = asyncio.Queue(_WAITING)
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            before: asyncio.Future[list[list[Played]]] | None = None
-            names: list[str] = []
-            while time.monotonic() < (sampling if self._found() else end):
-                batch = [next(made) for _ in range(_BATCH)]
-                self._sequences.update({each.name: each for each in batch})
-                recorded = [each for each in await self._recorded(batch) if each is not None]
-                self.spoiled += len(batch) - len(recorded)
-                self._keep(recorded)
-                if before is not None:
-                    self._judge_all(list(zip(names, await before, strict=True)))
-                names = [name for name, _, _ in recorded]
-                before = loop.run_in_executor(pool, _played, self._side, recorded)
-            if before is not None:
-                self._judge_all(list(zip(names, await before, strict=True)))
+            async with asyncio.TaskGroup() as group:
+                judging = group.create_task(self._judging(pool, recorded))
+                recording = [
+                    group.create_task(self._recording(made, recorded, end)) for _ in range(_AT_ONCE)
+                ]
+                await asyncio.gather(*recording)
+                await recorded.join()
+                judging.cancel()
             await self._shrink(pool, end)
+
+    async def _recording(
+        self, made: Iterator[Sequence], recorded: asyncio.Queue[Transcript], end: float
+    ) -> None:
+        sampling = end - self.run.seconds * _SHRINKING
+        while time.monotonic() < (sampling if self._found() else end):
+            sequence = next(made)
+            steps = await record(self.server, sequence)
+            if steps is None:
+                self.spoiled += 1
+                continue
+            self._sequences[sequence.name] = sequence
+            await recorded.put((sequence.name, sequence.managed_fields, steps))
+
+    async def _judging(
+        self, pool: ProcessPoolExecutor, recorded: asyncio.Queue[Transcript]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = [await recorded.get()]
+            while len(batch) < _BATCH and not recorded.empty():
+                batch.append(recorded.get_nowait())
+            self._keep(batch)
+            answers = await loop.run_in_executor(pool, _played, self._side, batch)
+            for (name, _, _), played in zip(batch, answers, strict=True):
+                self.judge(name, played)
+                recorded.task_done()
 
     async def _shrink(self, pool: ProcessPoolExecutor, end: float) -> None:
         """The most frequent kinds first, as long as there is time."""
@@ -149,26 +172,12 @@ class Comparison:
     def _side(self) -> Side:
         return Side(self.run.programs.version, self.run.pod_groups)
 
-    def _judge_all(self, batch: list[tuple[str, list[Played]]]) -> None:
-        for name, played in batch:
-            self.judge(name, played)
-
     async def _furnish(self) -> None:
         for body in definitions():
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
             headers = {"content-type": "application/json"}
             await self.server.send("POST", path, headers, json.dumps(body).encode())
         await asyncio.sleep(2)
-
-    async def _recorded(self, batch: list[Sequence]) -> list[Transcript | None]:
-        free = asyncio.Semaphore(_AT_ONCE)
-
-        async def one(sequence: Sequence) -> Transcript | None:
-            async with free:
-                steps = await record(self.server, sequence)
-                return None if steps is None else (sequence.name, sequence.managed_fields, steps)
-
-        return list(await asyncio.gather(*(one(each) for each in batch)))
 
     def judge(self, name: str, played: list[Played]) -> None:
         """Note the first difference of a sequence; those after it may come from it."""
