@@ -181,7 +181,8 @@ class Session:
                 finally:
                     await real.stop()
         # there was no time to see them a second time
-        self.results += self._doubted.values()
+        for result in self._doubted.values():
+            self._take(result)
         return self.results
 
     async def _all(self, comparer: Comparer, pool: ProcessPoolExecutor) -> None:
@@ -230,5 +231,8 @@ class Session:
         if fresh and self.shrinks:
             with suppress(Disturbed):
                 await comparer.shrink(result, end)
+        self._take(result)
+
+    def _take(self, result: Result) -> None:
         self.results.append(result)
         self.said(result)
