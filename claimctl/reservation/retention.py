@@ -1,4 +1,4 @@
-"""Does one reservation hold its claim, let it go, or ask for nothing?"""
+"""Decide for one reservation whether it holds its claim, releases it, or asks for nothing."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionDecision:
-    """What one reservation asks of its claim."""
+    """What one reservation asks for."""
 
     held: Held
     action: Action
     reason: Reason
     reference: Reference | None = None
-    """The workload's present incarnation (while it lives), else ``recorded``."""
+    """The reference to the workload's present incarnation if it exists, else ``recorded``."""
     recorded: Reference | None = None
-    """What was reserved on this very claim for the reservation, in whatever incarnation."""
+    """The reference that was reserved on this claim for the reservation, of any incarnation."""
     lent_grace: Blocker | None = None
-    """Of a reservation that is being deleted: what its grace still counts for."""
+    """For a deleted reservation: a blocker while its grace, the longest of all, still counts."""
     blocker: Blocker | None = None
-    """With HOLD: why it does not let the claim go. With RELEASE: the grace that it lends."""
+    """With HOLD: why the reservation does not release the claim. With RELEASE: ``lent_grace``."""
     yield_reason: Reason | None = None
     """With RELEASE: set when pending pods cannot use the claim's devices. Those pods then do not
     block the release, whatever its reason is."""
@@ -88,7 +88,7 @@ def decide_retention(
 
 
 def _undecided(present: RetentionDecision) -> RetentionDecision:
-    """Of a workload that cannot be read: what is held stays held, and nothing else is."""
+    """The decision for an unreadable workload: a present hold stays, and no new hold is made."""
     why = Blocker(Reason.UNREADABLE, present.held.workload.problem)
     held = present.reference is not None and present.recorded is not None
     retention, reason = (Action.HOLD, Reason.HELD) if held else (Action.NONE, Reason.UNREADABLE)
@@ -96,11 +96,11 @@ def _undecided(present: RetentionDecision) -> RetentionDecision:
 
 
 def _left_behind(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> bool:
-    """Whether an ended workload never got to hold the claim, and nobody else will deallocate it.
+    """Whether the workload has ended without a hold, and no other component will deallocate.
 
-    The scheduler leaves such an allocation when it gives up a pod that is gone by then (Unreserve).
-    So does a workload that came and went while no controller looked, with its PodGroup listed;
-    at the fence only tombstones are left of that.
+    The scheduler leaves such an allocation when it gives up a pod that is gone (Unreserve). A
+    workload with a PodGroup does so if it came and went while no controller ran: its group stays
+    listed, and after the fence only tombstones.
     """
     abandoned = snapshot.allocated and all(
         each.uid in groups or is_tombstone(each) for each in snapshot.references
@@ -109,10 +109,10 @@ def _left_behind(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> bool
 
 
 def _recorded(snapshot: Snapshot, held: Held) -> Reference | None:
-    """What was reserved on this very claim for the reservation, in whatever incarnation.
+    """The reference that was reserved on this claim for the reservation, of any incarnation.
 
-    The reservation's status says so; where claimctl was killed before it could write that, the
-    claim itself does, by who wrote the reference or by what it was created for.
+    The reservation's status records it. If claimctl was killed before it wrote the status, the
+    claim shows it: by managedFields, or by ``spec.reservedFor``.
     """
     claim, status = snapshot.claim, held.reservation.status
     if claim is None:
@@ -136,14 +136,14 @@ def _unsupported(held: Held) -> bool:
 
 
 def _reference(held: Held) -> Reference | None:
-    """The workload's present incarnation, while it lives."""
+    """The reference to the workload's present incarnation, or None if it does not exist."""
     if held.workload.exists and not _unsupported(held):
         return workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
     return None
 
 
 def _forced(snapshot: Snapshot, held: Held) -> Reason | None:
-    """Reasons that do not ask the workload."""
+    """A reason to release the claim whatever the state of the workload, or None."""
     assert snapshot.claim is not None
     if snapshot.claim.metadata.deleting:
         return Reason.CLAIM_DELETED
@@ -155,7 +155,7 @@ def _forced(snapshot: Snapshot, held: Held) -> Reason | None:
 
 
 def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | None:
-    """Why a reservation that holds nothing yet may not begin to."""
+    """Why a reservation that holds nothing yet may not begin to hold, or None."""
     assert snapshot.claim is not None
     if held.workload.ended:
         return Reason.WORKLOAD_ENDED
@@ -187,13 +187,13 @@ def _by_life(
 
 
 def _policy(held: Held) -> RetentionPolicy:
-    """One that this version does not know lets nothing go by itself."""
+    """The retention policy. A policy that this version does not know counts as Manual."""
     asked = held.reservation.spec.retention_policy
     return RetentionPolicy(asked) if asked in set(RetentionPolicy) else RetentionPolicy.MANUAL
 
 
 def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
-    """KEP-5194: the UID in spec.reservedFor is that of one incarnation and cannot be changed."""
+    """Whether ``spec.reservedFor`` has the UID of another incarnation (KEP-5194: immutable)."""
     assert snapshot.claim is not None
     created_for = snapshot.claim.spec.reserved_for
     return created_for is not None and created_for.uid != reference.uid
@@ -235,9 +235,9 @@ def _idle(
 def _trapped(
     snapshot: Snapshot, present: RetentionDecision, consumers: Consumers
 ) -> RetentionDecision | None:
-    """The hold that pods wait for, in vain until it is given up; None when it is no trap.
+    """The decision if the hold keeps pods waiting that cannot use the claim; None if it does not.
 
-    A claim that is being deleted takes no pods, so none waits for it.
+    A claim that is being deleted admits no pods, so no pod waits for it.
     """
     if snapshot.claim is None or snapshot.claim.metadata.deleting:
         return None
@@ -258,8 +258,11 @@ def _trapped(
 
 
 def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
-    """Whether the hold has to come first: KCM leaves the entries of pods that are there, and a
-    list that names nobody lets the scheduler (PostFilter) deallocate under a pod being bound."""
+    """Whether the list has only pods, and a pending one among them. Then a hold has to come first.
+
+    Without a hold, the fence would empty the list, and the scheduler (PostFilter) might deallocate
+    the claim while a pod is being bound.
+    """
     listed = snapshot.references
     return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
 
@@ -269,11 +272,11 @@ def _yields(present: RetentionDecision, reason: Reason) -> RetentionDecision:
 
 
 _AT_ONCE = 0.001
-"""Seconds; a wait that begins with the next status."""
+"""Seconds to wait if the status that starts the idle time is yet to be written."""
 
 
 def _idle_for(snapshot: Snapshot, held: Held) -> float:
-    """Seconds since the status says so: on our own clock, and by the wall clocks without one."""
+    """Seconds since idleSince of the status: by our monotonic clock if known, else by wall time."""
     since = held.reservation.status.idle_since
     if held.idle_age is not None or since is None:
         return held.idle_age or 0.0
@@ -285,10 +288,10 @@ def _passed(snapshot: Snapshot, since: datetime) -> float:
 
 
 def _begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
-    """Whether somebody has begun to release this very claim for the reason.
+    """Whether the status records that a release of this claim for this reason has begun.
 
-    Another controller may have waited for longer. Two that wait each by its own clock would else
-    undo what the other one does.
+    Another controller's wait may be over before ours. Without this check, two controllers that
+    wait by their own clocks would undo each other's writes.
     """
     progress, claim = held.reservation.status.release, snapshot.claim
     return (

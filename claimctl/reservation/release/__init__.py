@@ -1,1 +1,1 @@
-"""The release of a claim: what blocks it, its steps, and what goes after it."""
+"""The release of a claim: its blockers, its steps, and the finalizers that go last."""

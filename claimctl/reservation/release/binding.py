@@ -1,16 +1,19 @@
-"""Pods that a scheduler may bind to the claim without writing to it any more.
+"""Pending pods that a scheduler may still bind without another write to the claim.
 
-A scheduler decides on the claim as it saw it when it began to schedule the pod (PreFilter). If the
-claim was open to the pod then, the pod is bound without another write to the claim, however long
-that takes: the scheduler's client waits for its rate limit, a volume for its binding (up to 600 s),
-a Permit plugin for its peers. A claim is open to a pod while it lists the pod, or the pod's
-PodGroup, or, where schedulers list no pod beside others (KEP-5194), anything that is no pod.
+A scheduler uses the claim as it was when the scheduling of the pod began (PreFilter). If the claim
+was open to the pod then, the scheduler binds the pod without another write to the claim. That may
+take long: the scheduler's client waits for its rate limit, a volume is bound (up to 600 s), or a
+Permit plugin waits for the pod's gang. A claim is open to a pod if the list has one of these:
 
-So a pending pod counts as a consumer, whatever the reason of a release, until ``binding_seconds``
-have passed since this process first saw the claim closed to it (the fence, or its deletion). The
-wait begins anew with every process and with every gap in what it sees, so it needs no wall clock
-and nothing about when the pod was made: newer pods count as well. ``status.nominatedNodeName``
-shows such a pod, but that it is not set proves nothing.
+- the pod;
+- the pod's PodGroup;
+- any entry that is no pod, if schedulers list no pod beside such entries (KEP-5194).
+
+So a pending pod counts as a consumer, whatever the reason of the release, until the binding time
+has passed since this process first saw the claim closed to the pod (by the fence, or by the claim's
+deletion). The time starts again with each process and after each gap in its watch. So it needs no
+wall clock, and does not depend on the age of the pod. ``status.nominatedNodeName`` shows such a
+pod, but such a pod need not have it.
 """
 
 from __future__ import annotations
@@ -35,15 +38,15 @@ PENDING_PODS_GIVE_WAY = frozenset(
         Reason.WORKLOAD_RECREATED,
     }
 )
-"""Reasons for which a claim is released although pods wait for it; for any other they count."""
+"""Reasons for which a claim is released although pods wait for it. With any other reason, pending
+pods count as consumers."""
 
 
 def binding_seconds(pod: Pod, rules: Rules, groups: Iterable[PodGroup] = ()) -> float:
-    """How long after the claim was closed to the pod a scheduler may still bind it.
+    """Seconds for which a scheduler may still bind the pod after the claim was closed to it.
 
     Args:
-        groups: the PodGroups that are known; one that the pod names and that is not among them
-            may be a gang.
+        groups: the known PodGroups. An unknown group of the pod may be a gang.
     """
     known = pod.spec.scheduler_name in ("", *rules.known_schedulers)
     waits = any(volume.may_be_unbound for volume in pod.spec.volumes)
@@ -52,8 +55,11 @@ def binding_seconds(pod: Pod, rules: Rules, groups: Iterable[PodGroup] = ()) -> 
 
 
 def _may_be_of_gang(pod: Pod, groups: Iterable[PodGroup]) -> bool:
-    """Whether any scheduler may keep the pod waiting for its peers: kube-scheduler has a Permit
-    plugin for gangs, which waits for up to five minutes (GangScheduling, Kubernetes 1.35)."""
+    """Whether a scheduler may keep the pod waiting for its gang.
+
+    The Permit plugin of kube-scheduler for gangs waits for up to five minutes (GangScheduling,
+    Kubernetes 1.35).
+    """
     if pod.spec.workload_ref is not None:
         return True
     name = group_of(pod.spec)
@@ -66,9 +72,9 @@ def _may_be_of_gang(pod: Pod, groups: Iterable[PodGroup]) -> bool:
 
 
 def binding_left(snapshot: Snapshot, pod: Pod) -> float:
-    """Seconds for which a pending pod may still be bound without a write; 0 when it may not.
+    """Seconds for which a scheduler may still bind a pending pod without a write to the claim.
 
-    Of a claim that is being deleted schedulers begin nothing new, whoever is listed.
+    From the claim's deletion on, schedulers begin to schedule no pod with it, listed or not.
     """
     age = _closed_age(snapshot, pod)
     if snapshot.claim is not None and snapshot.claim.metadata.deleting:
@@ -77,7 +83,7 @@ def binding_left(snapshot: Snapshot, pod: Pod) -> float:
 
 
 def _closed_age(snapshot: Snapshot, pod: Pod) -> float:
-    """Since when the claim is closed to the pod, as far as this process can tell."""
+    """Seconds since this process first saw the claim closed to the pod; 0 while it is open."""
     seen = snapshot.memory.openings
     if _is_open(snapshot, pod):
         return 0.0
@@ -106,11 +112,10 @@ def _lists_nobody_beside_others(snapshot: Snapshot) -> bool:
 def users_among(
     snapshot: Snapshot, reason: Reason, consumers: Consumers
 ) -> tuple[list[Pod], list[Pod]]:
-    """The pods that stand in the way of a release: those that use the claim, and others that a
-    scheduler may still bind to it.
+    """The pods that block a release: those that use the claim, and those that may still be bound.
 
-    A pending pod that is listed may be bound at any moment: the scheduler lists first. Where the
-    claim is open to a pod by a holder, the fence has to come first.
+    A listed pending pod may be bound at any moment, because the scheduler lists a pod before it
+    binds it. A pod to which the claim is still open does not count here: the fence comes first.
     """
     using, binding = list(consumers.bound.values()), []
     for pod in consumers.pending.values():
@@ -139,11 +144,11 @@ def _deleting(snapshot: Snapshot) -> bool:
 
 
 def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
-    """UIDs of the listed pods that find no node: their entries go with the fence.
+    """UIDs of the listed pods that are unschedulable: the fence removes their entries.
 
-    A scheduler has listed them for a binding that did not come about, and ended before it took the
-    entry out. Nothing else would ever end that; and if such a pod is bound all the same, which the
-    wait after the fence is for, KCM lists it again.
+    A scheduler listed such a pod, did not bind it, and ended before it removed the entry. No other
+    component removes the entry. If the pod is bound nevertheless during the wait after the fence,
+    kube-controller-manager lists it again.
     """
     listed = {each.uid for each in snapshot.references if is_pod(each)}
     return frozenset(

@@ -1,4 +1,4 @@
-"""Whether a claim that is let go may be released now, and if not, why not."""
+"""The blockers of a release: why a claim may not be released now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from claimctl.wire.reservations import ForceDeletedPod
 def blockers(
     snapshot: Snapshot, reason: Reason, consumers: Consumers, own: frozenset[str]
 ) -> tuple[Blocker, ...]:
-    """Everything that stands against releasing the claim for ``reason``, from the caches."""
+    """All blockers of a release for ``reason``, from the caches."""
     return (
         *users(snapshot, reason, consumers),
         *_ghosts(snapshot),
@@ -33,7 +33,7 @@ def blockers(
 
 
 def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
-    """The pods that use the claim, or may at any moment."""
+    """Blockers for the pods that use the claim, or that may be bound to it at any moment."""
     using, binding = users_among(snapshot, reason, consumers)
     if using:
         yield Blocker(Reason.CONSUMERS_LEFT, f"{len(using)} pods use the claim: {_names(using)}")
@@ -44,7 +44,7 @@ def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[
 
 
 def live_users(snapshot: Snapshot, reason: Reason, live: LiveList) -> Iterator[Blocker]:
-    """The same by a live LIST, and what may be such a pod and cannot be read."""
+    """The same by a live LIST, with its unreadable pods."""
     yield from users(snapshot, reason, Consumers.of(live.pods))
     yield from against_release(live.unreadable)
 
@@ -54,7 +54,7 @@ def _names(pods: Iterable[Pod]) -> str:
 
 
 def grace(reservations: Iterable[Held]) -> float:
-    """Seconds for which a vanished pod may still use the claim: the longest one asked for."""
+    """The grace of a ghost in seconds: the longest that a reservation asks for."""
     return max(
         (float(held.reservation.spec.force_deleted_pod_grace_seconds) for held in reservations),
         default=0.0,
@@ -62,9 +62,10 @@ def grace(reservations: Iterable[Held]) -> float:
 
 
 def lends_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
-    """What a reservation's grace still counts for where those that stay ask for less.
+    """A blocker while a withdrawn reservation's grace, longer than all others, still counts.
 
-    A pod may vanish under the longest grace, and the reservation that asked for it be withdrawn.
+    A pod may vanish under the longest grace just before the reservation with that grace is
+    withdrawn.
     """
     others = [each for each in snapshot.reservations if each.name != held.name]
     if not others or not snapshot.allocated or grace((held,)) <= grace(others):
@@ -74,7 +75,7 @@ def lends_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
 
 
 def present_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
-    """The ghosts that count: within the grace, and their node not booted anew since."""
+    """The ghosts that count: the grace is not over, and the node was not rebooted since."""
     return tuple(ghost for ghost in snapshot.ghosts if _left(snapshot, ghost) > 0)
 
 
@@ -97,7 +98,7 @@ def _ghosts(snapshot: Snapshot) -> Iterator[Blocker]:
 
 
 def recorded_ghosts(snapshot: Snapshot) -> dict[str, ForceDeletedPod]:
-    """By UID, those that some reservation of the claim has on record."""
+    """The ghosts in the statuses of the claim's reservations, by UID."""
     return {
         ghost.uid: ghost
         for held in snapshot.reservations
@@ -106,7 +107,7 @@ def recorded_ghosts(snapshot: Snapshot) -> dict[str, ForceDeletedPod]:
 
 
 def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
-    """Pods may have vanished before this process began to look, and nobody noted it."""
+    """A blocker while pods that vanished before this process watched may still be running."""
     age = snapshot.memory.blind_age
     left = grace(snapshot.reservations) - age if age is not None else 0.0
     if left > 0:
@@ -138,6 +139,6 @@ def no_room_for_finished() -> Blocker:
 
 
 def describe(reference: Reference) -> str:
-    """A reference as people write it: resource.group/name."""
+    """The reference as text: resource.group/name."""
     group = f".{reference.api_group}" if reference.api_group else ""
     return f"{reference.resource}{group}/{reference.name}"

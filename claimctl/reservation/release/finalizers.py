@@ -1,4 +1,4 @@
-"""When a ClaimReservation that is being deleted may go: nothing of it is left in the claim."""
+"""Remove the finalizer of a deleted ClaimReservation once it has nothing in the claim any more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from claimctl.wire.reservations import FINALIZER
 
 
 def let_reservations_go(found: Assessment) -> Assessment:
-    """Take the finalizer off the first deleted reservation of which nothing is left."""
+    """Remove the finalizer of the first deleted reservation that may go."""
     if found.decided:
         return found
     for retention in found.retentions:
@@ -29,25 +29,25 @@ def let_reservations_go(found: Assessment) -> Assessment:
 
 
 def _time_left(found: Assessment, retention: RetentionDecision) -> float:
-    """Seconds for which the reservation has to stay although nothing of it is left."""
+    """Seconds for which the reservation has to stay although it has nothing in the claim."""
     lent = retention.lent_grace.after or 0.0 if retention.lent_grace else 0.0
     return lent if found.held else max(lent, in_doubt(found.snapshot, retention.held))
 
 
 def in_doubt(snapshot: Snapshot, held: Held) -> float:
-    """Seconds for which another controller may still be adding the reference.
+    """Seconds for which another controller may still add the reservation's hold.
 
-    It may act on a view from before the deletion, also on a claim that is only allocated now, and
-    no version stands in its way: this reservation has written nothing to the claim. Nobody would
-    answer for that hold.
+    Its cache may not show the deletion yet, and its write cannot conflict, because claimctl has not
+    written the claim for this reservation. Such a hold would be an orphan.
     """
     return snapshot.rules.settle_seconds - held.withdrawn_age
 
 
 def _nothing_left(found: Assessment, retention: RetentionDecision) -> bool:
-    """No reference of its own, and somebody else is there to deallocate the claim.
+    """Whether the list has no reference of this reservation, and its work on the claim is done.
 
-    One that could not hold anything has nothing to deallocate.
+    That is so if another reservation holds the claim, if this one never held it, or if another
+    component will deallocate it.
     """
     if not found.snapshot.allocated:
         return True
@@ -63,7 +63,7 @@ def _nothing_left(found: Assessment, retention: RetentionDecision) -> bool:
 
 
 def _alone_in_need_of(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:
-    """UIDs of the reservation's references that no other reservation goes on holding."""
+    """UIDs of the reservation's references that no other reservation holds."""
     recorded = retention.held.reservation.status.reserved_for
     own = {reference.uid for reference in (retention.reference, recorded) if reference}
     return own - {holder.reference.uid for holder in holders if holder.reference}

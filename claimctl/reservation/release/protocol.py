@@ -1,10 +1,13 @@
-"""The release protocol: intent, fence, settle, deallocate; each step one write.
+"""The release protocol: intent, fence, settle, deallocate. Each step is at most one write.
 
-The hard race is deciding 'no consumer' while a pod is being created and scheduled. Where the
-scheduler writes every pod into the claim before it binds it, a write under the version that was
-read before the live LIST settles it. Where it does not (the claim is shared by any pod of a
-workload or group), the fence comes first: the holders are taken out and the allocation stays, so
-that from then on the scheduler must write to the claim before it starts a pod on it.
+The hard race: claimctl decides that there is no consumer while a pod is created and scheduled.
+
+- If the scheduler writes every pod into the claim before it binds the pod, one write decides the
+  race. It carries the claim's version from before the live LIST, so it conflicts with the
+  scheduler's write.
+- If pods of a workload or group share the claim without being listed, the fence comes first. It
+  removes the entries that let pods in and keeps the allocation. From then on, the scheduler must
+  write to the claim before it binds a pod.
 """
 
 from __future__ import annotations
@@ -37,16 +40,16 @@ from claimctl.text import listed
 from claimctl.wire.claims import Reference
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Put on a claim by the scheduler before it allocates; who deallocates removes it."""
+"""The scheduler adds this finalizer before it allocates. Whatever deallocates removes it."""
 
 
 FIGHT_PAUSE = 30.0
-"""Seconds to stand back from a writer that undoes a fence."""
+"""Seconds to wait if another client keeps undoing the fence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next thing to do for a release; with nothing set, it is KCM's turn or all is done."""
+    """The next step of a release. If no field is set, there is nothing to do."""
 
     needs: tuple[Need, ...] = ()
     write: Write | None = None
@@ -54,9 +57,10 @@ class Step:
 
 
 def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
-    """Whether the scheduler has to write to the claim before it starts a pod on it.
+    """Whether the scheduler has to write to the claim before it binds a pod.
 
-    Where pods can share a claim through their PodGroup, a fence leaves the workload's reference."""
+    If pods can share a claim through their PodGroup, a fence leaves the workload's reference.
+    """
     if any_group_listed(snapshot) or _keeps_pods_out(snapshot):
         return False
     holds_stay = DIALECTS[snapshot.rules.dialect].groups and not snapshot.shared
@@ -64,18 +68,18 @@ def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
 
 
 def begins_with_fence(snapshot: Snapshot) -> bool:
-    """Whether pods may be started on the claim without a write to it."""
+    """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
     return snapshot.shared or any_group_listed(snapshot) or _keeps_pods_out(snapshot)
 
 
 def _keeps_pods_out(snapshot: Snapshot) -> bool:
-    """Whether the scheduler lists no pod because of what is listed: left from another dialect."""
+    """Whether the scheduler lists no pod because the list has entries that are no pods."""
     beside = DIALECTS[snapshot.rules.dialect].lists_beside_others
     return not beside and not all(map(is_pod, snapshot.references))
 
 
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """The next step for an allocated claim that nothing seen in the caches stands against."""
+    """The next step for an allocated claim for which the caches show no blocker."""
     assert snapshot.claim is not None
     if snapshot.claim.metadata.deleting:
         return _settle(snapshot, reason, own)
@@ -86,8 +90,9 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
             return _fence(snapshot, reason, own)
         if not DIALECTS[snapshot.rules.dialect].groups:
             return _checked(snapshot, reason, own, settled=False)
-    # Fenced; or held and no group listed where there are groups: PostFilter may just have taken
-    # one out, and a scheduler that still sees it starts pods without writing to the claim.
+    # The claim is fenced, or it is held in a cluster with PodGroups and lists none. In the latter
+    # case PostFilter may just have removed a group, and a scheduler whose cache still shows it
+    # binds pods without a write to the claim.
     return _settle(snapshot, reason, own)
 
 
@@ -111,14 +116,17 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
 def _left_at_fence(
     snapshot: Snapshot, live: LiveList, own: frozenset[str]
 ) -> tuple[Reference, ...]:
-    """Tombstones and holds; nothing at all where the scheduler lists no pod beside them.
+    """The entries that a fence leaves: tombstones and holds.
 
-    A hold keeps the scheduler (PostFilter) from deallocating for a pod that finds no node, and KCM
-    from deallocating when the claim is deleted, while another pod is still being bound.
-    A dead pod's entry goes with the holders: KCM would take it out as the last one and deallocate
-    by itself, without waiting for schedulers. A tombstone it leaves alone. A finished pod without
-    one would have KCM list the pod's group, or the pod, again; where the allocation serves any
-    pod it lists nobody.
+    - A hold stays. While another pod is still being bound, it keeps the scheduler (PostFilter) from
+      deallocating for an unschedulable pod, and kube-controller-manager (KCM) from deallocating a
+      claim that is deleted.
+    - The entry of a dead pod goes. KCM would remove it as the last entry and deallocate at once,
+      without waiting for schedulers.
+    - A finished pod gets a tombstone. Without one, KCM would list the pod or its group again,
+      except if the allocation admits any pod.
+
+    If the scheduler lists no pod beside other entries, the fence leaves nothing.
     """
     if not DIALECTS[snapshot.rules.dialect].lists_beside_others:
         return ()
@@ -141,7 +149,7 @@ def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker |
 
 
 def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """Wait until no scheduler can still act on what it saw before, then look again."""
+    """Wait until every scheduler sees the claim's present version, then check the pods again."""
     left = snapshot.settling_left
     if left > 0:
         text = "waits until every scheduler sees the claim as it is"
@@ -167,10 +175,10 @@ def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled
 def _unreleasable_entries(
     snapshot: Snapshot, live: LiveList, own: frozenset[str], waiting: frozenset[str]
 ) -> tuple[Blocker, ...]:
-    """Entries that may not go: pods that exist and do not show to be done, and the unknown.
+    """A blocker for entries that must stay: pods that exist and are not done, and unknown entries.
 
     Args:
-        waiting: UIDs of the pending pods whose entries may go.
+        waiting: UIDs of the pending pods whose entries may be removed.
     """
     pods = Consumers.of(live.pods)
     done = pods.finished.keys() | pods.dropped.keys() | waiting
@@ -192,7 +200,7 @@ def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:
 
 
 def finalizer_step(snapshot: Snapshot, ours: bool) -> Step:
-    """After the deallocation: the scheduler's finalizer, only where we deallocated."""
+    """After the deallocation: remove the scheduler's finalizer, if claimctl deallocated."""
     claim = snapshot.claim
     assert claim is not None
     if ours and CLAIM_FINALIZER in claim.metadata.finalizers:

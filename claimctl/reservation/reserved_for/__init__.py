@@ -1,1 +1,1 @@
-"""The list of a claim (``status.reservedFor``): its entries, who wrote them, what it should be."""
+"""The list of a claim (``status.reservedFor``): its entries, their writers, the desired list."""

@@ -1,7 +1,6 @@
-"""The list as it should be: from (claim, pods, workloads) to ``status.reservedFor``.
+"""Compute the desired list of a claim (``status.reservedFor``) from claim, pods and holds.
 
-A pure function of the snapshot and of what the reservations ask for; the order of the entries
-that stay is kept.
+Entries that stay keep their order.
 """
 
 from __future__ import annotations
@@ -26,32 +25,32 @@ from claimctl.wire.claims import Reference
 
 @dataclass(frozen=True, slots=True)
 class DesiredHolds:
-    """What is to become of the workload references, by UID."""
+    """The workload references to keep, to add and to remove, by UID."""
 
     keep: dict[str, Reference] = field(default_factory=dict)
-    """In the list or to be put there."""
+    """The holds that should be in the list."""
     drop: frozenset[str] = frozenset()
-    """Claimctl's own and released, or of an incarnation that is gone."""
+    """UIDs to remove: released holds of claimctl, or holds for incarnations that are gone."""
     own: frozenset[str] = frozenset()
-    """Known to be claimctl's; what is neither own nor kept is left and reported."""
+    """UIDs that are claimctl's own. An entry that is neither own nor kept stays and is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPlan:
-    """The list as it should be, what has to be confirmed first, and what is to be reported."""
+    """The desired list, the entries to confirm first, and the entries to report."""
 
     reserved_for: tuple[Reference, ...]
     confirm: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
     dangling: tuple[Reference, ...] = ()
-    """Listed pods that are gone or done, or groups that are gone: their entries are to go."""
+    """Entries of pods that are gone or done, or of groups that are gone; they should go."""
     full: bool = False
-    """Something that should be listed finds no place."""
+    """Whether the list has no room for an entry that should be added."""
     look_again: float | None = None
 
 
 class _Draft:
-    """A list in the making; collects what has to be said about it."""
+    """Builds the desired list and collects what to confirm and to report."""
 
     def __init__(self, snapshot: Snapshot, consumers: Consumers, wishes: DesiredHolds) -> None:
         self.snapshot, self.pods, self.wishes = snapshot, consumers, wishes
@@ -64,8 +63,11 @@ class _Draft:
         self.gone_groups = gone_groups(snapshot)
 
     def _has_holder(self) -> bool:
-        """Whether the claim stays allocated whatever KCM does: a workload reference stands in the
-        list or can be put there in this write, or the tombstone of a finished pod is there."""
+        """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes.
+
+        So it is if the list has a hold, if this write can add one, or if the list has the
+        tombstone of a finished pod.
+        """
         listed = {reference.uid for reference in self.snapshot.references}
         if listed & self.wishes.keep.keys() or self._has_tombstone():
             return True
@@ -100,7 +102,7 @@ class _Draft:
             self.entries[reference.uid] = reference
 
     def _pod(self, reference: Reference) -> Reference | None:
-        """The entry of a pod: kept, folded, turned into a tombstone, or removed."""
+        """The new entry of a listed pod: the same, a tombstone, or None to remove it."""
         uid, pods = reference.uid, self.pods
         if uid in pods.bound or uid in pods.pending:
             return None if self._folds() else reference
@@ -113,18 +115,18 @@ class _Draft:
         return self._absent(reference)
 
     def _buried(self, reference: Reference) -> Reference:
-        """A tombstone counts as a new entry although its UID is listed already."""
+        """A tombstone for the pod if the API accepts additions, else the pod's present entry."""
         return tombstone(reference) if _may_add(self.snapshot) else reference
 
     def _folds(self) -> bool:
-        """KEP-5194: with reservedForAnyPod the workload reference stands for all its pods."""
+        """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
         return self.snapshot.shared and self.held and not self.snapshot.frozen
 
     def _absent(self, reference: Reference) -> Reference | None:
         return self._unless_gone(reference) if self._overdue(reference) else reference
 
     def _overdue(self, reference: Reference) -> bool:
-        """Whether KCM should have removed the entry by now; if it is going to, we leave it."""
+        """Whether KCM should have removed the entry by now. Until then, claimctl leaves it."""
         self.dangling.append(reference)
         rules = self.snapshot.rules
         if not rules.kcm_cleans_mixed_lists:
@@ -135,10 +137,10 @@ class _Draft:
         return left <= 0
 
     def _tombstone(self, reference: Reference) -> Reference | None:
-        """The entry of a finished pod stays as long as the pod's object.
+        """The new entry for a tombstone. A tombstone stays as long as the finished pod's object.
 
-        A cache that shows the pod alive is behind whoever wrote the tombstone, unless it goes on
-        doing so.
+        If the cache shows the pod running, the cache counts as late until the settle time has
+        passed. Then the pod gets its own entry again.
         """
         uid = reference.uid
         if uid in self.pods.finished:
@@ -160,7 +162,7 @@ class _Draft:
         return reference
 
     def additions(self) -> Iterator[Reference]:
-        """What should stand in the list and does not; the holds come first."""
+        """The entries that should be in the list, holds first."""
         if not self.snapshot.frozen:
             yield from self.wishes.keep.values()
         if self.snapshot.shared:
@@ -173,7 +175,7 @@ class _Draft:
 
 
 def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHolds) -> ListPlan:
-    """The list an allocated claim should have. The API forbids additions while it is deleted."""
+    """The desired list of an allocated claim. The API forbids additions to a deleted claim."""
     draft = _Draft(snapshot, consumers, wishes)
     for reference in snapshot.references:
         draft.take(reference)
@@ -193,7 +195,7 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHol
 
 
 def left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:
-    """Whether a write takes out dead pods that KCM has left for as long as it may take."""
+    """Whether the write removes dead pods that KCM has not removed in time."""
     rules, kept = snapshot.rules, {each.uid for each in write.reserved_for}
     ages = snapshot.memory.dead_age
     return rules.kcm_cleans_mixed_lists and any(
@@ -204,7 +206,7 @@ def left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:
 
 
 def _may_add(snapshot: Snapshot) -> bool:
-    """The API refuses new entries beside no allocation and once the claim is being deleted."""
+    """Whether the API accepts new entries: the claim is allocated and not being deleted."""
     return (
         snapshot.claim is not None and snapshot.allocated and not snapshot.claim.metadata.deleting
     )

@@ -1,4 +1,4 @@
-"""Keeping the list of a claim in order: which references it should have, and one write for it."""
+"""Decide which holds the list of a claim should have, and write the desired list."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 
 FIGHT_REST = 300.0
-"""Seconds after which a writer that undid what claimctl wrote is given another chance."""
+"""Seconds to wait before claimctl writes a list again that another client keeps undoing."""
 
 
 def holds_while_held(found: Assessment) -> DesiredHolds:
-    """While somebody holds the claim: theirs stay or come, those of others who let go leave."""
+    """The holds while a reservation holds the claim: holds stay or are added, released ones go."""
     keep: dict[str, Reference] = {}
     drop: set[str] = set()
     for retention in found.retentions:
@@ -48,7 +48,7 @@ def _refused(found: Assessment, reference: Reference) -> bool:
 
 
 def _old_incarnations(found: Assessment, reference: Reference) -> set[str]:
-    """A name belongs to one object at a time, so another UID under it is gone."""
+    """UIDs of listed references with the same name and another UID: those objects are gone."""
     return {
         listed.uid
         for listed in found.snapshot.references
@@ -57,10 +57,11 @@ def _old_incarnations(found: Assessment, reference: Reference) -> set[str]:
 
 
 def holds_step_aside(found: Assessment) -> bool:
-    """Where the holds leave a waiting pod no place, all of them step aside; live pods stay listed.
+    """Whether all holds have to leave the list because a pending pod finds no room in it.
 
-    They come back when there is a place for each beside the others, or nobody waits. A claim that
-    is being deleted gives nobody a place, and its list has to stay as it is (``binding``).
+    The pods in the list keep the claim allocated meanwhile. The holds come back when there is room
+    for all of them, or no pod waits. The holds of a claim that is being deleted stay, because the
+    API accepts no new entries there.
     """
     if found.snapshot.shared or found.claim.metadata.deleting:
         return False
@@ -75,7 +76,7 @@ def holds_step_aside(found: Assessment) -> bool:
 
 
 def _holds(found: Assessment) -> frozenset[str]:
-    """UIDs of claimctl's holds: those in the list, and those that belong there."""
+    """UIDs of claimctl's holds: those in the list, and those that should be there."""
     wanted = {
         retention.reference.uid
         for retention in found.retentions
@@ -85,7 +86,7 @@ def _holds(found: Assessment) -> frozenset[str]:
 
 
 def _waits_for_a_place(found: Assessment, pod: Pod) -> bool:
-    """Whether a pod needs an entry of its own; one whose PodGroup is listed does not."""
+    """Whether the pod needs an entry: neither the pod nor its PodGroup is listed."""
     group = group_of(pod.spec)
     return not any(
         each.uid == pod.metadata.uid or (group and is_pod_group(each) and each.name == group)
@@ -94,12 +95,14 @@ def _waits_for_a_place(found: Assessment, pod: Pod) -> bool:
 
 
 def holds_while_waiting(found: Assessment) -> DesiredHolds:
-    """While a release waits: holds stay until the consumers have gone, or leave no place for a
-    pod; a fenced claim to which a consumer came gets its holder back.
+    """The holds while a release waits.
 
-    Where pods are listed one by one, a withdrawn hold goes as soon as one of them is bound: the
-    pods keep their references, and KCM deallocates when it removes the last. One that only went
-    with its workload waits for the pods, as any other that has ended: KCM knows no ghosts.
+    - A hold stays until the consumers have gone, or until it has to make room for a pod.
+    - If a consumer came to a fenced claim, the hold is added again.
+    - A withdrawn hold goes as soon as a listed pod is bound, where pods are listed one by one. The
+      pods keep their entries, and kube-controller-manager (KCM) deallocates with the last one.
+    - If garbage collection deleted the reservation after its workload, the hold waits for the pods,
+      because KCM knows no ghosts.
     """
     drop: set[str] = set()
     keep: dict[str, Reference] = {}
@@ -118,7 +121,7 @@ def holds_while_waiting(found: Assessment) -> DesiredHolds:
 
 
 def _went_with_workload(retention: RetentionDecision) -> bool:
-    """Whether garbage collection deleted the reservation, after the workload that owned it."""
+    """Whether garbage collection deleted the reservation after its workload, the owner."""
     return (
         not retention.held.workload.exists
         and retention.held.reservation.metadata.controller() is not None
@@ -126,11 +129,11 @@ def _went_with_workload(retention: RetentionDecision) -> bool:
 
 
 def _to_put_back(found: Assessment, retention: RetentionDecision) -> Reference | None:
-    """The holder that was taken out, if a pod runs on a claim of which none is listed any more.
+    """The hold to add again, if a pod is bound on a claim whose list has no hold any more.
 
-    An unschedulable pod may have such a claim deallocated (PostFilter). What is on record of the
-    release proves nothing: it is gone since the pod was first seen, not bound yet. It is the
-    incarnation that held the claim, also where the workload was made anew meanwhile.
+    Without a hold, the scheduler may deallocate such a claim for an unschedulable pod (PostFilter).
+    The recorded release does not matter: it was cleared when the pending pod was first seen. The
+    hold is of the incarnation that held the claim, even if the workload was created anew since.
     """
     shares = DIALECTS[found.snapshot.rules.dialect].groups or begins_with_fence(found.snapshot)
     lost = shares and bool(found.consumers.bound) and not found.own - found.groups
@@ -138,10 +141,10 @@ def _to_put_back(found: Assessment, retention: RetentionDecision) -> Reference |
 
 
 def lacks_tombstones(found: Assessment) -> bool:
-    """Whether tombstones are missing beside a hold that is about to go.
+    """Whether tombstones have to be written before the hold is released.
 
-    A finished pod without one has KCM take it out and put it back, more often than the pods can
-    be listed: the write of a release, which needs such a LIST, would come too late each time.
+    KCM removes and adds a finished pod without a tombstone again and again. It does so faster than
+    claimctl can list the pods, so each write of the release would conflict.
     """
     assert found.plan is not None
     planned = {each.uid for each in found.plan.reserved_for if is_tombstone(each)}
@@ -152,16 +155,16 @@ def lacks_tombstones(found: Assessment) -> bool:
 
 
 def _moved_by_kcm(found: Assessment, pod: Pod) -> bool:
-    """Whether KCM writes about a finished pod; about one whose group is gone it does not."""
+    """Whether KCM changes the entry of a finished pod. It does not if the pod's group is gone."""
     if DIALECTS[found.snapshot.rules.dialect].groups and group_of(pod.spec):
         return found.listed(pod_reference(pod.metadata))
     return True
 
 
 def write_list(found: Assessment) -> Assessment:
-    """Write the list as it should be, where it differs.
+    """Write the desired list if it differs from the present one.
 
-    It is never emptied beside an allocation here: nobody would ever deallocate that claim.
+    This never empties the list of an allocated claim: no component would deallocate that claim.
     """
     plan = found.plan
     assert plan is not None

@@ -1,7 +1,7 @@
-"""Entries of ``status.reservedFor``: what they are, how they are made, and who wrote them.
+"""Entries of ``status.reservedFor``: their kinds, how to make them, and who wrote them.
 
-The API server keys them by UID (``k:{"uid":"..."}``), so managedFields keep who wrote which one,
-also after writes of the scheduler and of KCM.
+The key of an entry is its UID (``k:{"uid":"..."}``). So managedFields show which manager wrote
+which entry, even after writes of the scheduler and of kube-controller-manager (KCM).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from claimctl.wire.reservations import (
 )
 
 LIMIT = 256
-"""The most entries the API server accepts (ResourceClaimReservedForMaxSize)."""
+"""The most entries that the API server accepts (ResourceClaimReservedForMaxSize)."""
 
 NEAR_LIMIT = 240
-"""From here on a list is reported as nearly full."""
+"""A list with this many entries is reported as nearly full."""
 
 WORKLOAD_RESOURCES = {
     ("apps", "Deployment"): "deployments",
     ("apps", "StatefulSet"): "statefulsets",
     ("batch", "Job"): "jobs",
 }
-"""The workload kinds claimctl reserves for, with their resource names."""
+"""The kinds of workloads that can have reservations, with their resource names."""
 
 POD_GROUP = ("scheduling.k8s.io", "podgroups")
 
@@ -50,7 +50,7 @@ def is_pod_group(reference: Reference) -> bool:
 
 
 def is_workload(reference: Reference) -> bool:
-    """Anything that is neither a pod nor the tombstone of one."""
+    """Whether the reference is neither a pod nor a tombstone."""
     return not is_pod(reference) and not is_tombstone(reference)
 
 
@@ -59,7 +59,7 @@ def pod_reference(meta: ObjectMeta) -> Reference:
 
 
 def tombstone(pod: Reference | ObjectMeta) -> Reference:
-    """What stands in a list in place of a finished pod: KCM finds the UID and is content."""
+    """The entry that replaces a finished pod: KCM finds the pod's UID and leaves the entry."""
     return Reference(
         api_group=TOMBSTONE_GROUP, resource=TOMBSTONE_RESOURCE, name=pod.name, uid=pod.uid
     )
@@ -69,14 +69,14 @@ def workload_reference(ref: WorkloadRef, uid: str) -> Reference:
     """The reference to one incarnation of a workload.
 
     Raises:
-        KeyError: the kind is none that claimctl reserves for.
+        KeyError: the kind is not in ``WORKLOAD_RESOURCES``.
     """
     resource = WORKLOAD_RESOURCES[ref.api_group, ref.kind]
     return Reference(api_group=ref.api_group, resource=resource, name=ref.name, uid=uid)
 
 
 def same_name(one: Reference, other: Reference) -> bool:
-    """Whether both name the same object, whatever its incarnation."""
+    """Whether both have the same group, resource and name, whatever their UIDs."""
     return (one.api_group, one.resource, one.name) == (
         other.api_group,
         other.resource,
@@ -88,7 +88,7 @@ MANAGER = "claimctl"
 
 
 def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[str]:
-    """UIDs of the references in the claim's list that the manager added."""
+    """UIDs of the entries that the field manager wrote, by managedFields."""
     return frozenset(
         uid
         for entry in claim.metadata.managed_fields
@@ -100,7 +100,7 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
 def uids_on_record(
     claim: ResourceClaim, reservations: Iterable[ClaimReservation]
 ) -> frozenset[str]:
-    """UIDs of the references that, as reservations' statuses say, were made on this very claim."""
+    """UIDs of the references that statuses of reservations record for this claim (by its UID)."""
     return frozenset(
         one.status.reserved_for.uid
         for one in reservations
@@ -111,10 +111,10 @@ def uids_on_record(
 
 
 def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
-    """UIDs of claimctl's holds in the list that none of these reservations is the reason for.
+    """UIDs of claimctl's holds in the list that belong to none of these reservations.
 
-    What they were written for may be gone; or it is younger than what these were read from, and
-    another controller has seen it.
+    The reservation of such a hold is gone, or it is new: another controller has seen it, and these
+    reservations were read before.
     """
     refs = [one.spec.workload_ref for one in reservations]
     made = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
@@ -129,7 +129,7 @@ def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
 
 
 def _uids(entry: ManagedFieldsEntry) -> Iterator[str]:
-    """What cannot be read of managedFields names nobody."""
+    """The UIDs in the entry; none if it cannot be decoded."""
     with suppress(msgspec.DecodeError):
         for key in decode(entry.fields_v1, _Fields).status.reserved_for:
             if key.startswith("k:"):
