@@ -1,4 +1,4 @@
-"""From a snapshot of one PodGroup to what is decided about it: pure functions, no I/O."""
+"""Assess one PodGroup: from a snapshot to a decision, by pure functions without I/O."""
 
 from __future__ import annotations
 
@@ -28,56 +28,56 @@ from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.workloads import ReplicaSet, Workload
 
 RESERVATIONS_COME = 0.5
-"""Seconds to wait for reservations that annotated workloads are about to get."""
+"""Seconds to wait for the reservations that annotated workloads will get."""
 LOOK_AGAIN = 5.0
-"""Seconds after which to see whether time alone has let a guarded group go."""
+"""Seconds after which to decide again about a guarded group that may go by time alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """Everything about one PodGroup's name at one moment. Durations in seconds."""
+    """Everything about one PodGroup name at one moment. Durations are in seconds."""
 
     name: str
     group: PodGroup | None
     workloads: tuple[Annotated, ...] = ()
-    """Those whose pod templates name the group, with their reservations."""
+    """The workloads whose pod templates name the group, with their reservations."""
     owners: tuple[Workload | None, ...] = ()
-    """What is there under the names of the group's owners, in their order."""
+    """The objects with the names of the group's owners, in their order; None if there is none."""
     claims: tuple[Snapshot, ...] = ()
-    """The claims that the group names or that list its name."""
+    """The claims that the group names, and the claims that list its name."""
     replica_sets: tuple[ReplicaSet, ...] = ()
-    """Those whose pods use one of the claims."""
+    """The ReplicaSets whose pods use one of the claims."""
     live_pods: tuple[Pod, ...] | None = None
     """The namespace's pods by a LIST that began after the group was read; None before that."""
     listed: bool = False
-    """Some claim lists a group of this name."""
+    """Whether a claim lists a group of this name."""
     quiet: float = 0.0
-    """Since this process last saw the name in use."""
+    """Time since this process last saw the name in use."""
     settle_seconds: float = 5.0
     unreadable: bool = False
-    """Whether the group, or what may concern one of its claims, cannot be read."""
+    """Whether the group, or an object that may concern one of its claims, cannot be read."""
 
 
 def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
-    """What to do about one PodGroup now: at most one write, or a LIST of its pods first."""
+    """Decide what to do about one PodGroup now: at most one write, or a LIST of its pods first."""
     # 1. Leave it alone when something about it cannot be read.
     if snapshot.unreadable:
         return NOTHING
-    # 2. Wait for the reservations that it will be made for.
+    # 2. Wait for the reservations for which the group will be created.
     asking = _asking(snapshot.workloads)
     if asking is None:
         return GroupDecision(after=RESERVATIONS_COME)
-    # 3. Assess who needs it still, and decide.
+    # 3. Find out which workloads and claims still need the group, and decide.
     case = _case(snapshot, asking)
     decision = decide_group(case)
-    # 4. Look again where time alone (ghosts, settling), or pods that nobody owns, let it go.
+    # 4. Decide again later if time alone (ghosts, settling) or pods without an owner block it.
     if decision == NOTHING and case.group is not None and _waits(case, case.group):
         return replace(decision, after=LOOK_AGAIN)
     return decision
 
 
 def _asking(workloads: Iterable[Annotated]) -> tuple[Asking, ...] | None:
-    """Who names the group; None while reservations of theirs are still being made."""
+    """The workloads that name the group; None while some of their reservations do not exist yet."""
     found = []
     for each in workloads:
         if each.meta.deleting or observe(each.workload, "").ended:
@@ -92,7 +92,10 @@ def _asking(workloads: Iterable[Annotated]) -> tuple[Asking, ...] | None:
 
 
 def _owner(workload: Annotated) -> OwnerReference:
-    """The group goes with its workload, and does not block a foreground deletion."""
+    """The owner reference, by which the group is deleted after its workload.
+
+    It does not block a foreground deletion of the workload.
+    """
     ref = workload.ref
     return OwnerReference(
         api_version=workload.api_version, kind=ref.kind, name=ref.name, uid=workload.meta.uid
@@ -135,10 +138,10 @@ def _in_use(snapshot: GroupSnapshot, pods: Iterable[Pod]) -> bool:
 
 
 def _owner_ended(snapshot: GroupSnapshot, group: PodGroup) -> bool:
-    """Whether the workloads that own the group are there and have ended.
+    """Whether the workloads that own the group exist and have ended.
 
-    Of those that are gone garbage collection tells, by deleting the group; unless they were
-    deleted with cascade=orphan.
+    If a workload is gone, garbage collection deletes the group. If the workload was deleted with
+    cascade=orphan, the group has no owner any more.
     """
     owners = group.metadata.owner_references
     if not owners:
@@ -150,8 +153,11 @@ def _owner_ended(snapshot: GroupSnapshot, group: PodGroup) -> bool:
 
 
 def _left_alone(snapshot: GroupSnapshot) -> bool:
-    """Whether its workload has ended, as reservations tell, or nobody names the group at all,
-    and no pod needs it."""
+    """Whether nothing needs a group without owners.
+
+    No pod uses its claims, and either a reservation says that the workload has ended, or no object
+    names the group.
+    """
     if any(not is_done(pod) for pod in _pods(snapshot)):
         return False
     told = [
@@ -166,7 +172,7 @@ def _left_alone(snapshot: GroupSnapshot) -> bool:
 
 
 def _named(snapshot: GroupSnapshot) -> bool:
-    """Whether a reservation, a workload or a ReplicaSet may still come to need the group."""
+    """Whether a reservation, a workload or a ReplicaSet may still need the group."""
     return (
         bool(snapshot.workloads)
         or any(claim.reservations for claim in snapshot.claims)
@@ -175,7 +181,7 @@ def _named(snapshot: GroupSnapshot) -> bool:
 
 
 def release_blockers(claim: Snapshot) -> tuple[Blocker, ...] | None:
-    """What blocks the claim's release beside its finished pods; None where it is not let go."""
+    """The blockers of the claim's release, without its finished pods; None without a release."""
     if not claim.allocated:
         return None
     found = assess(claim)

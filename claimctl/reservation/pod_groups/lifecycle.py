@@ -1,7 +1,8 @@
-"""What to do about one PodGroup: make it, guard it, let it go, or leave it to whoever made it.
+"""Decide what to do about one PodGroup: create it, guard it by a finalizer, or delete it.
 
-Schedulers and kubelets match groups by name, KCM by UID. So a name is used again only when no
-claim lists a group of that name and every scheduler has forgotten the earlier one.
+claimctl does not change PodGroups of other writers. Schedulers and kubelets match groups by name,
+kube-controller-manager (KCM) by UID. So claimctl creates a group again only if no claim lists a
+group of that name, and no scheduler's cache shows the earlier one any more.
 """
 
 from __future__ import annotations
@@ -24,35 +25,36 @@ from claimctl.wire.reservations import FINALIZER, ClaimReservationSpec
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A workload whose pod template names the group, with what is reserved for it."""
+    """A workload whose pod template names the group, with its reserved claims."""
 
     owner: OwnerReference
     template: PodTemplateSpec
     claims: frozenset[str]
-    """Reserved for the workload; empty when nothing is."""
+    """The claims that are reserved for the workload."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCase:
-    """All that a decision about one group's name is made from. Durations in seconds."""
+    """The input of a decision about one group name. Durations are in seconds."""
 
     group: PodGroup | None
     asking: tuple[Asking, ...] = ()
     owner_ended: bool = False
-    """Every workload that owns the group has ended."""
+    """Whether every workload that owns the group has ended."""
     guarded: bool = False
-    """Some reservation still has to do with a claim of the group."""
+    """Whether a reservation names a claim of the group."""
     claims_let_go: bool = False
-    """No claim of the group needs it any more (see ``lets_go``)."""
+    """Whether no claim of the group needs it any more (see ``lets_go``)."""
     in_use: bool = False
-    """The cache shows a pod of the group. A scheduler that still sees the group when it is gone
-    would list it for that pod; KCM would take it out again and deallocate, and the pod be bound."""
+    """Whether the cache shows a pod of the group. If the group were deleted then, a scheduler with
+    a late cache would list the group for that pod, KCM would remove the entry and deallocate, and
+    the pod would be bound without devices."""
     in_use_live: bool | None = None
     """Whether a LIST that began after ``group`` was read shows such a pod; None before that."""
     listed: bool = False
-    """Some claim lists a group of this name."""
+    """Whether a claim lists a group of this name."""
     quiet: float = 0.0
-    """Since this process last saw the name in use, by an object or in a list."""
+    """Time since this process last saw the name in use, by an object or in a list."""
     settle_seconds: float = 5.0
 
 
@@ -64,7 +66,7 @@ class MakeGroup:
 
 @dataclass(frozen=True, slots=True)
 class GuardGroup:
-    """Put claimctl's finalizer on the group, or take it off."""
+    """Add claimctl's finalizer to the group, or remove it."""
 
     group: PodGroup
     present: bool
@@ -82,16 +84,16 @@ GroupWrite = MakeGroup | GuardGroup | DropGroup
 class GroupDecision:
     write: GroupWrite | None = None
     lists: bool = False
-    """The group's pods have to be listed live; then decide again."""
+    """Whether to list the group's pods live and then decide again."""
     after: float | None = None
-    """Seconds after which to look again although nothing changed."""
+    """Seconds after which to decide again even if nothing changes."""
 
 
 NOTHING = GroupDecision()
 
 
 def decide_group(context: GroupCase) -> GroupDecision:
-    """At most one write; groups that others made are used and never touched."""
+    """Decide about one group: at most one write. Groups of other writers are never changed."""
     if context.group is None:
         return _missing(context)
     if not made_by_claimctl(context.group):
@@ -131,7 +133,7 @@ def _missing(context: GroupCase) -> GroupDecision:
 
 
 def shared_claims(asking: Iterable[Asking]) -> tuple[PodGroupResourceClaim, ...]:
-    """The reserved claims that the pod templates name, in their order; no more than may be."""
+    """The reserved claims that the pod templates name, in order, at most ``MAX_CLAIMS``."""
     found = {
         (entry.name, entry.resource_claim_name): PodGroupResourceClaim(
             name=entry.name, resource_claim_name=entry.resource_claim_name
@@ -146,16 +148,19 @@ def shared_claims(asking: Iterable[Asking]) -> tuple[PodGroupResourceClaim, ...]
 
 
 def lets_go(snapshot: Snapshot, group: PodGroup, blockers: Iterable[Blocker] | None) -> bool:
-    """Whether the claim gets along without the group's object.
+    """Whether the claim does not need the group's object any more.
 
-    It is not allocated, or does not list the group; or its release can go on only when the group
-    is gone, and the hold beside it keeps the device meanwhile. Where nothing is reserved any more,
-    KCM deallocates when the group has gone: not before every pod that may have vanished unended
-    has had the time that reservations give it by default.
+    One of these is true:
+
+    - The claim is not allocated, or does not list the group.
+    - The claim's release can go on only after the group is gone, because too many pods have
+      finished. The hold in the list keeps the claim allocated meanwhile.
+    - No reservation names the claim, and the default grace of every ghost is over. KCM deallocates
+      when the group is gone.
 
     Args:
-        blockers: what stands against the claim's release, but for its finished pods; None when
-            the claim is not let go at all.
+        blockers: the blockers of the claim's release, without its finished pods; None if the claim
+            is not released.
     """
     uid = group.metadata.uid
     if not snapshot.allocated or all(each.uid != uid for each in snapshot.references):

@@ -1,10 +1,14 @@
-"""PodGroups seen from a claim: whose they are, and whether they share it.
+"""The PodGroups of a claim: which belong to its workloads, and which share it.
 
-What KCM does with the pods of a group (resourceclaim controller, 1.36 and later): a bound pod
-that is neither listed by UID nor by the name of its group gets the GROUP listed, also when the
-pod has finished; only a group whose object is gone is taken out; and for a pod whose group does
-not exist nothing is written. So under a listed group finished pods need no tombstones; at the
-fence, which takes the group out, they do.
+From Kubernetes 1.36, the resource claim controller of kube-controller-manager (KCM) treats the
+pods of a group like this:
+
+- If a bound pod is not listed, nor its group by name, KCM lists the group, even for a finished pod.
+- KCM removes a group from a list only if the group's object is gone.
+- For a pod whose group does not exist, KCM writes nothing.
+
+So finished pods need no tombstones while their group is listed. They need tombstones at the fence,
+which removes the group.
 """
 
 from __future__ import annotations
@@ -32,12 +36,15 @@ def made_by_claimctl(group: PodGroup) -> bool:
 
 
 def shares(group: PodGroup, claim_name: str) -> bool:
-    """Whether the group's pods use the claim through it, as far as its name goes."""
+    """Whether the group's spec names the claim, so that its pods share the claim."""
     return any(each.resource_claim_name == claim_name for each in group.spec.resource_claims)
 
 
 def group_names(snapshot: Snapshot) -> frozenset[str]:
-    """The PodGroups of the claim's workloads: named by their templates, on record, or ours."""
+    """The names of the PodGroups of the claim's workloads.
+
+    A pod template names the group, or a status records it, or claimctl made it for a workload.
+    """
     return frozenset(_group_names(snapshot))
 
 
@@ -61,8 +68,8 @@ def _owners(group: PodGroup) -> Iterable[OwnerReference]:
 def own_groups(snapshot: Snapshot) -> frozenset[str]:
     """UIDs of the listed groups that belong to the claim's workloads, or that claimctl made.
 
-    One that claimctl made may outlive the reservation for which it was made: its workload goes on
-    making pods that name it.
+    A group that claimctl made may outlive its reservation, because its workload goes on making pods
+    that name the group.
     """
     names = group_names(snapshot)
     made = {group.metadata.uid for group in snapshot.groups if made_by_claimctl(group)}
@@ -78,7 +85,7 @@ def any_group_listed(snapshot: Snapshot) -> bool:
 
 
 def spoken_for(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether KCM takes the pod for listed, or lists its group: then it needs no entry."""
+    """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
     name = group_of(pod.spec)
     if not name:
         return False
@@ -90,15 +97,15 @@ def spoken_for(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def needing_tombstones(snapshot: Snapshot, pods: Consumers) -> tuple[Pod, ...]:
-    """The finished pods that need a tombstone at a fence: KCM ignores those being deleted."""
+    """The finished pods that need a tombstone at a fence. KCM ignores pods being deleted."""
     return tuple(pod for pod in pods.finished.values() if not pod.metadata.deleting)
 
 
 def too_many_finished(snapshot: Snapshot) -> bool:
-    """Whether more pods have finished than the list has places for at a fence.
+    """Whether the list at a fence has no room for the tombstones of all finished pods.
 
-    Then the group itself has to go before its claim: for the pods of a group that does not exist
-    KCM writes nothing.
+    Then the group has to be deleted before the claim is released: KCM writes nothing for the pods
+    of a group that does not exist.
     """
     tombstones = {each.uid for each in snapshot.references if is_tombstone(each)}
     finished = {pod.metadata.uid for pod in needing_tombstones(snapshot, snapshot.consumers())}
@@ -106,9 +113,9 @@ def too_many_finished(snapshot: Snapshot) -> bool:
 
 
 def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
-    """Listed groups of our own of which no object is known: KCM has yet to take them out.
+    """Listed groups of the claim's workloads whose objects are gone; KCM should remove them.
 
-    Where the cluster serves no groups nothing is known of any, and nothing follows from that.
+    In a cluster that serves no PodGroups, the result is empty.
     """
     if not DIALECTS[snapshot.rules.dialect].groups:
         return ()

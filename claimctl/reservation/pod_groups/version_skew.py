@@ -1,4 +1,4 @@
-"""Clusters whose parts disagree about PodGroups, told from node versions and from what happens."""
+"""Detect version skew about PodGroups, by the kubelets' versions and by the state of pods."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.releases import knows_pod_groups
 
 START_SECONDS = 30.0
-"""After being bound for so long without a start, a kubelet is taken to refuse the pod."""
+"""If a bound pod has not started after so many seconds, the kubelet counts as refusing it."""
 
 Told = tuple[Reason, str]
 
 
 def disagreement(snapshot: Snapshot, consumers: Consumers) -> Told | None:
-    """What some component makes of the claim's PodGroup that the API server does not."""
+    """Which component treats the claim's PodGroup differently from the API server, or None."""
     names = _sharing(snapshot)
     if not names:
         return None
@@ -36,7 +36,7 @@ def disagreement(snapshot: Snapshot, consumers: Consumers) -> Told | None:
 
 
 def look_again(snapshot: Snapshot, consumers: Consumers) -> float | None:
-    """Seconds until a bound pod that has not started yet is taken to be refused."""
+    """Seconds until a bound pod that has not started counts as refused, or None."""
     waits = [_left(snapshot, pod) for pod in _members(consumers, _sharing(snapshot))]
     return min((left for left in waits if left > 0), default=None)
 
@@ -49,7 +49,7 @@ def _sharing(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _members(consumers: Consumers, names: frozenset[str]) -> list[Pod]:
-    """Bound pods of the groups that have not started."""
+    """The bound pods of the groups that have not started."""
     return [
         pod
         for pod in consumers.bound.values()
@@ -88,7 +88,7 @@ def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
 
 
 def _told_before(snapshot: Snapshot) -> Told | None:
-    """What another controller, or this one before it started again, has told of such pods."""
+    """The report about refused pods in a present status, by any controller process."""
     for held in snapshot.reservations:
         for each in held.reservation.status.conditions:
             if each.reason == Reason.KUBELETS_REFUSE:
@@ -97,7 +97,7 @@ def _told_before(snapshot: Snapshot) -> Told | None:
 
 
 def _left(snapshot: Snapshot, pod: Pod) -> float:
-    """Seconds until a pod should have started, from when this process saw it bound."""
+    """Seconds until the pod counts as refused, since this process first saw it bound."""
     return START_SECONDS - snapshot.memory.unstarted_age.get(pod.metadata.uid, 0.0)
 
 

@@ -1,6 +1,6 @@
 """The conditions of a ClaimReservation: Ready, Reserved, Consistent, Released.
 
-Messages carry nothing that changes by time alone, so that a settled cluster sees no writes.
+Messages have no text that changes by time alone, so that a settled cluster has no writes.
 """
 
 from __future__ import annotations
@@ -73,22 +73,22 @@ _PROBLEMS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition before it has a time."""
+    """A condition without its times and generation."""
 
     type: ConditionType
     holds: bool
     reason: str
-    """A ``Reason``; of what another version has told, maybe one unknown here."""
+    """A ``Reason``, or a reason that another version of claimctl wrote."""
     message: str = ""
 
 
 def conditions(
     found: Assessment, retention: RetentionDecision, ghosts: tuple[ForceDeletedPod, ...]
 ) -> tuple[Condition, ...]:
-    """All four conditions; a time changes only when a condition's status does.
+    """All four conditions. A condition's time changes only when its status changes.
 
     Args:
-        ghosts: those that the status tells of.
+        ghosts: the ghosts in the status.
     """
     reserved = _reserved(found, retention)
     consistent = _consistent(found, retention, ghosts)
@@ -119,7 +119,7 @@ LONGEST_MESSAGE = 1024
 
 
 def shortened(message: str) -> str:
-    """A message that the schema takes, whatever the API server answered."""
+    """The message, cut to the length that the CRD's schema allows."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
 
@@ -146,7 +146,7 @@ def _reserved(found: Assessment, retention: RetentionDecision) -> Finding:
 
 
 def _sharing(snapshot: Snapshot, retention: RetentionDecision) -> tuple[Reason, str]:
-    """How the pods share the claim, where the cluster knows PodGroups."""
+    """The reason and an advice if the pods could share the claim by a PodGroup and do not."""
     found = None
     if DIALECTS[snapshot.rules.dialect].groups and retention.action is Action.HOLD:
         found = why_one_by_one(snapshot, retention.held)
@@ -211,7 +211,10 @@ def _consistent(
 
 
 def _left_out(found: Assessment, ghosts: tuple[ForceDeletedPod, ...]) -> str:
-    """Which lists of the status are full; another controller may know of more that fit no more."""
+    """Names of the lists in the status that are full, or ''.
+
+    With ``MOST`` ghosts the list counts as full, because another controller may know of more.
+    """
     full = {"nodes": len(found.consumers.nodes()) > MOST, "vanished pods": len(ghosts) >= MOST}
     return " and ".join(what for what, is_full in full.items() if is_full)
 
@@ -231,7 +234,7 @@ def _inconsistency(found: Assessment) -> tuple[Reason | None, str]:
 
 
 def _stranded(snapshot: Snapshot, consumers: Consumers) -> str:
-    """Pods that were bound on the claim as it had been: it is not allocated any more, or anew."""
+    """A message about bound pods whose claim is not allocated, or allocated for another node."""
     bound = list(consumers.bound.values())
     if snapshot.claim is None or not bound:
         return ""
@@ -252,7 +255,7 @@ def _names(pods: Iterable[Pod]) -> str:
 
 
 def wants_more_than_places(snapshot: Snapshot, retention: RetentionDecision) -> bool:
-    """Whether a held workload asks for more pods than can be listed one by one."""
+    """Whether a workload with a hold wants more pods than the list has room for."""
     return (
         retention.action is Action.HOLD
         and not snapshot.shared
@@ -268,7 +271,7 @@ def _in_a_group(snapshot: Snapshot, retention: RetentionDecision) -> bool:
 
 
 def _ways_out(snapshot: Snapshot) -> str:
-    """Which dialect would serve any number of pods."""
+    """Advice: how any number of pods could share the claim."""
     if DIALECTS[snapshot.rules.dialect].groups:
         return "pods that name a PodGroup in spec.schedulingGroup share one place"
     return (
@@ -285,10 +288,10 @@ def _pods_wait_for_a_place(found: Assessment) -> bool:
 
 
 def _releasing(found: Assessment, before: Condition | None) -> Finding:
-    """What a release waits for.
+    """The condition Released of a release that waits.
 
-    What only this process waits for is told where nothing else is: another controller, which has
-    watched for longer, may have told that it is further, and would tell so again.
+    Private blockers are reported only if there are no others. If another controller has reported
+    progress beyond them, its message stays; else both controllers would overwrite each other.
     """
     public = [blocker for blocker in found.blockers if not blocker.private]
     if found.step is not None and not public and found.blockers and _is_further(before):
@@ -306,18 +309,18 @@ def _releasing(found: Assessment, before: Condition | None) -> Finding:
 
 
 _NAMED = 3
-"""How many of several of a kind are told; a message is not a list."""
+"""The most blockers that a message names."""
 
 
 def _is_further(before: Condition | None) -> bool:
-    """Whether somebody has told that nothing but the protocol's own steps is left."""
+    """Whether the condition says that only steps of the release protocol are left."""
     return before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
 
 
 def _released(found: Assessment, retention: RetentionDecision) -> Finding:
     status, allocated = retention.held.reservation.status, found.snapshot.allocated
     if status.release is not None and not allocated:
-        # another version may have begun it, for a reason that is unknown here
+        # another version of claimctl may have begun the release, for a reason unknown here
         return Finding(ConditionType.RELEASED, True, status.release.reason)
     before = find_condition(status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not allocated:

@@ -1,4 +1,4 @@
-"""The statuses that reservations should have, and the write of one that differs."""
+"""Compute the statuses that reservations should have, and write one that differs."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.unreadable import Unreadable
 
 CONTESTED_SECONDS = 30.0
-"""Least time between two writes of a status that somebody else keeps overwriting."""
+"""Least time in seconds between two writes of a status that another client keeps overwriting."""
 
 
 def tell(found: Assessment) -> Assessment:
-    """Add the statuses; where nothing else is to be written, the first that differs is.
+    """Add the statuses. If there is no other write, write the first status that differs.
 
-    What is only news (counts, nodes, messages) waits until ``status_seconds`` have passed since
-    the last status write, so that writes do not grow with the number of pods. What somebody else
-    keeps overwriting, who sees things differently, waits for longer.
+    Changes that only report (counts, nodes, messages) wait until ``status_seconds`` have passed
+    since the last status write, so that the number of writes does not grow with the number of
+    pods. A status that another client keeps overwriting waits for ``CONTESTED_SECONDS``.
     """
     wanted = {each.held.name: desired_status(found, each) for each in found.retentions}
     found = replace(found, statuses=wanted)
@@ -56,7 +56,7 @@ def tell(found: Assessment) -> Assessment:
 
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
-    """Write only that something cannot be read; everything else that statuses record stays."""
+    """Write only that an object cannot be read; all other fields of the statuses stay."""
     refusal = Refusal(Reason.UNREADABLE, "; ".join(each.told() for each in unread[:3]))
     blockers = tuple(Blocker(Reason.UNREADABLE, each.told()) for each in unread)
     names = {each.name for each in unread if each.resource.plural == CLAIMRESERVATIONS.plural}
@@ -72,7 +72,7 @@ def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
 def _pause(
     snapshot: Snapshot, reservation: ClaimReservation, wanted: ClaimReservationStatus
 ) -> float:
-    """Least seconds between two status writes; what the protocol needs waits for nothing."""
+    """Least seconds between two status writes; 0 if the protocol needs the write."""
     if not _same_protocol(reservation.status, wanted):
         return 0.0
     repeated = snapshot.memory.repeated_statuses.get(reservation.metadata.name, 0)
@@ -96,10 +96,10 @@ def _essence(status: ClaimReservationStatus) -> list[tuple[str, str, str]]:
 
 
 def desired_status(found: Assessment, retention: RetentionDecision) -> ClaimReservationStatus:
-    """The whole status. A time in it changes only when what it tells of happens again.
+    """The whole status. A time in it changes only when its event happens again.
 
-    Another controller's clock may have set it. A time that seems wrong stays, or two controllers
-    would correct each other for ever.
+    Another controller's clock may have set a time. A time that seems wrong stays; else two
+    controllers would correct each other for ever.
     """
     snapshot, held = found.snapshot, retention.held
     reservation, old = held.reservation, held.reservation.status
@@ -132,7 +132,7 @@ def _seconds(moment: datetime) -> datetime:
 
 
 def _reserved_for(found: Assessment, retention: RetentionDecision) -> Reference | None:
-    """The reference as written; kept on record while a fenced claim is still allocated."""
+    """The listed reference; while a fenced claim is still allocated, the recorded one."""
     if found.listed(retention.reference):
         return retention.reference
     return retention.recorded if found.snapshot.allocated else None
@@ -157,7 +157,7 @@ def _allocation_time(
 def _progress(
     found: Assessment, retention: RetentionDecision, now: datetime
 ) -> ReleaseProgress | None:
-    """How far the release has come, on record with each reservation that lets the claim go."""
+    """The progress of the release, recorded in each reservation that releases the claim."""
     if found.step is None or found.releasing is None or retention.action is not Action.RELEASE:
         return None
     meta, old = found.claim.metadata, retention.held.reservation.status.release
@@ -173,8 +173,11 @@ def _progress(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``FORBIDDEN`` where a right is missing, ``INVALID`` where the server takes no such object,
-    ``UNREADABLE`` where what there is cannot be read."""
+    """Why a reservation cannot be served.
+
+    The reason is ``FORBIDDEN`` (a right is missing), ``INVALID`` (the API server does not accept
+    the object) or ``UNREADABLE`` (an object cannot be read).
+    """
 
     reason: Reason
     message: str
@@ -183,7 +186,7 @@ class Refusal:
 def refused_status(
     reservation: ClaimReservation, wanted: ClaimReservationStatus, refusal: Refusal, now: datetime
 ) -> ClaimReservationStatus:
-    """``wanted`` with ``Ready=False`` and why; the same when that is told already."""
+    """``wanted`` with the condition ``Ready=False``; its time stays if it was False before."""
     before = find_condition(reservation.status.conditions, ConditionType.READY)
     known = before is not None and before.status == "False"
     ready = Condition(
