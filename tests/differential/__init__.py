@@ -1,1 +1,1 @@
-"""The same requests and the same actions, on a real control plane and on the embedded one."""
+"""Compares the embedded cluster with a real control plane, on the same requests and actions."""

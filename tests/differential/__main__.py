@@ -30,7 +30,7 @@ PARTS: dict[str, tuple[Part, float]] = {
     "requests": (requests.compare, 0.4),
     "actions": (part.compare, 0.6),
 }
-"""Each part with its share of the budget, when all parts are run."""
+"""The parts, each with its share of the budget if all parts run."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _report(outcome: Outcome, note: bool) -> int:
-    """Show what is new; the number of kinds that nothing allows."""
+    """Print new differences; returns the number of kinds that are not allowed."""
     rules = allowances()
     new = {kind for kind in outcome.kinds if not allowed(kind, rules)}
     for kind in sorted(new, key=lambda each: -outcome.kinds[each]):

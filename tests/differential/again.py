@@ -1,7 +1,7 @@
-"""``python -m tests.differential.again FILE [TEXT]``: kept transcripts on the embedded server.
+"""``python -m tests.differential.again FILE [TEXT]``: replays transcripts on the embedded server.
 
-Needs no real server: FILE is what ``--keep`` wrote. With TEXT only kinds of difference that hold it
-are shown, with their requests.
+FILE was written by ``--keep``; no real server is needed. With TEXT, only kinds of difference that
+contain it are shown, with their requests.
 """
 
 from __future__ import annotations

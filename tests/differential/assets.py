@@ -1,4 +1,4 @@
-"""Where the programs of a real control plane are: one folder, or a folder with one per version."""
+"""Finds the programs of a real control plane, in one folder or in a folder per version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def programs_of(version: str) -> Programs:
     theirs; or it holds a folder named after each version, of which ``version`` picks one.
 
     Raises:
-        CannotStart: they are not there, not of that version, or do not run here.
+        CannotStart: the programs are missing, of another version, or do not run here.
     """
     named = os.environ.get(VARIABLE, "")
     if not named:
@@ -40,6 +40,6 @@ def programs_of(version: str) -> Programs:
 
 
 def wanted_of(folder: Path) -> tuple[str, ...]:
-    """All four programs where they are there; etcd and kube-apiserver in any case."""
+    """All four programs if the folder has them, otherwise etcd and kube-apiserver."""
     needed = (ETCD, API_SERVER)
     return (*needed, *(name for name in present(folder) if name not in needed))

@@ -1,4 +1,4 @@
-"""Valid objects of every kind that is asked about: one rich and one small for each."""
+"""Valid objects of every kind that the requests concern: a rich and a small one for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """``bodies`` have no names; ``statuses`` are written through /status."""
+    """Objects of one kind. ``bodies`` have no names; ``statuses`` are written through /status."""
 
     group: str
     version: str
@@ -21,7 +21,7 @@ class Exemplar:
     statuses: tuple[Object, ...] = ()
     subresources: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    """Field selectors worth trying."""
+    """Field selectors to try."""
     weight: int = 3
     extra: Object = field(default_factory=dict)
 
@@ -644,7 +644,7 @@ def _groups() -> tuple[Exemplar, ...]:
 
 
 def exemplars(version: tuple[int, int], *, pod_groups: bool) -> tuple[Exemplar, ...]:
-    """What a server of that version serves."""
+    """The exemplars for the kinds that a server of ``version`` serves."""
     dra = ("v1",) if version >= (1, 34) else ("v1beta1",)
     if version == (1, 33):
         dra = ("v1beta2",)

@@ -1,4 +1,4 @@
-"""What kind of difference it is: the same name for the same difference in every run."""
+"""Names the kind of a difference. The same difference has the same name in every run."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _FAMILIES = (
     ),
     ("a message has the words of the CEL parser", re.compile("message: .*compilation failed: ")),
 )
-"""Kinds that are one whatever resource they come with."""
+"""Kinds that count as one for all resources."""
 
 
 def kind_of(step: Step, differences: tuple[Difference, ...]) -> str:
-    """The kind of a step's differences, of which the first that says most counts."""
+    """The kind of a step, from its most telling difference."""
     chosen = _chosen(differences)
     if chosen.field.endswith("].description"):
         return "the description of a column"
@@ -114,7 +114,7 @@ def field_of(path: str) -> str:
 
 
 def plain(text: Any) -> str:
-    """A message without what it quotes, its numbers and its placeholders."""
+    """A message without quoted values, numbers and placeholders."""
     if not isinstance(text, str) or text == MISSING:
         return "-"
     text = text.partition(" is invalid: ")[2] or text

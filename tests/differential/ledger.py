@@ -1,4 +1,4 @@
-"""Which kinds of difference are allowed, and which were ever seen and how each of them ended."""
+"""The kinds of difference that are allowed, and all kinds ever seen with their states."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SEEN = Path(__file__).parent / "seen.yaml"
 ENDS = ("fixed", "refused", "allowed", "open")
 HEAD = "# Every kind of difference ever seen, and how it ended: fixed, refused, allowed, or open.\n"
 LIMIT = 0.03
-"""Of the kinds ever seen, how many may end as allowed."""
+"""The largest share of allowed kinds among all kinds ever seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """``kind`` is a regular expression that the whole kind has to match."""
+    """An allowed kind. ``kind`` is a regular expression for the whole kind."""
 
     kind: str
     reason: str
@@ -38,13 +38,13 @@ def allowed(kind: str, among: Iterable[Allowance]) -> bool:
 
 
 def seen(path: Path = SEEN) -> dict[str, str]:
-    """Kind of difference to how it ended: fixed, refused (as not emulated), allowed, open."""
+    """The state of each kind: fixed, refused (as not emulated), allowed, open."""
     content = yaml.safe_load(path.read_text()) or []
     return {str(each["kind"]): str(each["ended"]) for each in content}
 
 
 def add_seen(kinds: Iterable[str], among: Iterable[Allowance], path: Path = SEEN) -> None:
-    """Note kinds for good; new ones are open until somebody says how they ended."""
+    """Add kinds to the file. New ones are open until someone edits their state."""
     rules = list(among)
     content = seen(path)
     for kind in kinds:

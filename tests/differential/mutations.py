@@ -1,4 +1,4 @@
-"""Valid objects with one place wrong, or merely different."""
+"""Changes one field of a valid object, to a wrong or another valid value."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ADDED = ("nosuch", "status", "replicas", "name", "x-y")
 
 
 def bent(rng: Random, body: Json) -> Json:
-    """A copy with one place changed: dropped, null, of another type, odd, doubled or added."""
+    """A copy with one field changed: dropped, null, of another type, odd, doubled or added."""
     made = copy.deepcopy(body)
     if rng.random() < 0.25:
         _bend_metadata(rng, made)
@@ -126,7 +126,7 @@ def _alike(rng: Random, value: Json) -> Json:
 
 
 def _places(document: Json) -> list[Place]:
-    """Every place below a document whose value can be changed: (holder, key)."""
+    """Every place in a document whose value can be changed, as (container, key)."""
     found: list[Place] = []
     below = [document]
     for value in below:
@@ -141,7 +141,7 @@ def _places(document: Json) -> list[Place]:
 
 
 def fragment(rng: Random, body: Json) -> Json:
-    """A part of an object, as a merge patch has it: one path down to some value."""
+    """A merge patch with one path of an object, down to some value."""
     if not isinstance(body, dict) or not body:
         return copy.deepcopy(body)
     key = rng.choice(list(body))

@@ -1,4 +1,4 @@
-"""What the parts of a differential run are given, and what they hand back."""
+"""The input and the result of a part of a differential run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from claimctl.controlplane.programs import Programs
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of one part: ``seconds`` is all the time it has, from start to stop of servers."""
+    """One run of one part. ``seconds`` includes the start and stop of servers."""
 
     programs: Programs
     seconds: float
     seed: int
     keep: Path | None = None
-    """Where every transcript of real answers is added, one JSON document a line."""
+    """The file to which transcripts of real answers are added, one JSON document per line."""
 
     @property
     def pod_groups(self) -> bool:
-        """Whether PodGroups are switched on, on both sides."""
+        """Whether PodGroups are on, on both sides."""
         return self.programs.version >= (1, 36)
 
 
@@ -39,17 +39,17 @@ class Finding:
 
 @dataclass(slots=True)
 class Outcome:
-    """``compared`` are requests or action sequences; ``unit`` says which."""
+    """The result. ``compared`` counts requests or stories; ``unit`` says which."""
 
     part: str
     unit: str
     compared: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    """How often each kind of difference came."""
+    """How many times each kind of difference occurred."""
     refused: Counter[str] = field(default_factory=Counter)
-    """What the embedded server said it does not emulate, and how often."""
+    """How many times the embedded server refused each thing as not emulated."""
     findings: dict[str, Finding] = field(default_factory=dict)
-    """One of each kind."""
+    """One finding of each kind."""
 
     def note(self, finding: Finding) -> None:
         self.kinds[finding.kind] += 1

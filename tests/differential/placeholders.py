@@ -1,4 +1,4 @@
-"""From what a real server answered to the placeholders of the recordings."""
+"""Replaces values in a real server's answers by the placeholders of recordings."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _HASH = re.compile(r"(?<=hash=)[0-9A-F]{64,}")
 _AGE = re.compile(r"(?:\d+[smhdy])+|<unknown>|<invalid>")
 _SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
 _LAYOUT = "2006-01-02T15:04:05Z"
-"""How Go writes down the form of a time; it is part of messages."""
+"""Go's layout of a time, which is part of messages."""
 _AGES = ("Age", "Last Seen", "First Seen", "Duration")
 
 
 @dataclass
 class Encoder:
-    """Gives every value that a server made the placeholder that stands for it in one sequence.
+    """Assigns a placeholder to every value that the server generated in one sequence.
 
-    ``chosen`` is the text of all requests of the sequence: what stands there is literal.
+    ``chosen`` is the text of all requests of the sequence: values in it stay literal.
     """
 
     chosen: str
     values: dict[str, str] = field(default_factory=dict)
-    """Placeholder to what it stands for."""
+    """The value of each placeholder."""
     _names: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _generated: dict[str, str] = field(default_factory=dict)
     _base: str = ""
     """The generateName of the last request."""
     _columns: list[Any] = field(default_factory=list)
-    """Of the last table; in a stream only the first event has them."""
+    """The columns of the last table. In a stream only the first event has them."""
 
     def request(self, value: Any) -> Any:
-        """A request about to be sent, with the placeholders of what earlier answers held."""
+        """A request with placeholders for values of earlier answers."""
         body = value.get("body") if isinstance(value, dict) else None
         meta = body.get("metadata") if isinstance(body, dict) else None
         base = meta.get("generateName") if isinstance(meta, dict) else None
@@ -57,7 +57,7 @@ class Encoder:
         return self._names.get(f"rv {value}") or self._path(self._text(value))
 
     def _path(self, text: str) -> str:
-        """A path carries versions and continue tokens in its query."""
+        """A path with placeholders for versions and continue tokens in its query."""
         if not text.startswith("/"):
             return text
         for name, value in self.values.items():
@@ -66,7 +66,7 @@ class Encoder:
         return text
 
     def answer(self, value: Any) -> Any:
-        """An answer, with placeholders; new ones are numbered as they come."""
+        """An answer with placeholders; new ones are numbered in order."""
         self._learn(value)
         return self._encoded(value, "")
 
@@ -133,7 +133,7 @@ class Encoder:
         return self._text(value)
 
     def _cells(self, table: Mapping[str, Any], key: str, inner: Any) -> Any:
-        """The rows of a Table; cells of ages are as old as they are."""
+        """The rows of a table with a placeholder for ages."""
         if key != "rows" or not isinstance(inner, list):
             return self._encoded(inner, key)
         columns = [each.get("name") for each in table.get("columnDefinitions") or ()]
@@ -156,7 +156,7 @@ class Encoder:
             text = _UID.sub(self._uid, text)
             text = _TIME.sub(self._time, text)
         if "Key: /" in text:
-            # with the prefix of etcd or without it, by whether the object was in the cache
+            # The key has etcd's prefix or not, depending on whether the object was in the cache.
             text = _KEY.sub("Key: /registry/", text)
         if "ersion" in text:
             text = _VERSION_IN_TEXT.sub(self._version, text)

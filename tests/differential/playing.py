@@ -1,4 +1,4 @@
-"""Plays a transcript on the embedded API server and says what differs."""
+"""Plays a transcript on the embedded API server and returns the differences."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from tests.support.virtual import run as run_virtually
 
 Object = dict[str, Any]
 CRASHED = 599
-"""Stands for an exception out of the embedded server."""
+"""The status that stands for an exception in the embedded server."""
 _REFUSED = re.compile(r"not emulated")
 _DEFINITIONS = Path(__file__).parents[2] / "crds"
 
 
 def definitions() -> list[Object]:
-    """The CustomResourceDefinitions of the project."""
+    """The CustomResourceDefinitions of claimctl."""
     return [json.loads(text) for text in _definition_texts()]
 
 
 @cache
 def _definition_texts() -> tuple[str, ...]:
-    """As JSON: every sequence has a server of its own, and YAML takes long to read."""
+    """The CRDs as JSON: every sequence starts a server, and YAML is slow to parse."""
     paths = sorted(_DEFINITIONS.glob("*.claimctl.io.yaml"))
     return tuple(json.dumps(yaml.safe_load(path.read_text())) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What the embedded server is to be like."""
+    """The settings of the embedded server."""
 
     version: tuple[int, int]
     pod_groups: bool
 
     def server(self) -> Handler:
-        """A fresh server that has what the real one was given."""
+        """A new server with the same objects as the real one."""
         options = ClusterOptions(
             dialect=Dialect.PODGROUP if self.pod_groups else Dialect.HOLD,
             kubernetes_version=self.version,
@@ -66,7 +66,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One step on the embedded server: what it answered, and what differs from the real one."""
+    """One step on the embedded server: its answer, and the differences from the real one."""
 
     step: Step
     answer: Answered
@@ -74,7 +74,7 @@ class Played:
 
     @property
     def refused(self) -> str:
-        """What the embedded server says it does not emulate; empty for any other answer."""
+        """What the embedded server refused as not emulated; "" for other answers."""
         message = self.answer.body.get("message") if isinstance(self.answer.body, dict) else ""
         found = isinstance(message, str) and _REFUSED.search(message)
         return str(message) if self.answer.status == 501 and found else ""
@@ -82,7 +82,7 @@ class Played:
 
 @dataclass
 class _Watched(Replay):
-    """Keeps the answers."""
+    """A replay that keeps the answers."""
 
     played: list[Played] = field(default_factory=list)
 
@@ -101,7 +101,7 @@ class _Watched(Replay):
 
 
 def play(handler: Handler, name: str, steps: list[Step], managed_fields: bool) -> list[Played]:
-    """What every step of a transcript gives on an embedded server, in the order of the answers."""
+    """The result of every step of a transcript, in the order of the answers."""
     recording = Recording(name, "", tuple(steps), managed_fields)
     replay = _Watched(recording, Stage(handler, handler.api.store.compact))
     run_virtually(replay.run(), limit=100_000)

@@ -1,4 +1,4 @@
-"""Plays a sequence of requests on a real server and makes a transcript of it."""
+"""Plays a sequence of requests on a real server and makes a transcript."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ AGENT = "client/1.0"
 WATCH_SECONDS = 4
 _SETTLED_SECONDS = 0.05
 _LATE_SECONDS = 1.0
-"""What has to be left of a watch when the requests during it are done."""
+"""Seconds that a watch must still last after the requests during it."""
 
 
 class Spoiled(Exception):
-    """The sequence says nothing: the server was too slow, or the connection broke."""
+    """The sequence has no result: the server was too slow, or the connection broke."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Steps in the form of a transcript, without answers, and with references instead of
-    placeholders. ``recorded`` steps have the placeholders and answers of an old transcript."""
+    """Steps of a transcript without answers, with references instead of placeholders. ``recorded``
+    steps have the placeholders and answers of an old transcript."""
 
     name: str
     steps: tuple[Step, ...]
@@ -55,10 +55,10 @@ class Recorder:
         self.encoder = Encoder(json.dumps([_asked(step) for step in self.sequence.steps]))
 
     async def run(self) -> list[Step]:
-        """The steps with requests as sent and answers as received, with placeholders.
+        """Play the sequence; returns requests and answers with placeholders.
 
         Raises:
-            Spoiled: the answers say nothing about the server.
+            Spoiled: the sequence has no result.
         """
         try:
             return [await self._step(step) for step in self.sequence.steps]
@@ -155,7 +155,7 @@ def _sent(request: Step) -> tuple[str, str, dict[str, str], bytes | None]:
 
 
 def compact(body: Any) -> bytes:
-    """JSON without spaces, as most clients send it: some fields are kept as they were sent."""
+    """JSON without spaces, as most clients send it; the server stores some fields as sent."""
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -176,7 +176,7 @@ def _body(answer: Answer) -> Any:
 
 
 def _hand_on_columns(events: list[Any]) -> None:
-    """The first event of a stream of tables has the columns, be it a bookmark or not."""
+    """Move the columns of a stream of tables from a bookmark to the next event."""
     for event, following in itertools.pairwise(events):
         columns = event["object"].get("columnDefinitions")
         if event["type"] == "BOOKMARK" and columns:
@@ -187,8 +187,8 @@ _INITIAL_END = "k8s.io/initial-events-end"
 
 
 def _events(data: bytes, initial: bool) -> dict[str, Any]:
-    """Bookmarks come when they come; only the one that ends the initial events is kept, and that
-    one where it was asked for."""
+    """The events of a watch without bookmarks, which come at any time. The one that ends requested
+    initial events is kept."""
     events = [json.loads(line) for line in data.splitlines() if line.strip()]
     if not initial:
         _hand_on_columns(events)

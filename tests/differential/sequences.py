@@ -1,4 +1,4 @@
-"""Sequences of requests at random, each about one kind in a namespace of its own."""
+"""Random sequences of requests, each about one kind in its own namespace."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Writer:
         return short if self.kind.namespaced else f"{self.namespace}-{short}"
 
     def other(self, name: str) -> str:
-        """A name that is nobody else's, also for what is in no namespace."""
+        """A unique name, also for objects without a namespace."""
         return name if self.kind.namespaced else f"{self.namespace}-{name}"
 
     def path(self, name: str, subresource: str = "", namespace: str = "") -> str:
@@ -117,7 +117,7 @@ class Writer:
         return _step("POST", self.path("") + query(**parameters), body)
 
     def _keep_apart(self, body: Object) -> None:
-        """Objects in no namespace have names of their own in every sequence."""
+        """Give objects without a namespace names that are unique to the sequence."""
         metadata = body.get("metadata")
         if self.kind.namespaced or not isinstance(metadata, dict):
             return
@@ -161,7 +161,7 @@ class Writer:
         if rng.random() < 0.2:
             parameters["limit"] = rng.choice(("1", "2", "0", "-1", "x"))
             if not self.kind.namespaced:
-                # where a page ends depends on the objects of other sequences
+                # Where a page ends depends on objects of other sequences.
                 del parameters["limit"]
         if rng.random() < 0.15:
             parameters |= rng.choice(
@@ -303,7 +303,7 @@ class Writer:
         return _step("DELETE", self.path("") + query(labelSelector=selector))
 
     def odd(self) -> Step:
-        """What goes wrong before anybody looks at the object."""
+        """A request that fails before the server reads the object."""
         rng, name = self.rng, self.name()
         body, missing = self.body(name), self.other("missing")
         choices: tuple[tuple[str, str, Any, dict[str, str]], ...] = (
@@ -402,7 +402,7 @@ def namespace_step(name: str) -> Step:
 def random_sequence(
     rng: Random, kind: Exemplar, name: str, version: tuple[int, int], length: int
 ) -> Sequence:
-    """Requests about one kind; some of them while a watch is open."""
+    """Random requests about one kind, some of them during a watch."""
     writer = Writer(rng, kind, name, version)
     steps = [namespace_step(name)]
     made = writer.steps(length)

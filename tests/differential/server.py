@@ -1,4 +1,4 @@
-"""The real API server of a run: etcd and kube-apiserver alone, and requests as they stand."""
+"""The real API server of a run: only etcd and kube-apiserver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``headers`` have lower-case names; one that came several times is a list."""
+    """An answer. ``headers`` have lower-case names; a repeated header is a list."""
 
     status: int
     headers: dict[str, Any]
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class RealServer:
-    """Sends requests over one session; the administrator's unless the headers say otherwise."""
+    """Sends requests over one session, as administrator unless the headers have another user."""
 
     url: str
     token: str
@@ -49,7 +49,7 @@ class RealServer:
     async def opened(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request whose answer is read by the caller; ``path`` has the query, encoded."""
+        """Send a request; the caller reads the answer. ``path`` has the encoded query."""
         sent = {"authorization": f"Bearer {self.token}", "accept": "*/*", **headers}
         if sent["authorization"] == "":
             del sent["authorization"]
@@ -76,10 +76,10 @@ def _headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:
 
 @contextmanager
 def api_server_alone(run: Run) -> Iterator[ControlPlane]:
-    """No controllers and no scheduler: what is seen is the API server's own doing.
+    """Start an API server without controllers and scheduler, so that only the server writes.
 
     Raises:
-        CannotStart: a server does not come up; none is left running.
+        CannotStart: a server does not start; none is left running.
     """
     programs = replace(run.programs, names=(ETCD, API_SERVER))
     with tempfile.TemporaryDirectory(prefix="differential-") as directory:

@@ -1,4 +1,4 @@
-"""The fewest requests that still lead to a difference."""
+"""Finds the fewest requests that still lead to a difference."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tests.differential.recorder import Sequence
 from tests.differential.templates import Step
 
 Look = Callable[[Sequence], Awaitable[Finding | None]]
-"""Plays a sequence on both servers; its first difference that nothing allows."""
+"""Plays a sequence on both servers; returns its first difference that is not allowed."""
 
 
 @dataclass(slots=True)
 class Shrinking:
-    """``look`` is asked until ``end`` (of ``time.monotonic``). Every try has a namespace of its
-    own: names that begin with that of the sequence are changed with it."""
+    """Shortens a sequence until ``end`` (of ``time.monotonic``). Every try has its own
+    namespace; names that begin with the sequence's name change with it."""
 
     look: Look
     end: float
     tries: int = 0
 
     async def smallest(self, sequence: Sequence, finding: Finding) -> Finding:
-        """The finding again, with fewer requests before it where that is possible."""
+        """The finding with as few requests before it as possible."""
         kept, best = sequence, finding
         index = len(sequence.steps) - 1
         while index > 0 and time.monotonic() < self.end:

@@ -1,6 +1,6 @@
-"""Requests that refer to earlier answers, and what they become once those are known.
+"""Fills in requests that refer to earlier answers.
 
-A text may hold ``<=pods/a#metadata.uid>``: that field of the pod ``a`` as it was last answered.
+A text may contain ``<=pods/a#metadata.uid>``: that field of pod ``a`` in its last answer.
 A body ``{"$from": "pods/a", "ops": [["set", ["spec", "x"], 1], ["del", ["metadata", "labels"]]]}``
 is the object as it was last answered, with changes.
 """
@@ -16,19 +16,19 @@ from urllib.parse import quote
 
 Json = Any
 Step = dict[str, Any]
-"""``request``, and for a watch ``during``."""
+"""A step with ``request``, and for a watch ``during``."""
 
 _REFERENCE = re.compile(r"<=([^#>]*)#([^>]*)>")
 
 
 @dataclass
 class Known:
-    """What answers showed, by plural and name; lists under their plural."""
+    """The objects in answers, by plural and name; lists under their plural."""
 
     objects: dict[str, Json] = field(default_factory=dict)
 
     def learn(self, path: str, body: Json) -> None:
-        """Keep what an answer showed of an object or a list."""
+        """Keep the object or list of an answer."""
         if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
             return
         if body.get("kind") in ("Status", "Scale", "Table", "PartialObjectMetadata"):
@@ -41,7 +41,7 @@ class Known:
             self.objects[plural] = body
 
     def resolved(self, value: Json) -> Json:
-        """``value`` without references; one to nothing is left as it is."""
+        """``value`` with its references filled in; unknown references stay."""
         if isinstance(value, dict):
             if "$from" in value:
                 return self._derived(value)
@@ -108,7 +108,7 @@ def plural_of(path: str) -> str:
 
 
 def query(**parameters: Json) -> str:
-    """A query string; underscores at the end of names are for Python's own words."""
+    """A query string. A trailing underscore avoids Python's keywords."""
     pairs = [(name.rstrip("_"), value) for name, value in parameters.items()]
     text = "&".join(f"{name}={quote(str(value), safe='<=#>/')}" for name, value in pairs)
     return f"?{text}" if text else ""

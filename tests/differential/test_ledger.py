@@ -1,4 +1,4 @@
-"""The lists of the differential tests, and the names of what differs. No real server is needed."""
+"""The lists of allowed and seen differences, and the names of kinds; without a real server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whole clusters: the same actions of users on a real one and on the embedded one."""
+"""Plays the same user actions on a real cluster and on the embedded one."""

@@ -1,4 +1,4 @@
-"""``python -m tests.differential.actions --version 1.36``: stories alone, with all that differs."""
+"""``python -m tests.differential.actions --version 1.36``: plays only stories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stories by chance. The same seed tells the same stories."""
+"""Random stories. The same seed makes the same stories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wait(seconds: float) -> Step:
 
 
 class Teller:
-    """Makes one story from one source of chance."""
+    """Makes one story from one random source."""
 
     def __init__(self, chance: Random, version: tuple[int, int], groups: bool) -> None:
         self.chance = chance
@@ -62,7 +62,7 @@ class Teller:
         return list(steps) if self.chance.random() < odds else []
 
     def way(self) -> str:
-        """Workloads are scaled as kubectl does it, or by hand."""
+        """How to scale a workload: through /scale as kubectl does, or through the object."""
         return self.chance.choice(("", "scale"))
 
     # What befalls pods of any workload
@@ -147,7 +147,7 @@ def _paused(make: Manifests, on: bool) -> Step:
 
 
 def _pods_change(make: Manifests, chance: Random) -> Step:
-    """Labels and annotations of the Deployment, which its ReplicaSets take over or not."""
+    """Change labels and annotations of the Deployment; its ReplicaSets take some of them over."""
     value = f"x{chance.randint(1, 3)}"
     what = chance.choice(("labels", "annotations"))
     body = {"metadata": {what: {"team": value}}}
@@ -296,7 +296,7 @@ def job(tell: Teller) -> Steps:
 
 
 def bare_pods(tell: Teller) -> Steps:
-    """Pods with claims, devices that are all in use, and claims that go or come."""
+    """Pods with claims, too few devices, and claims that are created or deleted."""
     make, chance = tell.make, tell.chance
     steps: Steps = []
     serial = iter(range(100))
@@ -332,7 +332,7 @@ UNGATE: dict[str, Any] = {"spec": {"schedulingGates": []}}
 
 
 def held(tell: Teller) -> Steps:
-    """A reference in the claim that is no pod's: beside pods, finished ones, and alone."""
+    """A claim with a reference that is no pod's: beside pods, beside finished pods, and alone."""
     make, chance = tell.make, tell.chance
     spec = _deployment_body(tell, "web", SHARED, chance.randint(1, 3))
     reference = {"apiGroup": "apps", "resource": "deployments", "name": "web", "uid": "held"}
@@ -364,7 +364,7 @@ def held(tell: Teller) -> Steps:
 
 
 def nodes(tell: Teller) -> Steps:
-    """Nodes are closed, tainted, deleted or lost under pods that are all on one of them."""
+    """Nodes with pods are cordoned, tainted, deleted or lost."""
     make, chance = tell.make, tell.chance
     plural = chance.choice(("deployments", "statefulsets"))
     tolerations = _tolerating(chance)
@@ -403,7 +403,7 @@ def nodes(tell: Teller) -> Steps:
 
 
 NODE_LOST = 26.0
-"""Seconds until a lost node has been noticed and its pods were told so."""
+"""Seconds until the node lifecycle controller has noticed a lost node and tainted it."""
 
 
 def _tolerating(chance: Random) -> list[dict[str, Any]]:
@@ -414,10 +414,10 @@ def _tolerating(chance: Random) -> list[dict[str, Any]]:
 
 
 def devices(tell: Teller) -> Steps:
-    """Drivers taint the devices of nodes, and take the taints away again.
+    """Drivers taint the devices of nodes, and remove the taints.
 
-    Each pod has a claim of its own: into a shared one that is still allocated the next pod comes
-    at once and is evicted at once, for ever.
+    Each pod has a claim of its own. With a shared claim, KCM would evict each new pod at once, for
+    ever, because the claim stays allocated.
     """
     make, chance = tell.make, tell.chance
     plural = chance.choice(("deployments", "statefulsets"))
@@ -493,7 +493,7 @@ def budgets(tell: Teller) -> Steps:
 
 
 def namespace(tell: Teller) -> Steps:
-    """A namespace with content goes."""
+    """A namespace with objects is deleted."""
     chance = tell.chance
     first = chance.choice((deployment, stateful_set, job, bare_pods))(tell)[:5]
     gone = send("delete the namespace", "DELETE", "/api/v1/namespaces/{ns}")
@@ -538,7 +538,7 @@ def pod_groups(tell: Teller) -> Steps:
 
 
 DEVICE_TAINTS_SINCE = (1, 36)
-"""They are on by default."""
+"""The first version in which device taints are on by default."""
 THEMES: dict[str, Callable[[Teller], Steps]] = {
     "deployment": deployment,
     "replica set": replica_set,
@@ -565,5 +565,5 @@ def _weights(version: tuple[int, int], groups: bool) -> list[tuple[str, int]]:
 def by_chance(
     seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = ""
 ) -> Story:
-    """The story of that number; it does not depend on the others."""
+    """The story with that number. It does not depend on the other numbers."""
     return Teller(Random(f"{seed}/{number}"), version, groups).tell(theme)

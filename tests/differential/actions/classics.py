@@ -1,4 +1,4 @@
-"""Stories that are always told, and recorded: what people do to clusters every day."""
+"""Stories that are always played and are recorded: everyday user actions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.differential.actions.story import Step, Story, send
 Steps = list[Step]
 NODES = 3
 LISTED = 256
-"""So many consumers a claim lists at most."""
+"""The largest number of consumers in a claim's list."""
 NODE_GONE = 75.0
 """Seconds until PodGC has collected the pods of a Node that was deleted."""
 
@@ -171,7 +171,7 @@ def finished_beside_a_hold(make: Manifests) -> Steps:
 
 
 def full_list(make: Manifests) -> Steps:
-    """A claim lists no more than 256: the next pod waits until somebody else goes."""
+    """A claim lists at most 256 consumers: the next pod waits until one of them is gone."""
     path = make.path("resourceclaims", "shared", "status")
     others = [
         {"apiGroup": "apps", "resource": "deployments", "name": "web", "uid": f"held-{number}"}
@@ -192,9 +192,9 @@ def full_list(make: Manifests) -> Steps:
 
 
 def two_holds(make: Manifests) -> Steps:
-    """256 pods on a claim that two others hold: the last ones wait until the holds go.
+    """256 pods on a claim with two holds: the last pods wait until the holds are removed.
 
-    253 pods are listed before the scheduler comes to them; one by one takes it minutes.
+    253 pods are listed before the scheduler sees them; listing them one by one takes minutes.
     """
     path = make.path("resourceclaims", "shared", "status")
     holds = [
@@ -236,7 +236,7 @@ def two_holds(make: Manifests) -> Steps:
 
 
 def tainted_devices(make: Manifests) -> Steps:
-    """Devices that are taken out of use, with the pods that use them."""
+    """Devices with pods are tainted."""
     taint = {"key": BROKEN, "value": "yes"}
     spec = _workload(make, "web", 2, OWN)
     return [
@@ -272,7 +272,7 @@ def tainted_devices(make: Manifests) -> Steps:
 
 
 def deleted_node(make: Manifests) -> Steps:
-    """PodGC lets the pods of a node go whose object is gone."""
+    """PodGC deletes the pods of a deleted Node object."""
     return [
         make.template("each"),
         make.create("deployments", "web", spec=_workload(make, "web", 2, OWN)),
@@ -309,7 +309,7 @@ CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
 
 
 def classics_of(version: tuple[int, int]) -> list[str]:
-    """Names of those that a version of Kubernetes plays by default."""
+    """The names of the stories that a Kubernetes version can play with its default gates."""
     return [
         each for each in CLASSICS if each != "tainted-devices" or version >= DEVICE_TAINTS_SINCE
     ]

@@ -1,4 +1,4 @@
-"""The two clusters that stories are played on, behind one face."""
+"""The real and the embedded cluster for stories, behind one interface."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.differential.actions.level import shortened
 Object = dict[str, Any]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NODE_GRACE = 20.0
-"""Seconds without a word from a kubelet until its node counts as lost, on both clusters."""
+"""Seconds without a Lease renewal until a node counts as lost, on both clusters."""
 _BEAT_SECONDS = 6.5
 _BEATS_AT_ONCE = 32
 _LOOP_TURNS = 2
-"""So often a state may come back before it is taken for a loop that goes on for ever."""
+"""How many times a state may come back before it counts as an endless loop."""
 _LOOP_GOES_ON = 20
 
 WATCHED: tuple[Version, ...] = (
@@ -61,7 +61,7 @@ PLURALS = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One watch event; ``at`` is when it was seen."""
+    """One watch event; ``at`` is the time at which it was seen."""
 
     at: float
     version: int
@@ -73,7 +73,7 @@ class Seen:
 
 @dataclass
 class Log:
-    """All that happened in one namespace, and to the nodes of one story."""
+    """The events of one story: in its namespace and on its nodes."""
 
     now: Callable[[], float]
     seen: list[Seen] = field(default_factory=list)
@@ -81,13 +81,13 @@ class Log:
     messages: dict[str, Object] = field(default_factory=dict)
     """Kubernetes Events by name."""
     last: float = 0.0
-    """When something happened that was no turn of a loop."""
+    """The time of the last event that was not part of a loop."""
     born: dict[str, int] = field(default_factory=dict)
-    """The version at which each uid was seen first: its age among others."""
+    """By UID, the version at which the object was seen first; it gives their order of age."""
     _turns: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> int:
-        """A step begins: what comes back from now on is news again. The events so far."""
+        """Begin a step: repeated states count as new again. Returns the number of events so far."""
         self._turns.clear()
         self.last = self.now()
         return len(self.seen)
@@ -111,7 +111,7 @@ class Log:
 
     @property
     def loops(self) -> bool:
-        """Controllers have been writing the same states over and over since the step began."""
+        """Whether controllers have written the same states over and over since the step began."""
         return max(self._turns.values(), default=0) > _LOOP_GOES_ON
 
     def all(self, kind: str) -> list[Object]:
@@ -119,7 +119,7 @@ class Log:
 
 
 class Stage(Protocol):
-    """A cluster for one story. ``quiet`` is how long nothing must happen until it is at rest."""
+    """A cluster for one story. After ``quiet`` seconds without an event it is at rest."""
 
     transport: Transport
     fleet: Fleet
@@ -129,21 +129,21 @@ class Stage(Protocol):
     def quiet(self) -> float: ...
     @property
     def spare(self) -> float:
-        """So much less of it is enough where nobody gathers or looks once a second."""
+        """How many seconds less are enough if no component polls or batches once a second."""
         ...
 
     @property
     def lag(self) -> float:
-        """Seconds until a controller has seen and answered what is done."""
+        """Seconds until a controller has seen and answered a write."""
         ...
 
     def witnessed(self, since: float) -> bool:
-        """Whether the cluster has done other work, begun after that time of the log, since then:
-        who had something to do for this story would have done it."""
+        """Whether the cluster has finished other work that began after ``since``. Then its
+        components have also done their work for this story."""
         ...
 
     async def witness(self, since: float, until: float) -> None:
-        """Wait for that, at most until then."""
+        """Wait until ``witnessed(since)``, at most until ``until``."""
         ...
 
     def wall(self) -> datetime: ...
@@ -156,7 +156,7 @@ class Stage(Protocol):
 
 @dataclass
 class RealCluster:
-    """A real control plane that many stories share, and what is seen of it."""
+    """A real control plane that many stories share, and its events."""
 
     transport: Transport
     version: tuple[int, int]
@@ -165,12 +165,12 @@ class RealCluster:
     beating: dict[str, Fleet] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     meant: set[str] = field(default_factory=set)
-    """Nodes that a story has lost, also when they are back."""
+    """Nodes that a story has lost, also if they are back."""
     disturbed: set[str] = field(default_factory=set)
-    """Namespaces of stories one of whose nodes was lost because the machine was too slow."""
+    """Namespaces of stories with a node that was lost because the machine was too slow."""
     canary: Canary = field(init=False)
     ends: bool = False
-    """The servers go, and with them what stories leave."""
+    """Whether the servers are thrown away, with the objects that stories leave."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     client: DocumentClient = field(init=False)
 
@@ -179,7 +179,7 @@ class RealCluster:
         self.canary = Canary()
 
     async def start(self) -> None:
-        """Watch, and let the nodes' kubelets report."""
+        """Start the watches and the Leases of the nodes."""
         fleet = Fleet(self.version)
         kinds = [*WATCHED, ("v1", "Node"), ("v1", "Namespace"), ("v1", "Event"), fleet.claims]
         kinds.append((fleet.resource_api, "ResourceClaimTemplate"))
@@ -193,7 +193,7 @@ class RealCluster:
         self._tasks.append(asyncio.create_task(self._sing(stage), name="canary"))
 
     async def _sing(self, stage: RealStage) -> None:
-        """Measure, again and again, how long the controllers and the scheduler take."""
+        """Measure again and again how long the controllers and the scheduler take."""
         for body in canary_workload(stage.fleet):
             await self.client.create(body)
         while True:
@@ -255,7 +255,7 @@ class RealCluster:
                     await self.client.create(body)
 
     async def open(self, namespace: str, nodes: int, devices: int, quiet: float) -> RealStage:
-        """A namespace and nodes for one story."""
+        """Create a namespace and nodes for one story."""
         fleet = _fleet(self.version, namespace, nodes, devices)
         log = Log(asyncio.get_running_loop().time)
         self.logs[namespace] = log
@@ -266,9 +266,9 @@ class RealCluster:
         return RealStage(self, namespace, self.transport, fleet, log, quiet)
 
     async def close(self, stage: RealStage) -> None:
-        """What makes work goes; nobody waits for it. The namespace stays.
+        """Delete the workloads and nodes of a story without waiting. The namespace stays.
 
-        To empty one, the namespace controller asks for each kind several times: more requests
+        To empty a namespace, the namespace controller lists each kind several times: more requests
         than a story has.
         """
         log = self.logs.pop(stage.namespace)
@@ -302,30 +302,30 @@ _GIVEN_UP = 30.0
 """Seconds after which a canary that is not replaced is deleted again."""
 _CANARY_PAUSE = 0.4
 _CONTROLLERS = 3
-"""So many act one after the other until the canary is replaced, at least."""
+"""How many controllers act one after the other, at least, until the canary is replaced."""
 _REMEMBERED = 8
-"""So many measurements of the canary count."""
+"""How many measurements of the canary count."""
 
 
 @dataclass
 class Canary:
-    """How long it takes from a pod's deletion until its claim is gone and another pod is bound in
-    its place, to a claim of its own.
+    """Measures the time from a pod's deletion until its claim is gone and a new pod with its own
+    claim is bound in its place.
 
-    That takes ReplicaSets, generated claims, the garbage collector, the scheduler, and a watch.
+    This takes ReplicaSets, generated claims, the garbage collector, the scheduler, and a watch.
     """
 
     took: list[float] = field(default_factory=list)
     begun: float | None = None
     latest: float = 0.0
-    """When the latest measurement began that is over."""
+    """The begin of the latest finished measurement."""
     ended: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def begin(self) -> None:
         self.begun = time.monotonic()
 
     async def end(self, *, replaced: bool = True) -> None:
-        """What was given up is a witness of nothing, and slow."""
+        """End a measurement. One that was given up proves no work, and counts as slow."""
         self.took = [*self.took[1 - _REMEMBERED :], self.now()]
         if replaced:
             self.latest = self.begun or 0.0
@@ -337,7 +337,7 @@ class Canary:
         return 0.0 if self.begun is None else time.monotonic() - self.begun
 
     def longest(self) -> float:
-        """Seconds, of the latest measurements and of the one under way."""
+        """The longest of the latest measurements and the current one, in seconds."""
         return max([*self.took, self.now()])
 
 
@@ -377,7 +377,7 @@ def canary_workload(fleet: Fleet) -> list[Object]:
 
 
 def _replaced(log: Log, gone: set[str]) -> bool:
-    """Another pod is bound, and the claims of those that are gone are, too."""
+    """Whether a new pod is bound and the claims of the deleted pods are gone."""
     owners = {
         owner["uid"]
         for claim in log.all("ResourceClaim")
@@ -405,7 +405,7 @@ class RealStage:
 
     @property
     def quiet(self) -> float:
-        """A cluster that is slow now is not at rest when nothing happens for a moment."""
+        """The seconds without an event that mean rest; longer while the cluster is slow."""
         return self.shortest + self.cluster.canary.longest()
 
     @property
@@ -454,7 +454,7 @@ async def answer(
     body: Object | None,
     content_type: str = "application/json",
 ) -> tuple[int, Object]:
-    """One request of an administrator: status and body of the answer."""
+    """Send a request as administrator; returns status and body of the answer."""
     headers = {"content-type": content_type, "accept": "application/json", "user-agent": "kubectl"}
     data = None if body is None else json.dumps(body).encode()
     response = await transport.send(method, path, query, headers, data)
@@ -473,7 +473,7 @@ async def answer(
 
 
 class LoopClock:
-    """The clock of the running loop, which is virtual."""
+    """The virtual clock of the running loop."""
 
     def now(self) -> datetime:
         return EPOCH + timedelta(seconds=self.monotonic())
@@ -492,7 +492,7 @@ TIMINGS = Timings(
     node_monitor_grace=NODE_GRACE,
     pod_eviction=None,
 )
-"""As long as the real components take, where that decides what happens."""
+"""The timings of the real components, where they decide what happens."""
 
 
 @dataclass
@@ -534,7 +534,7 @@ class EmbeddedStage:
             self.log.take(revision.type, kind, self._served(revision))
 
     def _served(self, revision: Revision) -> Object:
-        """In the version of resource.k8s.io that the real side is watched in."""
+        """The object in the version of resource.k8s.io in which the real side is watched."""
         obj = revision.object()
         group, _, version = self.fleet.resource_api.partition("/")
         if not obj["apiVersion"].startswith(f"{group}/"):

@@ -1,13 +1,13 @@
-"""Compares what a story came to on two clusters, step by step.
+"""Compares how a story went on two clusters, step by step.
 
-Compared are, for each step: the answers; every object in full once all is at rest; the states
-that each object went through; and who acted before whom, among objects that have to do with each
-other. Levelled out is only what two runs of the same cluster differ in:
+For each step it compares the answers, every object in full at rest, the states that each object
+went through, and the order of actions among related objects. It ignores only what differs between
+two runs of the same cluster:
 
-- Pods that are alike are told apart by nothing.
-- Counters that go the same way in several writes may go it in one: a controller merges what it
-  sees late. Where a counter turns round, both clusters must turn.
-- A pod that failed because others were faster (``RACES``) may have failed or not.
+- Equal pods are interchangeable.
+- A counter may take one write or several to its value, since a late controller merges changes. Both
+  clusters must have the same turning points.
+- A pod may or may not have failed because other pods were faster (``RACES``).
 - A claim that KCM's two halves write for ever (kubernetes/kubernetes#141274) is compared as the
   set of its states.
 """
@@ -40,33 +40,34 @@ Name = tuple[str, str]
 _COUNTED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "PodDisruptionBudget")
 """Kinds whose status is counters that controllers write late."""
 _MERGED = ("generation", "status.observedGeneration")
-"""Of a ReplicaSet: how often its size was written is merged, too."""
+"""Fields of a ReplicaSet that count the writes of its size, which are merged."""
 _SUMS = {
     "Deployment": ("status.",),
     "ReplicaSet": ("status.",),
     "PodDisruptionBudget": ("status.", "conditions."),
 }
-"""Fields that sum up what is compared by itself (pods, sizes), seen sooner or later while a rollout
-goes on: they are compared at rest. The condition of a budget is one of its counters in words."""
+"""Fields that sum up other compared things (pods, sizes). During a rollout they change sooner or
+later, so they are compared at rest. The condition of a PodDisruptionBudget repeats a counter in
+words."""
 _NO_SUMS: tuple[str, ...] = ()
 _AT_REST = ("Namespace", "Node", "ControllerRevision")
-"""Kinds that several controllers write, each in its own time: they are compared at rest only."""
+"""Kinds that several controllers write independently; compared only at rest."""
 _MANY = 20
-"""Of so many Events about one object the recorder of a real controller drops some."""
+"""From this number of Events about one object on, a real controller drops some."""
 _GANG_COMES = "waiting for minCount pods from a gang"
-"""Why the scheduler refuses the first pods of a gang when its cycle begins before the last one is
-in its queue. A moment later it schedules them all."""
+"""The scheduler's message if the cycle of a gang begins before the last pod is in the queue. A
+moment later it schedules all of them."""
 _GROUP_SCHEDULED = "PodGroupScheduled"
 _UNRELATED = {("Pod added", f"ResourceClaim {did}") for did in ("lists nobody", "not allocated")}
-"""A workload's controller makes a pod anew, and KCM frees the claim of the one before: neither
-waits for the other."""
+"""A workload's controller creates a pod again, and kube-controller-manager (KCM) frees the claim
+of the old one: neither waits for the other."""
 _LOOP = 6
-"""So many states in one step, half of them repeated, are a loop."""
+"""From this number of states in one step on, half of them repeated, it is a loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``kind`` has no values of the run; ``theirs`` is the real cluster's."""
+    """One difference. ``kind`` has no values of the run; ``theirs`` is the real cluster's value."""
 
     step: int
     kind: str
@@ -78,9 +79,9 @@ class Difference:
 
 
 def differences(theirs: Played, ours: Played) -> list[Difference]:
-    """Those of the first step that differs; what comes after it is its consequence.
+    """The differences of the first step that differs; later ones may follow from it.
 
-    The Kubernetes Events are compared when nothing else differs.
+    Kubernetes Events are compared if nothing else differs.
     """
     for failure in ours.failures:
         return [Difference(0, "component fails", "", failure)]
@@ -143,7 +144,7 @@ def _sets(segment: Segment) -> Iterator[Object]:
 
 
 def _paired(key: Name, left: list[Object], right: list[Object]) -> Found:
-    """Objects that are alike are told apart by nothing: equal ones go first."""
+    """Compare interchangeable objects: pair equal ones first."""
     kind, plain = key
     rest = sorted(right, key=_text)
     odd = []
@@ -222,10 +223,10 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
 
 
 def _finished_beside(segment: Segment) -> set[Name]:
-    """Claims of pods that have ended and are still there.
+    """Claims of pods that have ended and still exist.
 
-    KCM's two halves take such a pod out of the list and put it back as long as the claim is
-    allocated (kubernetes/kubernetes#141274); how often until then is a race.
+    KCM's two halves remove and add such a pod while the claim is allocated
+    (kubernetes/kubernetes#141274). How many times they do is a race.
     """
     events = [*segment.events, *_still(segment.before)]
     return {
@@ -252,7 +253,7 @@ def _bare(seen: Seen) -> Seen:
 
 
 def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
-    """Each object's events after its state before the step; every object of counted kinds."""
+    """The events of each object, beginning with its state before the step."""
     tracks = _tracks(segment)
     for first in _still(segment.before):
         key = (first.kind, first.name)
@@ -281,7 +282,7 @@ def _exact(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]
 
 
 def _old(states: list[str]) -> bool:
-    """Nothing but the state before the step."""
+    """Whether there is only the state before the step."""
     return not states or states[0].startswith("MODIFIED")
 
 
@@ -307,7 +308,7 @@ def _condition(seen: Seen, wanted: str) -> Object:
 
 
 def _without_short_cycles(events: list[Seen]) -> list[Seen]:
-    """A group that is scheduled in the end, without the cycles that began before its last pod."""
+    """The events of a scheduled group without cycles that began before its last pod was there."""
     if _condition(events[-1], _GROUP_SCHEDULED).get("status") != "True":
         return events
     refused = [_condition(each, _GROUP_SCHEDULED).get("status") == "False" for each in events]
@@ -341,10 +342,10 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
 
 
 def _without_pause(states: list[str]) -> list[str]:
-    """Whether a claim that is allocated anew was without finalizer for a moment is a race.
+    """The states without a missing finalizer of a claim that is allocated anew: that is a race.
 
-    KCM deallocates it and takes the finalizer off in a second write. A scheduler that is faster
-    allocates in between; one that is slower puts the finalizer back first.
+    KCM deallocates the claim and removes the finalizer in a second write. A faster scheduler
+    allocates in between; a slower one adds the finalizer first.
     """
     kept: list[str] = []
     for state in states:
@@ -366,10 +367,11 @@ def _without_finalizers(state: str) -> str:
 
 
 def _merged(events: list[Seen], states: list[str]) -> list[str]:
-    """References come and go one by one, or several in a write, as controllers see their pods.
+    """The states with changes of the list merged.
 
-    Who is put in and who is taken out at the same time do not wait for each other. So of states
-    that differ in the list alone the first and the last are kept, and how many came and went.
+    One write may add or remove one reference or several, and additions and removals do not wait for
+    each other. So of states that differ only in the list, the first and the last are kept, and how
+    many references came and went.
     """
     kept: list[str] = []
     both = zip(events, states, strict=True)
@@ -394,7 +396,7 @@ def _listed(seen: Seen) -> set[str]:
 
 
 def _where(one: list[str], other: list[str]) -> str:
-    """Which fields differ where the two part."""
+    """The fields that differ at the first difference."""
     for a, b in zip(one, other, strict=False):
         if a != b:
             left, right = (json.loads(each.partition(" ")[2]) for each in (a, b))
@@ -404,7 +406,7 @@ def _where(one: list[str], other: list[str]) -> str:
 
 
 def _counted(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
-    """Field by field: each must take the same way."""
+    """Compare field by field: each must have the same turning points."""
     real, emulated = (sorted(map(_ways, side), key=_text) for side in (left, right))
     for one, other in _zipped(real, emulated):
         one, other = one or {}, other or {}
@@ -432,7 +434,7 @@ def _ways(events: list[Seen]) -> dict[str, list[Any]]:
 
 
 def _amount(path: str, value: Any) -> Any:
-    """Lists that grow like counters, as their length: what is in them is compared at rest."""
+    """The value, or the length of a list: its items are compared at rest."""
     if path.endswith("Indexes"):
         return len(parsed(value or ""))
     return len(value) if "uncounted" in path and value else value
@@ -454,7 +456,7 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def turns(values: Iterable[Any]) -> list[Any]:
-    """First, last and turning points of numbers; of everything else each change."""
+    """The first, last and turning points of numbers; every change of other values."""
     found: list[Any] = []
     for value in values:
         if found and found[-1] == value:
@@ -489,7 +491,7 @@ def _relation(pair: tuple[str, str], signs: set[str]) -> str:
 
 
 def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
-    """What happened to an object, before or after what happened to one that it has to do with."""
+    """For each change of an object, which changes of related objects came before and after it."""
     before = {mark for seen in _still(segment.before) for mark in _marks(seen)}
     related = _related(segment.events)
     racing = _finished_beside(segment)
@@ -514,8 +516,8 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
 
 
 def _namespace_goes(segment: Segment) -> bool:
-    """The namespace controller empties it kind by kind, pods first, the others in an order that it
-    takes from a map of Go: another one each time."""
+    """Whether the namespace is being deleted. The namespace controller deletes pods first, and then
+    the other kinds in the random order of a Go map."""
     return any(
         seen.kind == "Namespace" and "deletionTimestamp" in seen.object["metadata"]
         for seen in [*segment.events, *_still(segment.before)]
@@ -532,7 +534,7 @@ def _note(found: dict[tuple[str, str], set[str]], first: str, second: str) -> No
 
 
 def _related(events: Sequence[Seen]) -> set[frozenset[Name]]:
-    """Owners with what they own, and claims with the pods that they list."""
+    """Pairs of owners and owned objects, and of claims and listed pods."""
     found = set()
     for seen in events:
         own = (seen.kind, seen.name)
@@ -545,7 +547,7 @@ def _related(events: Sequence[Seen]) -> set[frozenset[Name]]:
 
 
 def _marks(seen: Seen) -> Iterator[tuple[Name, str]]:
-    """What a watch event says has come to be; only the first of each counts."""
+    """The changes that a watch event shows; only the first of each kind counts."""
     own = (seen.kind, seen.name)
     if seen.type != "MODIFIED":
         yield own, seen.type.lower()
@@ -577,7 +579,7 @@ def _messages(theirs: Played, ours: Played) -> Found:
 
 
 def _crowded(played: Played) -> set[str]:
-    """Kinds about one of whose objects too much was told."""
+    """Kinds with too many Events about one object."""
     counts = Counter(
         (each["involvedObject"]["kind"], each["involvedObject"]["name"]) for each in played.messages
     )
@@ -591,10 +593,10 @@ def _crowded(played: Played) -> set[str]:
 
 _COMBINED = "combined from similar"
 _STEPS = re.compile(r"(Scaled (?:up|down) replica set \S+) from \d+ to \d+")
-"""A Deployment's controller goes in as many steps as it sees pods come and go. Which way the sizes
-went is compared."""
+"""How many steps a Deployment's controller takes depends on when it sees pods. The sizes are
+compared."""
 _UNSTEADY = (_COMBINED, "had untolerated taint", _GANG_COMES)
-"""Too many alike, told between two writes to one node, or in a cycle that began too early."""
+"""Unsteady Events: combined ones, ones between two writes to a node, ones of a too early cycle."""
 
 
 def _told(played: Played) -> dict[str, None]:

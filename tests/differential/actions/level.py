@@ -1,7 +1,7 @@
-"""What is compared of an object, a message or an answer, and what is levelled out.
+"""Replaces the values of objects, messages and answers that differ between two runs.
 
-Names, uids, times, and the node or device that somebody chose are the run's own. Of the nodes of
-other stories, which the real scheduler also counts, nothing is left in its messages.
+These are generated names, uids, times, and chosen nodes and devices. The real scheduler's messages
+also count nodes of other stories; these counts are removed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _GENERATED = re.compile(rf"-[{_SAFE}]{{5,10}}(?![\w-])|-[{_SAFE}]{{6,10}}(?=-)")
 _INNER = re.compile(rf"-[{_SAFE}]{{5}}(?=-)")
 _PLACED_NAME = re.compile(r"-<(?:gen|hash):\d+>")
 _PLACED = re.compile(r"<(\w+):\d+>")
-"""Placeholders of recordings."""
+"""A placeholder of a recording."""
 _NAMESPACE = re.compile(r"(?<![\w-])s\d+\b")
-"""Names of stories' namespaces: their nodes, classes and drivers begin with them. What a server
-makes up for the end of a name may look the same."""
+"""The name of a story's namespace, with which its nodes, classes and drivers begin. A generated
+suffix of a name may look the same."""
 _CHOICE = re.compile(r"\b(dev|node)-\d+")
 _HASH_LABEL = re.compile(
     rf'((?:pod-template-hash|controller.kubernetes.io/hash)(?:": "|=|:))[{_SAFE}]+'
@@ -38,7 +38,7 @@ _UNTIMED = ("resourceVersion", "managedFields", "selfLink")
 
 
 def level(value: Any) -> Any:
-    """JSON with the run's own values as placeholders."""
+    """JSON with placeholders for values of the run."""
     return json.loads(level_text(json.dumps(value, sort_keys=True)))
 
 
@@ -52,7 +52,7 @@ def level_text(text: str) -> str:
 
 
 def level_message(text: str) -> str:
-    """Words of a component; what the scheduler says of other stories' nodes is left out."""
+    """A component's message without what the scheduler says about nodes of other stories."""
 
     def nodes(found: re.Match[str]) -> str:
         parts = [each for each in found.group(1).split(", ") if not _of_others(each)]
@@ -66,7 +66,7 @@ def _of_others(reason: str) -> bool:
 
 
 def shortened(kind: str, obj: Object) -> Object:
-    """The few words of a recording; of kinds that no recording shows, the status and replicas."""
+    """The short form of an object as in recordings; otherwise its status and replicas."""
     if kind in OWN:
         found = _shortened(kind, obj)
         conditions = found.get("conditions", {})
@@ -91,14 +91,14 @@ def shortened(kind: str, obj: Object) -> Object:
 
 
 UNDER_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
-"""Reasons of the condition Progressing: which of them is last is a race of the controllers of
-Deployments and ReplicaSets, when the counters do not change between both."""
+"""Reasons of the condition Progressing. If the counters do not change in between, the last one
+depends on a race between the controllers of Deployments and ReplicaSets."""
 RACES = (
     *SCHEDULER_RACES,
     "got deallocated elsewhere in the meantime",
     "is not allocated anymore",
 )
-"""Why the scheduler gives a pod up when others are faster."""
+"""The scheduler's errors for a pod when other pods are faster."""
 
 
 def is_race(message: str) -> bool:
@@ -106,7 +106,7 @@ def is_race(message: str) -> bool:
 
 
 def whole(kind: str, obj: Object) -> Object:
-    """The object at rest, in full but for what is the run's own."""
+    """The object at rest in full, except values of the run."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in _UNTIMED}
     meta.pop("uid", None)
     status = dict(obj.get("status") or {})
@@ -134,7 +134,7 @@ def whole(kind: str, obj: Object) -> Object:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Null means absent; the API half compares which of both it is."""
+    """The value without nulls. The comparison of requests distinguishes null and absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
@@ -150,7 +150,7 @@ def _condition(condition: Object) -> Object:
 
 
 def _sort_references(shown: Object) -> None:
-    """Who comes first into the list of a claim is a race of pods that are alike."""
+    """Sort a claim's list: its order depends on a race between equal pods."""
     listed = shown.get("status", {}).get("reservedFor")
     if listed:
         listed.sort(key=lambda each: json.dumps(each, sort_keys=True))

@@ -1,4 +1,4 @@
-"""The objects of stories, for one version of Kubernetes and one story's nodes and devices."""
+"""The objects of a story, for one Kubernetes version and the story's nodes and devices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
     "resourceclaimtemplates": "ResourceClaimTemplate",
 }
 SHARED, OWN, NONE = "shared", "own", "none"
-"""Pods share a claim by name; each has one from a template; or they use none."""
+"""Pods share a claim by name, have one each from a template, or use none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Manifests:
     # Pods
 
     def pod_spec(self, claims: str = NONE, **more: Any) -> Object:
-        """A pod that fits onto the story's nodes only."""
+        """A pod that can only be scheduled to the story's nodes."""
         names = [f"{{ns}}-node-{index}" for index in range(self.nodes)]
         terms = [
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [each]}]}
@@ -117,11 +117,11 @@ class Manifests:
         return [self.template("each", count, tolerations)] if claims == OWN else []
 
     def scale(self, plural: str, plain: str, size: int, sub: str = "") -> Step:
-        """Through the object itself, or as kubectl does it: ``sub`` is then ``scale``."""
+        """Scale through the object, or with ``sub`` "scale" as kubectl does."""
         path, said = self.path(plural, plain, sub), f"scale {plain} to {size}"
         return send(said, "PATCH", path, {"spec": {"replicas": size}}, patch="merge")
 
     def roll(self, plural: str, plain: str, version: int) -> Step:
-        """A change of the template; the same version again is a rollback."""
+        """Change the template. An earlier version means a rollback."""
         body = {"spec": {"template": {"metadata": {"annotations": {"version": f"v{version}"}}}}}
         return self.patch(plural, plain, f"roll {plain} out to v{version}", body)

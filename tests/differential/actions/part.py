@@ -9,14 +9,14 @@ from tests.differential.actions.servers import real_servers
 from tests.differential.outcome import Finding, Outcome, Run
 
 _SERVERS_SECONDS = 20.0
-"""For starting and stopping them."""
+"""Seconds for starting and stopping the servers."""
 
 
 def compare(run: Run) -> Outcome:
-    """Play stories until the time is over; what differs counts when it comes again.
+    """Play stories until the time is over. A difference counts if it comes again.
 
     Raises:
-        CannotStart: a server of the real control plane does not come up.
+        CannotStart: a server of the real control plane does not start.
     """
     with real_servers(run.programs, pod_groups=run.pod_groups) as plane:
         session = Session(

@@ -1,7 +1,7 @@
-"""Performs a story on a cluster, and plays the kubelets of its nodes between the steps.
+"""Plays a story on a cluster, and acts as the kubelets of its nodes between the steps.
 
-After every step, and after every round of the kubelets, the story waits until nothing happens any
-more. So what is compared does not depend on who is faster.
+After every step and every round of the kubelets the player waits until the cluster is at rest. So
+the compared states do not depend on speed.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from tests.differential.actions.story import KUBELETS, NODE, POD, SEND, WAIT, St
 
 Object = dict[str, Any]
 ROUNDS = 25
-"""So many rounds of the kubelets may follow one step."""
+"""The largest number of kubelet rounds after one step."""
 _LOOPING_STEPS = 2
-"""So many steps of a story may be played beside a loop of controllers."""
+"""How many steps of a story are played while controllers write in a loop."""
 BREATH = 0.08
 """Seconds between two writes of kubelets, at least: controllers see one after the other."""
 _LOOK = 1.0
-"""Seconds from one look at what a story waits for to the next."""
+"""Seconds between two checks of a condition."""
 LONGEST = 60.0
 """Seconds after which a cluster that does not come to rest is compared as it is."""
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -73,7 +73,7 @@ class Action:
 
 @dataclass
 class Segment:
-    """What came of one step until the next rest."""
+    """The events of one step until the next rest."""
 
     note: str
     answers: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Segment:
 
 @dataclass
 class Played:
-    """All that came of a story on one cluster."""
+    """All events and answers of a story on one cluster."""
 
     segments: list[Segment] = field(default_factory=list)
     messages: list[Object] = field(default_factory=list)
@@ -110,9 +110,9 @@ class Player:
         self.played = Played()
 
     async def play(self, story: Story, *, to_the_end: bool = True) -> Played:
-        """Without ``to_the_end``, a story in which controllers write for ever is cut off.
+        """Play the story. Without ``to_the_end`` it ends early if controllers write for ever.
 
-        What is left would be played beside 100 writes a second, which slow all other stories.
+        The rest would be played beside 100 writes a second, which slow all other stories.
         """
         self.played.begun = self._log.now()
         await self._rest()
@@ -141,7 +141,7 @@ class Player:
         self.played.segments.append(segment)
 
     async def _rest(self) -> None:
-        """Until nothing has happened for a while; a loop of controllers counts as rest."""
+        """Wait until nothing has happened for a while. A loop of controllers counts as rest."""
         end = self._log.now() + LONGEST
         self._log.last = max(self._log.last, self._log.now())
         while self._log.now() < end:
@@ -155,7 +155,7 @@ class Player:
                 await self._stage.witness(self._log.last, end)
 
     def _quiet(self) -> float:
-        """Longer while somebody is known to have something to do, however slow he is."""
+        """The seconds without an event that mean rest; longer while a controller has work to do."""
         if any(deleting(each) for each in self._log.all("Namespace")):
             return self._stage.quiet + _NAMESPACE_GOES
         behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
@@ -173,7 +173,7 @@ class Player:
         return self._stage.quiet - (0.0 if slow or self._lost else self._stage.spare)
 
     def _lists_the_dead(self, claim: Object) -> bool:
-        """Pods that are gone, and nobody whom KCM does not know: it takes them out some time."""
+        """Whether the list has only pods, some of them gone: KCM will remove these."""
         alive = {uid(pod) for pod in self._log.all("Pod")}
         listed = reserved_for(claim)
         known = all(each["resource"] in ("pods", "podgroups") for each in listed)
@@ -181,14 +181,15 @@ class Player:
         return known and any(dead)
 
     def _lacks_claims(self, pod: Object) -> bool:
-        """A claim could be made for the pod, but KCM tries again later and later."""
+        """Whether the pod waits for a generated claim; KCM retries with longer and longer
+        pauses."""
         return not deleting(pod) and any(
             each.claim is None and ("ResourceClaimTemplate", each.template) in self._log.current
             for each in pod_claims(pod)
         )
 
     def _uncounted(self, job: Object) -> bool:
-        """The Job's status does not tell of its pods as they are: it is looked at each second."""
+        """Whether the Job's status is behind its pods; the controller syncs it once a second."""
         status = job.get("status") or {}
         if is_true(job, "Complete") or is_true(job, "Failed"):
             return False
@@ -200,7 +201,7 @@ class Player:
         return told != seen or any(ended(pod) and finalizers(pod) for pod in pods)
 
     def _backs_off(self, job: Object) -> bool:
-        """After a failure a Job makes its next pod 10 or 20 s later."""
+        """Whether the Job backs off: it creates the next pod 10 or 20 s after a failure."""
         spec, status = job["spec"], job.get("status") or {}
         if is_true(job, "Complete") or is_true(job, "Failed") or spec.get("suspend"):
             return False
@@ -259,14 +260,14 @@ class Player:
         return self._stage.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _filled(self, text: str) -> str:
-        """``{ns}`` and ``{uid Kind/name}`` replaced by what they stand for here."""
+        """Replace ``{ns}`` and ``{uid Kind/name}`` by the values of this cluster."""
         text = text.replace("{ns}", self._namespace)
         for (kind, plain), obj in self._log.current.items():
             text = text.replace(f"{{uid {kind}/{plain}}}", uid(obj))
         return text
 
     def _chosen(self, args: Object) -> Iterator[Object]:
-        """Pods by what they are, since their names are the run's own."""
+        """The pods that ``args`` describes; their names differ in each run."""
         found = [
             pod
             for pod in self._log.all("Pod")
@@ -335,7 +336,7 @@ class Player:
             )
 
     async def _publish(self, note: str, node: str, taints: list[Object]) -> str:
-        """The driver publishes the node's devices anew, all of them with these taints."""
+        """Publish the node's devices again as the driver does, all with ``taints``."""
         fleet = self._stage.fleet
         self._generations += 1
         pool = {"name": node, "generation": 1 + self._generations, "resourceSliceCount": 1}
@@ -347,8 +348,8 @@ class Player:
         )
 
     def _chosen_node(self, args: Object) -> str | None:
-        """The node of a workload's first bound pod, one without pods, or the one of that number;
-        of those that were closed somehow, the first."""
+        """The node that ``args`` describes: that of a workload's first bound pod, one without
+        pods, one by number, or the first closed one."""
         if "of" in args:
             bound = [pod for pod in self._log.all("Pod") if name(pod).startswith(args["of"])]
             names = [node_name(pod) for pod in sorted(bound, key=self._rank) if node_name(pod)]
@@ -366,7 +367,7 @@ class Player:
     # Kubelets
 
     async def _kubelets(self) -> bool:
-        """One look at all pods; whether anything was written."""
+        """Let the kubelets act once on all pods; returns whether they wrote anything."""
         written = False
         self._round = self._now()
         for pod in sorted(self._log.all("Pod"), key=self._rank):
@@ -385,9 +386,10 @@ class Player:
         return True
 
     def _ready_since(self, pod: Object) -> str:
-        """Pods of Jobs differ in age: a Job gives up the youngest first, equal ones by chance.
+        """The time since which a pod is ready. Pods of Jobs get different times: a Job deletes the
+        youngest first, and equal ones at random.
 
-        Others that start together are ready in the same second, and so available together.
+        Other pods that start together are ready in the same second, and so available together.
         """
         owner = controller_of(pod)
         if owner is None or owner["kind"] != "Job":
@@ -423,7 +425,8 @@ class Player:
         return found
 
     async def _breathe(self) -> None:
-        """Until controllers have answered what was written: which pods go may depend on it."""
+        """Wait until controllers have answered the writes: which pods they delete may depend on
+        it."""
         await asyncio.sleep(max(BREATH, self._stage.lag))
 
     def _admitted(self, pod: Object) -> bool:
@@ -438,17 +441,17 @@ class Player:
 
 _OBSERVED = ("Deployment", "ReplicaSet", "StatefulSet", "PodDisruptionBudget")
 _BEHIND = 4.8
-"""Seconds: the scheduler backs off for one; pods are available, and old Jobs go, after three."""
+"""Seconds. The scheduler backs off for 1 s; pods become available and Jobs expire after 3 s."""
 _TEMPLATE_SEEN = 22.0
 _TRIED_AGAIN = 45.0
-"""KCM 1.32 backs off as long as it has failed before."""
+"""Seconds. KCM 1.32 backs off for as long as it has failed before."""
 _BACKS_OFF = 24.0
 _NAMESPACE_GOES = 19.0
-"""The namespace controller begins after 5 s, and looks again for pods after 16 s."""
+"""Seconds. The namespace controller begins after 5 s and looks for pods again after 16 s."""
 
 
 def _behind(workload: Object) -> bool:
-    """Its controller has not seen the last change yet, or waits until pods count as available."""
+    """Whether the workload's controller is behind, or waits until pods become available."""
     status = workload.get("status") or {}
     if status.get("readyReplicas", 0) > status.get("availableReplicas", 0):
         return bool(workload["spec"].get("minReadySeconds"))
@@ -456,13 +459,13 @@ def _behind(workload: Object) -> bool:
 
 
 def _expires(job: Object) -> bool:
-    """It is deleted some seconds after its end."""
+    """Whether the Job will be deleted some seconds after its end."""
     over = is_true(job, "Complete") or is_true(job, "Failed")
     return over and not deleting(job) and "ttlSecondsAfterFinished" in job["spec"]
 
 
 def _waits_for_others(obj: Object) -> bool:
-    """The garbage collector is at work, or the scheduler may try again after its back-off."""
+    """Whether the garbage collector is at work, or the scheduler will retry after its back-off."""
     if deleting(obj):
         return bool({"foregroundDeletion", "orphan"} & set(finalizers(obj)))
     refused = condition(obj, "PodScheduled") or {}
@@ -493,7 +496,7 @@ def _is(pod: Object, state: str) -> bool:
 
 
 def _ordinal(pod: Object) -> str:
-    """The index of a pod that has one, so that numbers sort."""
+    """The pod's index in a form that sorts by number; "" without an index."""
     index = annotations_of(pod).get(INDEX) or labels(pod).get("apps.kubernetes.io/pod-index", "")
     return f"{index:>6}"
 

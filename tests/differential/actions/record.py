@@ -1,8 +1,8 @@
-"""``python -m tests.differential.actions.record --version 1.36 [NAME...]``: record stories.
+"""``python -m tests.differential.actions.record --version 1.36 [NAME...]``: records stories.
 
-The stories of ``classics.py``, or with ``--story FILE`` one that a difference came down to. Each
-is played on a real control plane (``KUBEBUILDER_ASSETS``) and written into
-tests/conformance/behaviour as ``S-NAME-vVERSION.json``, where it is tested from then on.
+It plays stories of ``classics.py``, or the story in ``--story FILE``, on a real control plane
+(``KUBEBUILDER_ASSETS``). It writes each to tests/conformance/behaviour as ``S-NAME-vVERSION.json``,
+where the tests replay it.
 """
 
 from __future__ import annotations

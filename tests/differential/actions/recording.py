@@ -36,7 +36,7 @@ _DROPPED = ("resourceVersion", "managedFields")
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """RFC 7396: what turns ``old`` into ``new``."""
+    """The merge patch (RFC 7396) that turns ``old`` into ``new``."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     patch = {key: None for key in old if key not in new}
@@ -47,7 +47,7 @@ def merge_patch(old: Any, new: Any) -> Any:
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """RFC 7396 applied."""
+    """``old`` with the merge patch (RFC 7396) applied."""
     if not isinstance(patch, dict):
         return patch
     found = dict(old) if isinstance(old, dict) else {}
@@ -60,7 +60,7 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def recorded(name: str, about: str, server: str, told: Story, played: Played) -> str:
-    """The text of the file."""
+    """The text of the recording."""
     events: list[Object] = []
     known: dict[Name, Object] = {}
     steps = []
@@ -100,7 +100,8 @@ def _event(seen: Seen, played: Played, known: dict[Name, Object]) -> Object:
 
 
 def _without_nulls(obj: Object) -> Object:
-    """A merge patch cannot say null; times and versions are the run's own."""
+    """The object without nulls, which a merge patch cannot express, and without times and
+    versions."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in _DROPPED}
     text = json.dumps({**obj, "metadata": meta})
     found: Object = json.loads(text, object_hook=_kept)
@@ -128,7 +129,7 @@ def _message(event: Object) -> Object:
 
 
 def _placed(text: str) -> str:
-    """Placeholders for what is the run's own, numbered in order of appearance."""
+    """The text with numbered placeholders for values of the run."""
     numbers: dict[tuple[str, str], int] = {}
 
     def number(kind: str, value: str) -> str:
@@ -165,7 +166,7 @@ def recordings() -> list[Path]:
 
 
 def load(path: Path) -> tuple[tuple[int, int], Story, Played]:
-    """Version, story, and what the real cluster did."""
+    """The version, the story, and how the real cluster played it."""
     raw = json.loads(path.read_text())
     major, minor = raw["server"].removeprefix("v").split(".")[:2]
     story = read(json.dumps(raw["story"]))

@@ -1,7 +1,6 @@
-"""Stories on the embedded cluster, which cost little: what it does, and how long a story is.
+"""Plays stories on the embedded cluster first, to predict how long they take.
 
-Each story is played there first. So those that the real cluster has no time for any more are
-never begun.
+So a story for which the real cluster has no time left is never begun.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from tests.differential.actions.story import Story
 from tests.support.virtual import run as run_virtually
 
 Target = tuple[tuple[int, int], bool]
-"""Version of Kubernetes, and whether PodGroups are on."""
+"""The Kubernetes version, and whether PodGroups are on."""
 
 AHEAD = 24
-"""So many stories are played ahead of the real cluster."""
+"""How many stories are played ahead of the real cluster."""
 _AT_ONCE = 4
 _SLOWER_AT_FIRST = 1.5
-"""How much longer a story is taken to last on the real cluster, until the first ones ended."""
+"""The assumed ratio of real to virtual duration until the first stories have ended."""
 
 
 def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme: str = "") -> Story:
-    """The classics come first, then the stories by chance."""
+    """The story with that number: classics first, then random stories."""
     names = classics_of(version)
     if number < len(names) and not theme:
         return classic(names[number], version)
@@ -42,7 +41,7 @@ def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme:
 
 
 def on_embedded(target: Target, told: Story, namespace: str) -> Played:
-    """The story on an embedded cluster, on a virtual clock."""
+    """Play the story on an embedded cluster on a virtual clock."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
     async def play() -> Played:
@@ -59,8 +58,8 @@ def on_embedded(target: Target, told: Story, namespace: str) -> Played:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """A story as the embedded cluster played it. ``seconds`` are those of its virtual clock;
-    ``ours`` is a pickled Played, which only the processes of the pool look into."""
+    """A story as the embedded cluster played it. ``seconds`` is its virtual duration. ``ours`` is a
+    pickled Played, which only the processes of the pool read."""
 
     number: int
     told: Story
@@ -69,13 +68,13 @@ class Rehearsal:
 
 
 def rehearsed(target: Target, number: int, told: Story) -> Rehearsal:
-    """Runs in a process of the pool."""
+    """Play a story; runs in a process of the pool."""
     played = on_embedded(target, told, "s0")
     return Rehearsal(number, told, played.ended - played.begun, pickle.dumps(played))
 
 
 def compared(target: Target, rehearsal: Rehearsal, theirs: Played) -> list[Difference]:
-    """What differs on the embedded cluster from what a real one did, as far as it was played."""
+    """The differences between the embedded and the real cluster, as far as the story was played."""
     played = len(theirs.segments)
     if played < len(rehearsal.told.steps):
         told = rehearsal.told.without(played, len(rehearsal.told.steps))
@@ -85,7 +84,7 @@ def compared(target: Target, rehearsal: Rehearsal, theirs: Played) -> list[Diffe
 
 @dataclass
 class Rehearsals:
-    """Plays the stories of ``numbers`` ahead, and hands out those for which there is time."""
+    """Plays the stories of ``numbers`` ahead, and returns those for which there is time."""
 
     pool: ProcessPoolExecutor
     target: Target
@@ -99,7 +98,7 @@ class Rehearsals:
     _real: float = 0.0
 
     async def run(self) -> None:
-        """Until all numbers are played, or cancelled."""
+        """Play all numbers, until done or cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(_AT_ONCE):
@@ -124,9 +123,9 @@ class Rehearsals:
                 self._changed.notify_all()
 
     async def take(self, left: Callable[[], float]) -> Rehearsal | None:
-        """The first story that lasts no longer than the seconds ``left`` on the real cluster.
+        """The first story that the real cluster can play in the seconds ``left``.
 
-        None when there is none, and none is played ahead any more.
+        None if there is none and no more are being played ahead.
         """
         async with self._changed:
             while True:
@@ -140,11 +139,11 @@ class Rehearsals:
                 await self._changed.wait()
 
     def note(self, rehearsal: Rehearsal, seconds: float) -> None:
-        """So long it took on the real cluster."""
+        """Note the real duration of a story."""
         self._virtual += rehearsal.seconds
         self._real += seconds
 
     @property
     def slowness(self) -> float:
-        """So many times as long as on the virtual clock a story takes on the real cluster."""
+        """The ratio of real to virtual duration of the stories so far."""
         return self._real / self._virtual if self._virtual else _SLOWER_AT_FIRST

@@ -1,4 +1,4 @@
-"""A real control plane as stories need it: short back-offs, and nodes that are lost soon."""
+"""A real control plane for stories: with short back-offs, and a short time until a node is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ podMaxBackoffSeconds: 1
 
 @contextmanager
 def real_servers(programs: Programs, *, pod_groups: bool) -> Iterator[ControlPlane]:
-    """Every server, for the time of a ``with`` block; raises CannotStart."""
+    """All servers, running within a ``with`` block. Raises CannotStart."""
     with tempfile.TemporaryDirectory(prefix="differential-") as name:
         directory = Path(name)
         config = directory / "scheduler.yaml"
@@ -42,7 +42,7 @@ def real_servers(programs: Programs, *, pod_groups: bool) -> Iterator[ControlPla
                 *gang,
                 f"--node-monitor-grace-period={NODE_GRACE:g}s",
                 "--node-monitor-period=1s",
-                # the stories' nodes are one zone: none waits for another
+                # All nodes are in one zone, so that no story's node loss waits for another one.
                 "--node-eviction-rate=100",
             ),
             scheduler_flags=(f"--config={config}", *gang),

@@ -1,4 +1,4 @@
-"""What users do to a cluster, as data: a story is a list of steps that can be stored and cut."""
+"""User actions as data: a story is a list of steps that can be stored and shortened."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 Object = dict[str, Any]
 
 SEND, POD, NODE, KUBELETS, WAIT = "send", "pod", "node", "kubelets", "wait"
-"""What a step is: a request; something that befalls pods or a node; whether kubelets start and
-stop pods from now on; a rest of so many seconds."""
+"""The kinds of steps: a request, an event of pods or of a node, switching the kubelets on or
+off, and a pause in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that somebody does. ``args`` are plain JSON; ``{ns}`` stands for the namespace."""
+    """One action. ``args`` are plain JSON; ``{ns}`` stands for the namespace."""
 
     do: str
     note: str
@@ -24,8 +24,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Steps in one namespace with nodes of its own. ``nodes`` and ``devices`` (on each node) say
-    how many there are."""
+    """Steps in one namespace with ``nodes`` nodes of its own and ``devices`` devices on each."""
 
     theme: str
     steps: tuple[Step, ...]
@@ -36,20 +35,20 @@ class Story:
         return replace(self, steps=self.steps[:start] + self.steps[start + count :])
 
     def text(self) -> str:
-        """As JSON, a step a line."""
+        """The story as JSON, one line for each step."""
         steps = ",\n ".join(json.dumps([each.do, each.note, each.args]) for each in self.steps)
         head = {"theme": self.theme, "nodes": self.nodes, "devices": self.devices}
         return f'{{"story": {json.dumps(head)}, "steps": [\n {steps}]}}'
 
     def shown(self) -> str:
-        """The notes, for people."""
+        """The notes of the steps, for people."""
         lines = [f"  {number}. {each.note}" for number, each in enumerate(self.steps, 1)]
         head = f"{self.theme}, {self.nodes} nodes with {self.devices} devices each"
         return "\n".join([head, *lines])
 
 
 def read(text: str) -> Story:
-    """The story that ``Story.text`` wrote."""
+    """The story in a text from ``Story.text``."""
     raw = json.loads(text)
     steps = tuple(Step(do, note, args) for do, note, args in raw["steps"])
     return Story(steps=steps, **raw["story"])

@@ -1,4 +1,4 @@
-"""What is levelled out, and what is not; and that a story is always the same one."""
+"""The rules of comparison, and the repeatability of random stories."""
 
 from __future__ import annotations
 
