@@ -1,4 +1,4 @@
-"""CEL rules of custom kinds (``x-kubernetes-validations``), by cel-python.
+"""CEL rules of custom kinds (``x-kubernetes-validations``), in CEL.
 
 A rule that speaks of ``oldSelf`` is a transition rule: it is looked at only when the value it
 stands on was there before at the same place (in a map list: the item with the same keys).
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from claimctl.embedded.errors import FieldError, invalid_text
+from claimctl.embedded.text.cel import EvaluationError, compiled
 
 Json = Any
 Raw = Mapping[str, Json]
@@ -68,7 +68,7 @@ def compile_errors(raw: Raw, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for place, index, rule in _rules(raw, path):
         try:
-            _program(rule.get("rule", ""))
+            compiled(rule.get("rule", ""))
         except ValueError as error:
             where = f"{place}.x-kubernetes-validations[{index}].rule"
             found.append(invalid_text(where, _rule_shown(rule), f"compilation failed: {error}"))
@@ -142,7 +142,7 @@ def _apply(rule: Raw, value: _Value) -> FieldError | None:
         names["oldSelf"] = to_cel(value.raw, value.old)
     message = rule.get("message") or f"failed rule: {source}"
     try:
-        if _program(source)(names):
+        if compiled(source)(names):
             return None
     except EvaluationError as error:
         shown = f"{error} evaluating rule: {message}"
@@ -156,7 +156,7 @@ def _message(rule: Raw, names: Mapping[str, Json], message: str) -> str:
     if not expression:
         return message
     try:
-        return str(_program(expression)(names))
+        return str(compiled(expression)(names))
     except EvaluationError:
         return message
 
@@ -172,78 +172,31 @@ def _kind(value: Json) -> str:
     return names.get(type(value), "object")
 
 
-class EvaluationError(Exception):
-    """A rule that could not be evaluated, in the server's words: ``no such key: x``."""
-
-
-class _Program:
-    def __init__(self, source: str) -> None:
-        import celpy
-        from celpy.celparser import CELParseError
-        from celpy.evaluation import CELEvalError
-
-        from claimctl.embedded.crd.cel_functions import FUNCTIONS
-
-        self._errors: tuple[type[Exception], ...] = (CELEvalError, TypeError, ValueError)
-        environment = celpy.Environment()
-        try:
-            tree = environment.compile(source)
-        except CELParseError as error:
-            raise ValueError(str(error).splitlines()[0]) from error
-        self._program = environment.program(tree, functions=FUNCTIONS)
-
-    def __call__(self, names: Mapping[str, Json]) -> Json:
-        try:
-            return self._program.evaluate(dict(names))
-        except self._errors as error:
-            raise EvaluationError(_words(error)) from error
-
-
-def _words(error: Exception) -> str:
-    text = str(error.args[0]) if error.args else str(error)
-    missing = re.search(r"no such member in mapping: '([^']*)'", text)
-    return f"no such key: {missing[1]}" if missing else text
-
-
-@lru_cache(maxsize=1024)
-def _program(source: str) -> _Program:
-    """A compiled expression. Raises ValueError when it is not CEL."""
-    return _Program(source)
-
-
 def to_cel(raw: Raw, value: Json) -> Json:
     """A value as a rule sees it: names of properties escaped, times and durations as such."""
-    from celpy import celtypes
-    from celpy.adapter import json_to_cel
-
     if isinstance(value, dict):
         return _object_to_cel(raw, value)
     if isinstance(value, list):
         items = raw.get("items") or {}
-        return celtypes.ListType([to_cel(items, item) for item in value])
-    if isinstance(value, str) and raw.get("format") == "date-time":
-        return celtypes.TimestampType(value)
-    if isinstance(value, str) and raw.get("format") == "duration":
-        return celtypes.DurationType(value)
+        return [to_cel(items, item) for item in value]
+    if isinstance(value, str) and raw.get("format") in _READ:
+        return compiled(_READ[raw["format"]])({"text": value})
     if isinstance(value, int) and not isinstance(value, bool) and raw.get("type") == "number":
-        return celtypes.DoubleType(value)
-    return json_to_cel(value)
+        return float(value)
+    return value
+
+
+_READ = {"date-time": "timestamp(text)", "duration": "duration(text)"}
 
 
 def _object_to_cel(raw: Raw, value: dict[str, Json]) -> Json:
-    from celpy import celtypes
-
     properties = raw.get("properties", {})
     additional = raw.get("additionalProperties")
     below = additional if isinstance(additional, dict) else {}
-    return celtypes.MapType(
-        {
-            celtypes.StringType(escaped(name) if name in properties else name): to_cel(
-                properties.get(name, below), item
-            )
-            for name, item in value.items()
-        }
-    )
+    return {
+        escaped(name) if name in properties else name: to_cel(properties.get(name, below), item)
+        for name, item in value.items()
+    }
 
 
 def escaped(name: str) -> str:

@@ -14,7 +14,7 @@ from claimctl.cli.errors import DEBUG_VARIABLE, ExitCode
 from claimctl.cli.main import run
 from claimctl.cli.registry import BY_NAME, COMMANDS
 
-HEAVY = ("aiohttp", "kubernetes", "pydantic", "rich", "opentelemetry", "yaml", "celpy", "msgspec")
+HEAVY = ("aiohttp", "kubernetes", "pydantic", "rich", "opentelemetry", "yaml", "cel", "msgspec")
 
 
 def in_a_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

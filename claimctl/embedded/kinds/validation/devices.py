@@ -22,7 +22,7 @@ from claimctl.embedded.kinds.validation.node_selectors import node_selector
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.raw_json import same
 from claimctl.embedded.text import names
-from claimctl.embedded.text.cel_syntax import syntax_error
+from claimctl.embedded.text.cel_check import syntax_error
 
 Object = dict[str, Any]
 _DEVICES_LIMIT = 128

@@ -1,0 +1,38 @@
+"""Whether an expression is CEL at all and names what there is; its types are not looked at."""
+
+from __future__ import annotations
+
+import re
+
+from claimctl.embedded.text.cel import compiled
+
+_NAMES = re.compile(
+    r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<name>(?<![\w.])[A-Za-z_]\w*)(?P<call>\s*\()?"
+)
+_CONSTANTS = frozenset(("device", "false", "in", "null", "true"))
+_TYPES = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"))
+_MACROS = re.compile(r"\.(all|exists|exists_one|filter|map|bind|transform\w*)\s*\(|\bcel\.")
+"""They bring names of their own."""
+
+
+def syntax_error(source: str) -> str | None:
+    """What a parser says against an expression, or None."""
+    try:
+        compiled(source)
+    except ValueError as error:
+        return f"compilation failed: {error}"
+    return _undeclared(source)
+
+
+def _undeclared(source: str) -> str | None:
+    """What a checker says of the first name that nothing stands behind, or None."""
+    if _MACROS.search(source):
+        return None
+    for found in _NAMES.finditer(source):
+        name = found.group("name")
+        if name and not found.group("call") and name not in _CONSTANTS | _TYPES:
+            column = found.start("name")
+            where = f"<input>:1:{column + 1}: undeclared reference to '{name}' (in container '')"
+            marked = f" | {source}\n | {'.' * column}^"
+            return f"compilation failed: ERROR: {where}\n{marked}"
+    return None
