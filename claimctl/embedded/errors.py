@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from claimctl.embedded.wording import in_words_of
@@ -124,10 +124,6 @@ def too_long(path: str, limit: int) -> FieldError:
     return FieldError("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")
 
 
-def type_invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError("FieldValueTypeInvalid", path, f"Invalid value: {quoted(value)}: {detail}")
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What an error is about; ``kind`` is the plural resource name, or the Kind in a 422."""
@@ -202,22 +198,3 @@ def forbidden(subject: Subject, why: str) -> StatusError:
 
 def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
-
-
-def method_not_allowed(message: str, details: Details | None = None) -> StatusError:
-    return StatusError(405, "MethodNotAllowed", message, {} if details is None else details)
-
-
-def internal_error(why: str) -> StatusError:
-    details = {"causes": [{"message": why}]}
-    return StatusError(500, "InternalError", f"Internal error occurred: {why}", details)
-
-
-@dataclass(slots=True)
-class Errors:
-    """Field errors that are being collected."""
-
-    found: list[FieldError] = field(default_factory=list)
-
-    def add(self, *errors: FieldError) -> None:
-        self.found.extend(errors)

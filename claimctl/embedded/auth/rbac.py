@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.embedded.auth.policy import BOOTSTRAP
+from claimctl.embedded.auth.policy import BINDINGS, ROLES
 from claimctl.embedded.kinds.hooks import Attributes
 from claimctl.embedded.storage.requests import MASTERS, Actor
 from claimctl.embedded.storage.selectors import parse_labels
@@ -81,12 +81,12 @@ class _Policy:
     def __init__(self, store: Store) -> None:
         listed = {plural: store.list(GROUP, plural) for plural in PLURALS}
         stored = {role["metadata"]["name"]: role for role in listed["clusterroles"]}
-        self._cluster_roles: dict[str, Object] = {**BOOTSTRAP.roles, **stored}
+        self._cluster_roles: dict[str, Object] = {**ROLES, **stored}
         self._roles = {
             (role["metadata"]["namespace"], role["metadata"]["name"]): role
             for role in listed["roles"]
         }
-        self._bindings = [*BOOTSTRAP.bindings, *listed["clusterrolebindings"]]
+        self._bindings = [*BINDINGS, *listed["clusterrolebindings"]]
         self._namespaced = listed["rolebindings"]
 
     def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:

@@ -26,16 +26,6 @@ class Guard(Protocol):
         ...
 
 
-class OpenDoor:
-    """Takes everybody for who the transport says they are, and lets them do everything."""
-
-    def identify(self, headers: Mapping[str, str], default: Actor) -> Actor:
-        return default
-
-    def check(self, attributes: Attributes) -> None:
-        return None
-
-
 class Document(Protocol):
     @property
     def status(self) -> int: ...
@@ -53,11 +43,6 @@ class DocumentSource(Protocol):
             StatusError: 404, 406.
         """
         ...
-
-
-class NoDocuments:
-    def get(self, path: str, accept: str) -> Document | None:
-        return None
 
 
 class View(Protocol):
@@ -85,10 +70,3 @@ class Views(Protocol):
             StatusError: 406 where nothing in it can be answered.
         """
         ...
-
-
-class PlainViews:
-    def view(
-        self, accept: str, kind: Kind, version: str, query: Mapping[str, str], *, many: bool
-    ) -> View | None:
-        return None

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.http import answers, dispatch
 from claimctl.embedded.http.exchange import Exchange
-from claimctl.embedded.http.gates import (
-    DocumentSource,
-    Guard,
-    NoDocuments,
-    OpenDoor,
-    PlainViews,
-    Views,
-)
+from claimctl.embedded.http.gates import DocumentSource, Guard, Views
 from claimctl.embedded.http.routing import Route, route
 from claimctl.embedded.kinds.hooks import Attributes
 from claimctl.embedded.kinds.kind import Kind
@@ -39,9 +32,9 @@ class Handler:
     """
 
     api: Api
-    guard: Guard = field(default_factory=OpenDoor)
-    documents: DocumentSource = field(default_factory=NoDocuments)
-    views: Views = field(default_factory=PlainViews)
+    guard: Guard
+    documents: DocumentSource
+    views: Views
     fault: FaultHook | None = None
     actor: Actor = ADMINISTRATOR
 

@@ -1,7 +1,7 @@
 """Schemas of the built-in kinds, read from the models of the ``kubernetes`` package.
 
 Only the models that are asked for are imported, one module each. Fields that depend on a feature
-which no released API server has are added from ``schema_alpha``.
+which no released API server has are added from ``alpha``.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ def node(raw: Mapping[str, Json]) -> Schema:
         "description": raw.get("description", ""),
         "default": raw.get("default"),
         "keeps_unknown": bool(raw.get("x-kubernetes-preserve-unknown-fields")),
-        "embedded_resource": bool(raw.get("x-kubernetes-embedded-resource")),
         "atomic": raw.get("x-kubernetes-map-type") == "atomic",
         "required": tuple(raw.get("required", ())),
     }

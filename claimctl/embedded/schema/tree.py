@@ -1,6 +1,6 @@
 """What the fields of a kind are: types, list keys and merge strategies, one tree per kind.
 
-Built-in kinds come from ``schema_models``, custom ones from their structural schema. The same
+Built-in kinds come from ``builtin``, custom ones from their structural schema. The same
 tree serves pruning, strategic merge, managed fields and the OpenAPI documents.
 """
 
@@ -42,7 +42,6 @@ class Schema:
     merge_key: str = ""
     required: tuple[str, ...] = ()
     keeps_unknown: bool = False
-    embedded_resource: bool = False
     default: Json = None
     load: Callable[[], Mapping[str, Schema]] = field(default=_no_properties, repr=False)
 
@@ -57,18 +56,8 @@ class Schema:
             return self.items
         return self.properties.get(name)
 
-    @property
-    def leaf(self) -> bool:
-        """Whether the value is owned as a whole."""
-        return self.atomic or self.type not in ("object", "map", "array")
-
 
 ANY = Schema(keeps_unknown=True)
-
-
-def unknown_fields(schema: Schema, value: Json) -> list[str]:
-    """Paths of the fields that ``schema`` does not declare, as ``spec.devices.requests[0].x``."""
-    return [path for path, _, _ in _unknown(schema, value, "")]
 
 
 def prune(schema: Schema, value: Json) -> list[str]:

@@ -17,7 +17,7 @@ from claimctl.embedded.storage.requests import (
     WriteOptions,
 )
 from claimctl.embedded.storage.store import Store
-from claimctl.embedded.verbs import custom_scale, deleting, patching, subresources, writing
+from claimctl.embedded.verbs import binding, deleting, patching, writing
 from claimctl.embedded.verbs.reading import (
     Target,
     check_reachable,
@@ -25,6 +25,7 @@ from claimctl.embedded.verbs.reading import (
     list_objects,
     stored,
 )
+from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.watches import Watch
 from claimctl.embedded.verbs.writing import Write
@@ -49,10 +50,10 @@ class Api(ServerState):
     ) -> None:
         super().__init__(store, clock, features, rng)
         self.posts: dict[tuple[str, str, str], SubresourceHandler] = {
-            ("", "pods", "binding"): subresources.bind
+            ("", "pods", "binding"): binding.bind
         }
         self.virtual: dict[tuple[str, str], VirtualHandler] = {
-            ("", "bindings"): subresources.bind_collection
+            ("", "bindings"): binding.bind_collection
         }
 
     def get(
@@ -61,8 +62,7 @@ class Api(ServerState):
         """Raises StatusError 404."""
         target = Target(kind, ns, name, subresource, version)
         if subresource == "scale":
-            get = custom_scale.get_scale if kind.custom else subresources.get_scale
-            return get(self, target)
+            return get_scale(self, target)
         return self.outward(kind, version, stored(self, target))
 
     def get_at(self, target: Target, resource_version: str) -> Object:
@@ -128,8 +128,7 @@ class Api(ServerState):
         """Raises StatusError 400, 404, 409, 422."""
         write = self._write(actor, Target(kind, ns, name, subresource), "update", options)
         if subresource == "scale":
-            put = custom_scale.put_scale if kind.custom else subresources.put_scale
-            return put(write, obj)
+            return put_scale(write, obj)
         return self._answer(write, writing.update(write, obj))
 
     def patch(  # noqa: PLR0913 - the address of an object, the patch and the options

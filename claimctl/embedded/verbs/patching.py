@@ -11,7 +11,8 @@ from claimctl.embedded.patch.json_patch import PatchError, json_patch, merge, re
 from claimctl.embedded.patch.strategic import strategic_patch
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.text import json_text
-from claimctl.embedded.verbs import custom_scale, subresources, writing
+from claimctl.embedded.verbs import writing
+from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.writing import Write
 
 Object = dict[str, Any]
@@ -37,19 +38,13 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
 
 
 def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
-    custom = write.target.kind.custom
-    get, put = (
-        (custom_scale.get_scale, custom_scale.put_scale)
-        if custom
-        else (subresources.get_scale, subresources.put_scale)
-    )
-    scale = change(get(write.state, write.target))
+    scale = change(get_scale(write.state, write.target))
     shown = json.dumps(scale, separators=(",", ":"))
     try:
         write.state.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
     except StatusError as error:
         raise writing.unreadable(error, shown) from None
-    return put(write, scale)
+    return put_scale(write, scale)
 
 
 def _change(patch_type: str, body: Any) -> Callable[[Object], Object]:

@@ -1,4 +1,4 @@
-"""Subresources that are not a part of the object itself: scale and pods/binding."""
+"""POST pods/NAME/binding, and POST bindings: a pod is given its node."""
 
 from __future__ import annotations
 
@@ -7,67 +7,13 @@ from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject
-from claimctl.embedded.kinds.metadata import timestamp, validate_meta
+from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.storage.store import decode, encode
-from claimctl.embedded.text.label_text import selector_text
 from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.reading import Target, stored
-from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.writing import Write
 
 Object = dict[str, Any]
-_SCALE = Subject("autoscaling", "Scale")
-
-
-def scale_of(obj: Object) -> Object:
-    """The autoscaling/v1 Scale of a workload."""
-    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
-    shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    scale: Object = {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: meta[key] for key in shown if key in meta},
-        "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
-        "status": {"replicas": status.get("replicas", 0)},
-    }
-    selector = selector_text(spec.get("selector") or {})
-    if selector:
-        scale["status"]["selector"] = selector
-    return scale
-
-
-def get_scale(state: ServerState, target: Target) -> Object:
-    """Raises StatusError 404."""
-    return scale_of(stored(state, target))
-
-
-def put_scale(write: Write, scale: Object) -> Object:
-    """Set spec.replicas through /scale.
-
-    Raises:
-        StatusError: 400, 404, 409, 422.
-    """
-    target = write.target
-    meta = scale.get("metadata") or {}
-    if meta.get("namespace") and meta["namespace"] != target.namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    writing.check_name(target, meta)
-    old = stored(write.state, target)
-    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        raise errors.conflict(target.subject, errors.MODIFIED_MEANWHILE)
-    new = decode(encode(old))
-    new["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
-    found = validate_meta(meta, write.strategy)
-    if replicas < 0:
-        text = "must be greater than or equal to 0"
-        found.append(errors.invalid_value("spec.replicas", replicas, text))
-    if found:
-        raise errors.invalid(Subject("autoscaling", "Scale", target.name), found)
-    new["spec"]["replicas"] = replicas
-    return scale_of(writing.modify(write, old, new))
 
 
 def bind(write: Write, binding: Object) -> Object:

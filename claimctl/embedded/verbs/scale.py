@@ -1,0 +1,100 @@
+"""The scale subresource: of workloads, and of custom kinds whose definition says where it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.embedded import errors
+from claimctl.embedded.errors import Subject
+from claimctl.embedded.kinds.metadata import validate_meta
+from claimctl.embedded.kinds.strategy import ScalePaths
+from claimctl.embedded.storage.store import decode, encode
+from claimctl.embedded.text import jsonpath
+from claimctl.embedded.text.label_text import selector_text
+from claimctl.embedded.verbs import writing
+from claimctl.embedded.verbs.reading import Target, stored
+from claimctl.embedded.verbs.state import ServerState
+from claimctl.embedded.verbs.writing import Write
+
+Object = dict[str, Any]
+_WORKLOADS = ScalePaths(".spec.replicas", ".status.replicas")
+
+
+def get_scale(state: ServerState, target: Target) -> Object:
+    """The autoscaling/v1 Scale of an object. Raises StatusError 404."""
+    return _scale_of(_paths(state, target), stored(state, target))
+
+
+def put_scale(write: Write, scale: Object) -> Object:
+    """Set the replicas through /scale.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    paths = _paths(write.state, write.target)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    meta = scale.get("metadata") or {}
+    if not write.target.kind.custom:
+        _check_address(write, meta)
+    old = stored(write.state, write.target)
+    if not write.target.kind.custom:
+        _check(write, meta, old, replicas)
+    new = decode(encode(old))
+    new["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
+    jsonpath.put(paths.spec, new, replicas)
+    return _scale_of(paths, writing.modify(write, old, new))
+
+
+def _paths(state: ServerState, target: Target) -> ScalePaths:
+    paths = state.strategies.of(target.kind).scale if target.kind.custom else _WORKLOADS
+    if paths is None:
+        raise errors.unknown_resource()
+    return paths
+
+
+def _check_address(write: Write, meta: Object) -> None:
+    if meta.get("namespace") and meta["namespace"] != write.target.namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    writing.check_name(write.target, meta)
+
+
+def _check(write: Write, meta: Object, old: Object, replicas: int) -> None:
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+        raise errors.conflict(write.target.subject, errors.MODIFIED_MEANWHILE)
+    found = validate_meta(meta, write.strategy)
+    if replicas < 0:
+        text = "must be greater than or equal to 0"
+        found.append(errors.invalid_value("spec.replicas", replicas, text))
+    if found:
+        raise errors.invalid(Subject("autoscaling", "Scale", write.target.name), found)
+
+
+def _scale_of(paths: ScalePaths, obj: Object) -> Object:
+    meta = obj["metadata"]
+    shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = _number(paths.spec, obj)
+    scale: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: meta[key] for key in shown if key in meta},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": {"replicas": _number(paths.status, obj)},
+    }
+    selector = _selector(paths, obj)
+    if selector:
+        scale["status"]["selector"] = selector
+    return scale
+
+
+def _selector(paths: ScalePaths, obj: Object) -> Any:
+    if paths is _WORKLOADS:
+        return selector_text(obj["spec"].get("selector") or {})
+    found = jsonpath.find(paths.selector, obj) if paths.selector else []
+    return found[0] if found else None
+
+
+def _number(path: str, obj: Object) -> int:
+    values = jsonpath.find(path, obj)
+    return int(values[0]) if values and isinstance(values[0], int) else 0
