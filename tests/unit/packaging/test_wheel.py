@@ -33,11 +33,17 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_every_module_is_in_it_and_no_test(contents: dict[str, bytes]) -> None:
-    modules = {name for name in contents if name.endswith(".py")}
-    assert modules == {
-        path.relative_to(ROOT).as_posix() for path in (ROOT / "claimctl").rglob("*.py")
+def test_every_module_and_table_is_in_it_and_no_test(contents: dict[str, bytes]) -> None:
+    kinds = (".py", ".json", ".txt")
+    packed = {
+        name
+        for name in contents
+        if name.startswith("claimctl/") and name.endswith(kinds)
+        if not name.startswith("claimctl/_manifests/")
     }
+    files = (path for path in (ROOT / "claimctl").rglob("*") if path.suffix in kinds)
+    assert packed == {path.relative_to(ROOT).as_posix() for path in files}
+    assert not any(name.startswith("tests/") for name in contents)
     assert "claimctl/py.typed" in contents
 
 
