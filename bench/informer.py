@@ -36,7 +36,11 @@ def claimctl_slim(url: str) -> int:
 
 
 async def _informed(url: str, keep: Callable[[Any], Any]) -> int:
-    from claimctl.kube import Client, Connection, HttpTransport, Informer, LoopClock
+    from claimctl.kube.client import Client
+    from claimctl.kube.clock import LoopClock
+    from claimctl.kube.connection import Connection
+    from claimctl.kube.informer import Informer
+    from claimctl.kube.transport import HttpTransport
     from claimctl.wire.resources import PODS
 
     async with HttpTransport(Connection(url)) as transport:

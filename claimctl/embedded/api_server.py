@@ -12,11 +12,7 @@ from claimctl.embedded.crd.definitions import Definitions
 from claimctl.embedded.http.documents.lookup import Documents
 from claimctl.embedded.http.handler import Handler
 from claimctl.embedded.http.tables.shapes import Tables
-from claimctl.embedded.kinds.decoding import Decoder
-from claimctl.embedded.managed_fields.apply import Applier
-from claimctl.embedded.managed_fields.managers import ManagedFields
 from claimctl.embedded.options import Authorization, ClusterOptions
-from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.storage.store import Store
 from claimctl.embedded.verbs.api import Api
 from claimctl.embedded.verbs.eviction import evict
@@ -32,17 +28,13 @@ def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None)
 
 def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALLOW) -> Handler:
     """Plug everything into a core that has served nothing yet."""
-    schemas = Schemas(lambda: api.features)
-    api.hooks.schemas = Decoder(schemas)
-    api.hooks.managed_fields = ManagedFields(schemas)
-    api.hooks.applier = Applier(schemas)
     api.posts["", "pods", "eviction"] = evict
-    definitions = Definitions(api, schemas)
+    definitions = Definitions(api)
     return Handler(
         api,
         guard=_door(api, authorization),
-        documents=Documents(api.kinds, schemas, lambda: api.features),
-        views=Tables(schemas, definitions.columns, api.clock.now, lambda: api.features),
+        documents=Documents(api.kinds, api.schemas, lambda: api.features),
+        views=Tables(api.schemas, definitions.columns, api.clock.now, lambda: api.features),
     )
 
 
@@ -53,7 +45,7 @@ def _door(api: Api, authorization: Authorization) -> Door:
         Reviews(api, AllowAll(), tokens)
         return Door(tokens, AllowAll(), lenient=True)
     rbac = Rbac(api.store)
-    api.hooks.authorizer = rbac
+    api.authorizer = rbac
     for plural in ("roles", "clusterroles"):
         api.strategies.register(GROUP, plural, RoleStrategy(rbac))
     Reviews(api, rbac, tokens)

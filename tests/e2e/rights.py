@@ -14,7 +14,7 @@ import yaml
 from claimctl.embedded.auth.authn import Door
 from claimctl.embedded.auth.rbac import covers
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.kinds.hooks import Attributes, Authorizer
+from claimctl.embedded.kinds.authorization import Attributes, Authorizer
 from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
@@ -146,8 +146,8 @@ class Register:
 
 def watched(cluster: Cluster) -> Register:
     """Insert a ``Register`` before a cluster's authorizer."""
-    register = Register(cluster.api.hooks.authorizer)
-    cluster.api.hooks.authorizer = register
+    register = Register(cluster.api.authorizer)
+    cluster.api.authorizer = register
     guard = cluster.handler.guard
     assert isinstance(guard, Door)
     guard.authorizer = register

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds.hooks import Attributes, Authorizer
+from claimctl.embedded.kinds.authorization import Attributes, Authorizer
 from claimctl.embedded.kinds.metadata import new_uid
 from claimctl.embedded.storage.requests import Actor
 from claimctl.embedded.storage.store import Address, Store

@@ -7,7 +7,7 @@ from typing import Any
 
 from claimctl.embedded.auth.rbac import GROUP, Rbac, Rule, covers
 from claimctl.embedded.errors import FieldError, Subject, forbidden
-from claimctl.embedded.kinds.hooks import Attributes
+from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.rbac import RuledStrategy
 from claimctl.embedded.storage.requests import MASTERS, Actor

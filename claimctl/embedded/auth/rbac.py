@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claimctl.embedded.auth.policy import BINDINGS, ROLES
-from claimctl.embedded.kinds.hooks import Attributes
+from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.storage.requests import MASTERS, Actor
 from claimctl.embedded.storage.selectors import parse_labels
 from claimctl.embedded.storage.store import Revision, Store

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from claimctl.embedded.auth.authn import Tokens
 from claimctl.embedded.auth.rbac import Grant
 from claimctl.embedded.errors import Subject, invalid, invalid_text, invalid_value
-from claimctl.embedded.kinds.hooks import Attributes, Authorizer
+from claimctl.embedded.kinds.authorization import Attributes, Authorizer
 from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.storage.requests import Actor
 from claimctl.embedded.verbs.api import Api

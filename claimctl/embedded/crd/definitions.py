@@ -18,7 +18,6 @@ from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.options import Features
-from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.storage.requests import MASTERS, Actor, DeleteOptions
 from claimctl.embedded.storage.store import Address, Author, Revision
 from claimctl.embedded.verbs.api import Api
@@ -35,9 +34,8 @@ _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 class Definitions:
     """Keeps the served kinds, their strategies and schemas in step with the stored definitions."""
 
-    def __init__(self, api: Api, schemas: Schemas) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._schemas = schemas
         self._served: dict[str, Kind] = {}
         self.columns: dict[tuple[str, str, str], list[Object]] = {}
         """additionalPrinterColumns by (group, version, plural)."""
@@ -63,7 +61,7 @@ class Definitions:
         for version in kind.versions:
             entry = versions[version]
             raw = entry["schema"]["openAPIV3Schema"]
-            self._schemas.add_custom(kind.group, version, kind.kind, raw)
+            self._api.schemas.add_custom(kind.group, version, kind.kind, raw)
             columns = entry.get("additionalPrinterColumns")
             if columns:
                 self.columns[kind.group, version, kind.plural] = columns
@@ -79,7 +77,7 @@ class Definitions:
         self._api.kinds.remove(kind)
         self._api.strategies.remove(kind.group, kind.plural)
         for version in kind.versions:
-            self._schemas.remove_custom(kind.group, version, kind.kind)
+            self._api.schemas.remove_custom(kind.group, version, kind.kind)
             self.columns.pop((kind.group, version, kind.plural), None)
 
     def establish(self, obj: Object) -> None:

@@ -18,7 +18,7 @@ from claimctl.embedded.http import exchange as options
 from claimctl.embedded.http.answers import Answer
 from claimctl.embedded.http.bodies import kind_missing, media_type, parse_object, parse_patch
 from claimctl.embedded.http.exchange import Exchange
-from claimctl.embedded.http.gates import View, Views
+from claimctl.embedded.http.tables.shapes import Tables, View
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.not_emulated import check_kind
 from claimctl.embedded.storage.requests import WriteOptions
@@ -41,7 +41,7 @@ _CUSTOM_PATCHES = (
 )
 
 
-def serve(api: Api, views: Views, exchange: Exchange) -> Response:
+def serve(api: Api, views: Tables, exchange: Exchange) -> Response:
     """The answer to a resource request.
 
     Raises:
@@ -120,7 +120,7 @@ def _verb(exchange: Exchange) -> str:
     return verb
 
 
-def _view(views: Views, exchange: Exchange, *, many: bool) -> View | None:
+def _view(views: Tables, exchange: Exchange, *, many: bool) -> View | None:
     return views.view(
         exchange.accept, exchange.kind, exchange.route.version, exchange.query, many=many
     )
@@ -158,7 +158,7 @@ def _refuse_initial_events(exchange: Exchange) -> None:
         options.refuse_initial_events(exchange)
 
 
-def _watch(api: Api, views: Views, exchange: Exchange) -> Response:
+def _watch(api: Api, views: Tables, exchange: Exchange) -> Response:
     answers.choose_media(exchange.accept, watch=True)
     view = _view(views, exchange, many=True)
     watch = api.watch(
@@ -218,7 +218,7 @@ def _check(api: Api, what: str, body: Object, write: WriteOptions | None = None)
     if what not in _SHAPES:
         return
     other = body.get("kind") not in (None, "", _SHAPES[what][2])
-    unknown = api.hooks.schemas.check(*_SHAPES[what], body)
+    unknown = api.decoder.check(*_SHAPES[what], body)
     if write is None or other or not unknown or write.field_validation == "Ignore":
         return
     if write.field_validation == "Strict":

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from claimctl.embedded.auth.authn import Door
 from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.http import answers, dispatch
+from claimctl.embedded.http.documents.lookup import Documents
 from claimctl.embedded.http.exchange import Exchange
-from claimctl.embedded.http.gates import DocumentSource, Guard, Views
 from claimctl.embedded.http.routing import Route, route
-from claimctl.embedded.kinds.hooks import Attributes
+from claimctl.embedded.http.tables.shapes import Tables
+from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.storage.requests import MASTERS, Actor, Fault, FaultPoint
 from claimctl.embedded.verbs.api import Api
@@ -32,9 +34,9 @@ class Handler:
     """
 
     api: Api
-    guard: Guard
-    documents: DocumentSource
-    views: Views
+    guard: Door
+    documents: Documents
+    views: Tables
     fault: FaultHook | None = None
     actor: Actor = ADMINISTRATOR
 

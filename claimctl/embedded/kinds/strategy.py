@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from claimctl.embedded.errors import FieldError
-from claimctl.embedded.kinds.hooks import Authorizer
+from claimctl.embedded.kinds.authorization import Authorizer
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import Actor, DeleteOptions

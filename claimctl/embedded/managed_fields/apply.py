@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
@@ -15,7 +16,7 @@ from claimctl.embedded.errors import (
     invalid,
     required,
 )
-from claimctl.embedded.kinds.hooks import ApplyRequest
+from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.managed_fields.comparing import (
     Difference,
     declared,
@@ -48,6 +49,20 @@ from claimctl.embedded.schema.tree import ANY, Json, Schema
 from claimctl.embedded.schema.typed import typed_problem
 
 Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """A server-side apply. ``old`` is None when the object is not there yet."""
+
+    kind: Kind
+    version: str
+    old: Object | None
+    patch: Object
+    manager: str
+    force: bool
+    subresource: str
+    time: str
 
 
 class Applier:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.embedded.kinds.hooks import FieldWrite
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.managed_fields.comparing import Difference, difference
 from claimctl.embedded.managed_fields.fieldset import (
@@ -169,6 +168,19 @@ def _reduced(entry: Entry, change: Difference) -> Entry:
     for path in change.removed:
         drop(left, path)
     return {**entry, "fieldsV1": left}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldWrite:
+    """A write other than apply. ``old`` is None at create; ``time`` is RFC 3339 to the second."""
+
+    kind: Kind
+    version: str
+    old: Object | None
+    new: Object
+    manager: str
+    subresource: str
+    time: str
 
 
 class ManagedFields:

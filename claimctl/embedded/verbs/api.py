@@ -95,9 +95,7 @@ class Api(ServerState):
         write = self._write(actor, Target(kind, ns), "create", options)
         virtual = self.virtual.get((kind.group, kind.plural))
         if virtual is not None:
-            self.hooks.schemas.check(
-                kind.group, write.target.version or kind.version, kind.kind, obj
-            )
+            self.decoder.check(kind.group, write.target.version or kind.version, kind.kind, obj)
             return virtual(write, obj)
         return self._answer(write, writing.create(write, obj))
 

@@ -41,7 +41,7 @@ class Write:
             store=state.store,
             clock=state.clock,
             rng=state.rng,
-            authorizer=state.hooks.authorizer,
+            authorizer=state.authorizer,
             actor=self.actor,
             kind=self.target.kind,
             verb=self.verb,
@@ -163,7 +163,7 @@ def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, want
 
 def _check_fields(write: Write, obj: Object) -> None:
     version = write.target.version or write.target.kind.version
-    found = write.state.hooks.schemas.clean(write.target.kind, version, obj, maps=write.maps)
+    found = write.state.decoder.clean(write.target.kind, version, obj, maps=write.maps)
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
         raise errors.bad_request(_strict(write.target, unknown))

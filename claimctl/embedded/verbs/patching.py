@@ -41,7 +41,7 @@ def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
     scale = change(get_scale(write.state, write.target))
     shown = json.dumps(scale, separators=(",", ":"))
     try:
-        write.state.hooks.schemas.check("autoscaling", "v1", "Scale", scale)
+        write.state.decoder.check("autoscaling", "v1", "Scale", scale)
     except StatusError as error:
         raise writing.unreadable(error, shown) from None
     return put_scale(write, scale)

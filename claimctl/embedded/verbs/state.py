@@ -1,17 +1,21 @@
-"""What all verbs work on: the store with its clock, the kinds, their strategies, the hooks."""
+"""What all verbs work on: the store with its clock, the kinds, their strategies and schemas."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
+from claimctl.embedded.kinds.authorization import AlwaysAllow, Authorizer
 from claimctl.embedded.kinds.builtin import builtin_kinds
-from claimctl.embedded.kinds.hooks import Hooks
+from claimctl.embedded.kinds.decoding import Decoder
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.namespaces import admit_namespace
 from claimctl.embedded.kinds.strategies import builtin_strategies
 from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.managed_fields.apply import Applier
+from claimctl.embedded.managed_fields.managers import ManagedFields
 from claimctl.embedded.options import Features
+from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.storage.store import Store
 from claimctl.wire.seams import Clock
 
@@ -19,7 +23,7 @@ Object = dict[str, Any]
 
 
 class ServerState:
-    """``hooks`` are the parts that plug in: schemas, managed fields, apply, authorization."""
+    """``authorizer`` may be replaced before the first request."""
 
     def __init__(
         self, store: Store, clock: Clock, features: Features, rng: Random | None = None
@@ -29,7 +33,11 @@ class ServerState:
         self.rng = rng or Random(0)
         self.kinds = builtin_kinds(features)
         self.strategies = builtin_strategies()
-        self.hooks = Hooks()
+        self.schemas = Schemas(lambda: self.features)
+        self.decoder = Decoder(self.schemas)
+        self.managed_fields = ManagedFields(self.schemas)
+        self.applier = Applier(self.schemas)
+        self.authorizer: Authorizer = AlwaysAllow()
         self.completed: set[str] = set()
         """uids of objects that are shown with more than was stored: any write stores that, too."""
         self._features = features

@@ -132,7 +132,7 @@ class Watch:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         version = kind.api_version(self._target.version)
         body = {"kind": kind.kind, "apiVersion": version, "metadata": metadata}
-        empty = self._state.hooks.schemas.empty(kind, self._target.version or kind.version)
+        empty = self._state.decoder.empty(kind, self._target.version or kind.version)
         return Event("BOOKMARK", {**empty, **body})
 
     def _notice(self, revision: Revision) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
-from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.kinds.not_emulated import refusal
+from claimctl.embedded.managed_fields.apply import ApplyRequest
+from claimctl.embedded.managed_fields.managers import FieldWrite
 from claimctl.embedded.schema.conversion import Unconvertible
 from claimctl.embedded.schema.typed import go_value
 from claimctl.embedded.storage.raw_json import sorted_keys
@@ -90,7 +91,7 @@ def _store_new(write: Write, obj: Object) -> Object:
         generated = bool(obj["metadata"].get("generateName"))
         raise errors.already_exists(target.subject, deleting=deleting, generated=generated)
     obj["metadata"] = _in_order(obj["metadata"])
-    write.state.hooks.schemas.settle(target.kind, obj)
+    write.state.decoder.settle(target.kind, obj)
     write.options.outcome.created = True
     if write.options.dry_run:
         return {**obj, "metadata": {**obj["metadata"], **_kept_version(version)}}
@@ -153,7 +154,7 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
         subresource=write.target.subresource,
         time=moment,
     )
-    recorded = write.state.hooks.managed_fields.record(fields)
+    recorded = write.state.managed_fields.record(fields)
     if recorded:
         new["metadata"]["managedFields"] = recorded
     elif recorded is not None:
@@ -260,7 +261,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
     new["metadata"] = _in_order(meta)
-    write.state.hooks.schemas.settle(write.target.kind, new)
+    write.state.decoder.settle(write.target.kind, new)
     return _store_change(write, old, new)
 
 
@@ -377,7 +378,7 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
 def _converted(write: Write, new: Object, patched: Object) -> Object:
     target = write.target
     try:
-        return write.state.hooks.schemas.convert(target.kind, _version(target), new)
+        return write.state.decoder.convert(target.kind, _version(target), new)
     except Unconvertible as error:
         field = errors.invalid_value("patch", go_value(patched), str(error))
         raise errors.invalid(errors.Subject("", ""), [field]) from None
@@ -406,7 +407,7 @@ def _merged(write: Write, merged: Object) -> Object:
     """An applied object as a struct holds it. Raises StatusError 500 where none can."""
     target = write.target
     try:
-        return write.state.hooks.schemas.convert(target.kind, _version(target), merged)
+        return write.state.decoder.convert(target.kind, _version(target), merged)
     except Unconvertible as error:
         why = str(error)
     group, _, version = target.kind.api_version(target.version).rpartition("/")
@@ -444,7 +445,7 @@ def apply(write: Write, body: Object) -> Object:
         subresource=target.subresource,
         time=metadata.timestamp(write.state.clock.now()),
     )
-    applied = json.loads(json.dumps(write.state.hooks.applier.apply(request)))
+    applied = json.loads(json.dumps(write.state.applier.apply(request)))
     same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
     obj = inward(write, _merged(write, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])

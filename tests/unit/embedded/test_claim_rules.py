@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds.hooks import Attributes
+from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.options import Dialect, Features
 from claimctl.embedded.storage.requests import Actor
 from tests.support.virtual import run
@@ -87,7 +87,7 @@ def test_reserving_needs_the_binding_permission_from_1_36(
 ) -> None:
     made = server(kubernetes_version=version)
     made.local().create("resourceclaims", claim(), "ns")
-    nobody = made.api.hooks.authorizer = _Nobody()
+    nobody = made.api.authorizer = _Nobody()
     body = {"status": {"allocation": ALLOCATION}}
     answer = run(made.merge_patch(f"{CLAIMS}/c/status", body))
     assert answer.status == status
@@ -100,7 +100,7 @@ def test_components_of_the_cluster_may_always_reserve() -> None:
     made = server()
     me = made.local()
     me.create("resourceclaims", claim(), "ns")
-    made.api.hooks.authorizer = _Nobody()
+    made.api.authorizer = _Nobody()
     me.patch("resourceclaims", "ns", "c", {"status": {"allocation": ALLOCATION}}, "status")
 
 

@@ -9,9 +9,7 @@ import pytest
 
 from claimctl.embedded.crd.definitions import Definitions
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds.decoding import Decoder
 from claimctl.embedded.options import Features
-from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.storage.requests import Actor
 from claimctl.embedded.storage.store import Store
 from claimctl.embedded.text.jsonpath import find
@@ -50,9 +48,7 @@ class StoppedClock:
 def server() -> Api:
     features = Features()
     api = Api(Store(lambda: 0.0), StoppedClock(), features)
-    schemas = Schemas(lambda: api.features)
-    api.hooks.schemas = Decoder(schemas)
-    Definitions(api, schemas)
+    Definitions(api)
     api.create(ADMIN, api.kinds.named("namespaces"), "", {"metadata": {"name": "default"}})
     return api
 

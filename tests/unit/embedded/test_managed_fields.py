@@ -8,10 +8,9 @@ import pytest
 
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds.builtin import builtin_kinds
-from claimctl.embedded.kinds.hooks import ApplyRequest, FieldWrite
 from claimctl.embedded.managed_fields import fieldset
-from claimctl.embedded.managed_fields.apply import Applier
-from claimctl.embedded.managed_fields.managers import ManagedFields
+from claimctl.embedded.managed_fields.apply import Applier, ApplyRequest
+from claimctl.embedded.managed_fields.managers import FieldWrite, ManagedFields
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 

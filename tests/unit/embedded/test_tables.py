@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.http.gates import View
 from claimctl.embedded.http.tables.columns import human
-from claimctl.embedded.http.tables.shapes import Tables
+from claimctl.embedded.http.tables.shapes import Tables, View
 from claimctl.embedded.kinds.builtin import builtin_kinds
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features

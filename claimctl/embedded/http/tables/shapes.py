@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.http.documents.discovery import not_acceptable
-from claimctl.embedded.http.gates import View
 from claimctl.embedded.http.tables.builtin import builtin_columns, custom_columns
 from claimctl.embedded.http.tables.columns import Column, Row
 from claimctl.embedded.kinds.kind import Kind
@@ -22,6 +21,21 @@ _META = "meta.k8s.io/v1"
 _INCLUDE = ("", "Metadata", "Object", "None")
 _INCLUDE_TEXT = "must be 'Metadata', 'Object', 'None', or empty"
 CustomColumns = Mapping[tuple[str, str, str], list[Object]]
+
+
+class View(Protocol):
+    """A shape for the objects of one answer (Table, PartialObjectMetadata).
+
+    One is made for every request, so that a stream can tell its first event from the others.
+    """
+
+    def one(self, obj: Object) -> Object: ...
+
+    def many(self, body: Object) -> Object: ...
+
+    def event(self, obj: Object) -> Object: ...
+
+    def bookmark(self, obj: Object) -> Object: ...
 
 
 class Tables:

@@ -7,8 +7,8 @@ from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
+from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.kinds.defaults.claims import default_claim_spec
-from claimctl.embedded.kinds.hooks import Attributes
 from claimctl.embedded.kinds.metadata import validate_template_metadata
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.betas import Converted
