@@ -1,4 +1,4 @@
-"""get, explain and release against a cluster with a controller, each as a process of its own."""
+"""get, explain and release on a cluster with a controller; each command is a process."""
 
 from __future__ import annotations
 

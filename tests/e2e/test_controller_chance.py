@@ -1,4 +1,4 @@
-"""Things happen at random, by a seed: nothing forbidden is ever true, and nothing leaks."""
+"""Random events from a seed: no promise is ever broken, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRACE = 20
 
 @dataclass
 class Chance:
-    """People, nodes and controllers, each doing something now and then."""
+    """Random actions of users, nodes and controllers."""
 
     stage: Stage
     rng: random.Random

@@ -1,4 +1,4 @@
-"""``claimctl controller`` as a process of its own, over HTTP, in real time."""
+"""``claimctl controller`` as a process, over HTTP, in real time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pods that vanish while claimctl's view of the cluster has a gap, or lags behind.
+"""Pods that vanish while claimctl's view of the cluster has a gap or lags behind.
 
-The witness judges each run: a pod that vanished while it may have been running counts for the
-grace, whatever claimctl could see of it at the time.
+The witness judges each run: a pod that vanished while it may have been running counts for its
+grace, whether or not claimctl could see it.
 """
 
 from __future__ import annotations

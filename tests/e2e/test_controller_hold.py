@@ -1,4 +1,4 @@
-"""The controller on clusters of today, where it lists the workload beside the pods."""
+"""The controller in the dialect `hold`, where it lists the workload beside the pods."""
 
 from __future__ import annotations
 

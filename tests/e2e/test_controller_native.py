@@ -1,4 +1,4 @@
-"""The controller on a cluster that speaks `native` (KEP-5194)."""
+"""The controller in the dialect `native` (KEP-5194)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller where pods share claims through PodGroups (KEP-5729)."""
+"""The controller in the dialect `podgroup`: pods share claims through PodGroups (KEP-5729)."""
 
 from __future__ import annotations
 

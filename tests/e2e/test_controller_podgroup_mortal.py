@@ -1,4 +1,4 @@
-"""Killed, doubled and lagging where pods share through PodGroups."""
+"""Dialect `podgroup`: the controller is killed, runs twice, or lags behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hold must not become a trap: every way in which a node with the devices becomes unreachable."""
+"""Reallocation: every way in which pods cannot reach the node with the devices any more."""
 
 from __future__ import annotations
 

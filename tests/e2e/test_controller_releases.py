@@ -1,4 +1,4 @@
-"""Every Kubernetes minor from 1.32 to 1.37: what the same reservations come to."""
+"""The same reservations on every Kubernetes minor version from 1.32 to 1.37."""
 
 from __future__ import annotations
 

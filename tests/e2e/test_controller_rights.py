@@ -1,4 +1,4 @@
-"""The rights that are shipped are enough, and each is needed."""
+"""The rights in rbac/ are enough, and each is needed."""
 
 from __future__ import annotations
 

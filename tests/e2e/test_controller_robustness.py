@@ -1,4 +1,4 @@
-"""What happens to the controller itself: killed, doubled, forbidden, misinformed."""
+"""Faults of the controller itself: it is killed, runs twice, lacks rights, sees old data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could catch a claim, a reservation or a Job for good, on a cluster that plays along."""
+"""Situations in which a claim, a ClaimReservation or a Job could get stuck for good."""
 
 from __future__ import annotations
 

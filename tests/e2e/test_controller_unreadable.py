@@ -1,4 +1,4 @@
-"""Objects that cannot be read: nothing is decided about what they concern, all else goes on."""
+"""Unreadable objects: claimctl decides nothing about what they concern; all else goes on."""
 
 from __future__ import annotations
 

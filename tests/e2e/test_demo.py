@@ -1,4 +1,4 @@
-"""The demonstration as people run it: no terminal, one command."""
+"""The demonstration as one command, without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``claimctl demo --assets``: what is refused, and the story where there are real programs."""
+"""``claimctl demo --assets``: refusals, and the story on real programs if there are any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own manifests are played, and each claim's life is told; or refused in plain words."""
+"""Playing a user's own manifests: a report for each claim, or refusals in plain words."""
 
 from __future__ import annotations
 

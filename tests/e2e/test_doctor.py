@@ -1,4 +1,4 @@
-"""claimctl doctor against clusters that are well and clusters that are not."""
+"""claimctl doctor on healthy clusters and on clusters with problems."""
 
 from __future__ import annotations
 

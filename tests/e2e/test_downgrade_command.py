@@ -1,4 +1,4 @@
-"""downgrade-prepare as a process of its own, with a controller on the cluster and without."""
+"""downgrade-prepare as a process, on clusters with and without a controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin that plays scenarios side by side, on tests of its own."""
+"""The plugin that runs tests in forked processes, on small tests of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stock kubectl against ``claimctl embedded``, each in a process of its own."""
+"""The stock kubectl against ``claimctl embedded``; each is a process."""
 
 from __future__ import annotations
 

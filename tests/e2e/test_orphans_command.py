@@ -1,4 +1,4 @@
-"""doctor, orphans and explain agree on what is left over; each a process of its own."""
+"""doctor, orphans and explain agree on the orphans; each command is a process."""
 
 from __future__ import annotations
 

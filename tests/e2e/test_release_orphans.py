@@ -1,4 +1,4 @@
-"""Claims left over: found, looked at without a write, and freed; what is not left over is left."""
+"""Orphans: found, listed without a write, and freed; other claims are not touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without one of its rights the controller says which, at the start or where it needs it."""
+"""If a right is missing, the controller names it, at the start or where it needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people may do with the roles in rbac/users.yaml: see, let go, and prepare a downgrade."""
+"""What users can do with the roles in rbac/users.yaml: see, release, prepare a downgrade."""
 
 from __future__ import annotations
 

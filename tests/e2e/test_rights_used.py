@@ -1,4 +1,4 @@
-"""Every permission in rbac/ is used by the controller, and none beyond them is asked for."""
+"""The controller uses every permission in rbac/ and needs no other."""
 
 from __future__ import annotations
 

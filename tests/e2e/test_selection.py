@@ -1,4 +1,4 @@
-"""What is played on real clusters, and that the page about it says the same."""
+"""The selection of scenarios for real clusters, and the page that lists the skipped ones."""
 
 from __future__ import annotations
 
