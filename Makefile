@@ -1,11 +1,11 @@
-# Every chore of the project. `make help` lists them; all of them work from a fresh clone.
+# The commands for development. `make help` lists them. Each of them works from a fresh clone.
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
-# The interpreter: PYTHON=... if given, the one the .venv was made with, else the first that will do.
+# The interpreter: PYTHON=... if given, else that of the .venv, else the first one that is new enough.
 ifneq ($(origin PYTHON), undefined)
 ifneq ($(shell $(PYTHON) $(VERSION_OF)), $(shell $(BIN)/python $(VERSION_OF) 2>/dev/null))
 $(STAMP): another-python
@@ -24,7 +24,7 @@ endif
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sort | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
 
-venv: $(STAMP) ## make .venv with the locked dependencies and the project in it
+venv: $(STAMP) ## create .venv with the locked dependencies and claimctl
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
@@ -37,22 +37,22 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(STAMP) ## the whole story on an embedded cluster (ARGS="--dialect hold ...")
+demo: $(STAMP) ## play the whole story on an embedded cluster (ARGS="--dialect hold ...")
 	$(BIN)/claimctl demo $(ARGS)
 
-test: $(STAMP) ## unit and end-to-end tests (ARGS="-k name ...")
+test: $(STAMP) ## run all tests (ARGS="-k name ...")
 	$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-torture: $(STAMP) ## break everything for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
+torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
 	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m tests.torture
 
-torture-real: $(STAMP) ## break a real control plane for BUDGET seconds (300; VERSION=, GATES=1, SEED=, NAMESPACES=)
+torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; VERSION=, GATES=1, SEED=, NAMESPACES=)
 	VERSION=$(VERSION) GATES=$(GATES) BUDGET=$(BUDGET) SEED=$(SEED) NAMESPACES=$(NAMESPACES) $(BIN)/python -m tests.torture_real
 
-torture-mutants: $(STAMP) ## plant bugs in the product and list them as caught or missed
+torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
 	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m tests.torture.mutants
 
-check: $(STAMP) ## look, change nothing: format, lint, types, imports, generated files, wheel
+check: $(STAMP) ## check format, lint, types, imports, generated files and wheel; change nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -60,7 +60,7 @@ check: $(STAMP) ## look, change nothing: format, lint, types, imports, generated
 	$(BIN)/python -m claimctl.api --check
 	$(BIN)/python -m pytest -q tests/unit/packaging
 
-fix: $(STAMP) generate ## what check complains about and a machine can mend
+fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -70,22 +70,22 @@ generate: $(STAMP) ## write crds/ from the models
 bench: $(STAMP) ## measure memory and time
 	$(BIN)/python -m bench.informer $(ARGS)
 
-slow-scheduler: $(STAMP) ## releases beside a real scheduler that is slow (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
+slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
 	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m tests.slow_scheduler
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)
 
-differential: $(STAMP) ## the same requests and actions on a real control plane and the embedded one (VERSION= BUDGET= SEED=)
+differential: $(STAMP) ## compare the embedded cluster with a real control plane (VERSION= BUDGET= SEED=)
 	$(BIN)/python -m tests.differential --version "$(VERSION)" --budget $(or $(BUDGET),600) --seed $(or $(SEED),0) $(ARGS)
 
-fuzz: $(STAMP) ## at least 20,000 random requests to the embedded API server
+fuzz: $(STAMP) ## send at least 20,000 random requests to the embedded API server
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-e2e-real: $(STAMP) ## the scenarios on real servers (KUBEBUILDER_ASSETS, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
+e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER_ASSETS, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
 	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)
 
-e2e-real-core: $(STAMP) ## those of them that guard the promises
+e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
 	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real --core $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
