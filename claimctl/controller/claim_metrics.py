@@ -1,4 +1,4 @@
-"""How many claims are in which state, kept up claim by claim, and what their writes took."""
+"""Metrics of claims: the number of claims by state, and the durations of holds and releases."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from claimctl.telemetry.face import Metric, Telemetry
 
 
 class ClaimState(StrEnum):
-    """The states of a reserved claim that people watch."""
+    """The states of a reserved claim in the metrics."""
 
     MISSING = "missing"
     UNALLOCATED = "unallocated"
     ALLOCATED = "allocated"
-    """Allocated, and no workload listed."""
+    """The claim is allocated and lists no workload."""
     RESERVED = "reserved"
     RELEASING = "releasing"
 
 
 class Places(StrEnum):
-    """How many of a list's places are taken."""
+    """How full the list of a claim is."""
 
     FREE = "free"
     NEARLY_FULL = "nearly-full"
@@ -48,7 +48,7 @@ class _Entry:
 
 
 class ClaimMetrics:
-    """What was last seen of each claim; sets the gauges when a claim moves."""
+    """Counts claims by state, and sets the gauges when a claim changes its state."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
@@ -59,7 +59,7 @@ class ClaimMetrics:
         self._places: Counter[str] = Counter()
 
     def publish(self) -> None:
-        """Set every gauge, so that zeros are there from the start."""
+        """Set every gauge, so that the zeros are published from the start."""
         for state in ClaimState:
             self._telemetry.gauge(Metric.CLAIMS, self._states[state], {"state": state})
         for places in (Places.NEARLY_FULL, Places.FULL):
@@ -68,7 +68,7 @@ class ClaimMetrics:
         self._telemetry.gauge(Metric.DANGLING_REFERENCES, self._dangling)
 
     def count(self, key: ClaimKey, snapshot: Snapshot, decision: Decision) -> None:
-        """Count the claim where it is now; one that nobody reserves is not counted."""
+        """Count the claim by its present state. A claim without reservation does not count."""
         entry = _entry(snapshot, decision)
         old = self._entries.pop(key, None)
         if entry is not None:
@@ -83,7 +83,7 @@ class ClaimMetrics:
             self._telemetry.gauge(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})
 
     def wrote(self, snapshot: Snapshot, write: Write, seen: Memories) -> None:
-        """Measure what a write did, which is on record by now."""
+        """Measure the effect of a write that the observations have recorded."""
         if not isinstance(write, WriteList) or write.fence:
             return
         key = ClaimKey(snapshot.namespace, snapshot.name)

@@ -1,7 +1,7 @@
-"""From changes in the caches to keys in the queues: who has to be looked at again.
+"""The event handlers: they put a key into a queue for each change in the caches.
 
-What only this process can know is noted first, always (``observations``). Keys are put into queues
-only while this process leads.
+Each handler first notes the change in ``observations``, even while another replica leads. It adds
+keys to queues only while this process leads.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ from claimctl.wire.workloads import Job, ReplicaSet, Workload
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Where keys go: functions that add one."""
+    """The queues, as functions that add a key."""
 
     claims: Callable[[ClaimKey], None]
     workloads: Callable[[WorkloadKey], None]
     plans: Callable[[PlanKey], None]
     groups: Callable[[GroupKey], None] = lambda _: None
     urgent: Callable[[ClaimKey], None] | None = None
-    """Claims to be looked at without delay: a moment of KCM's loop is hundreds of writes."""
+    """Adds a claim without delay: kube-controller-manager's loop makes hundreds of writes a
+    second."""
 
 
 class Triggers:
-    """Subscribes to every informer; silent until ``lead``."""
+    """Subscribes to every informer. It adds no keys before ``lead``."""
 
     def __init__(self, caches: Caches, observations: Observations, queues: Queues) -> None:
         self._caches = caches
@@ -71,7 +72,7 @@ class Triggers:
             informer.subscribe(_of_kind(kind, self._workload))
 
     def lead(self) -> None:
-        """Begin to fill the queues, with everything that concerns claimctl at first."""
+        """Begin to fill the queues, first with everything that concerns claimctl."""
         self._leading = True
         self._enqueue(self._caches.concerned_claims())
         for kind, informer in self._caches.workloads.items():
@@ -84,7 +85,7 @@ class Triggers:
             self._queues.plans(PlanKey(plan.metadata.name))
 
     def rest(self) -> None:
-        """Another one leads, or we stop."""
+        """Stop filling the queues: another replica leads, or this process stops."""
         self._leading = False
 
     def _enqueue(self, keys: Iterable[ClaimKey], *, urgent: bool = False) -> None:
@@ -96,7 +97,7 @@ class Triggers:
                 add(key)
 
     def _unread(self, found: Unreadable, gone: bool) -> None:
-        """Something cannot be read, can be read again, or went meanwhile."""
+        """An object has become unreadable, is readable again, or was deleted meanwhile."""
         keys = tuple(self._doubts.claims(found))
         if gone and found.resource.plural == PODS.plural and found.uid:
             self._seen.ghosts.vanished_unread(found, keys)
@@ -121,7 +122,7 @@ class Triggers:
             self._enqueue_groups(key, (change.old, change.new))
 
     def _enqueue_groups(self, key: ClaimKey, claims: Iterable[ResourceClaim | None]) -> None:
-        """The groups that share the claim or that it lists."""
+        """Add the groups that share the claim or that it lists."""
         if not self._leading:
             return
         names = {group.metadata.name for group in self._caches.groups.sharing(key)}
@@ -181,7 +182,7 @@ class Triggers:
         self._enqueue(reserved_key(one) for one in self._caches.reservations_for(key))
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
-        """Only workloads that are, or were, annotated or own a reservation have a plan."""
+        """Add a workload that is or was annotated, or that owns a reservation."""
         if not self._leading or workload is None:
             return
         owned = any(
@@ -193,7 +194,7 @@ class Triggers:
             self._queues.workloads(key)
 
     def _replica_set(self, change: Change[ReplicaSet]) -> None:
-        """A ReplicaSet may be the heir of a Deployment that is gone."""
+        """A ReplicaSet may make pods for the claim of a Deployment that is gone."""
         names = {
             name
             for replica_set in (change.old, change.new)
@@ -214,7 +215,7 @@ class Triggers:
             self._enqueue(self._waited_for())
 
     def _waited_for(self) -> Iterator[ClaimKey]:
-        """Reserved claims for which a pod waits: what is reachable matters only to them."""
+        """Reserved claims with a pending pod: nodes and devices matter only to them."""
         if not self._leading:
             return
         keys = {reserved_key(reservation) for reservation in self._caches.reservations.items()}
@@ -241,7 +242,7 @@ def _group_key(meta: ObjectMeta) -> GroupKey:
 
 
 def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:
-    """Whether a claim's change may matter to groups: its allocation, or those it lists."""
+    """Whether the change may matter to PodGroups: the allocation, or the listed groups."""
     before = [each for each in old.status.reserved_for if is_pod_group(each)]
     after = [each for each in new.status.reserved_for if is_pod_group(each)]
     lost = (old.status.allocation is None) != (new.status.allocation is None)
@@ -259,7 +260,7 @@ def _key_of(kind: tuple[str, str], meta: ObjectMeta) -> WorkloadKey:
 
 
 def _essence(workload: Workload | None) -> Any:
-    """What of a workload matters to reservations; its status moves with every pod."""
+    """The parts of a workload that matter to reservations; its status changes with every pod."""
     if workload is None:
         return None
     meta = workload.metadata

@@ -1,4 +1,4 @@
-"""Which events follow from a change of a reservation's conditions, and what they are about."""
+"""The Events for a change of a reservation's conditions, and the objects that they are about."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WARNINGS = frozenset(
         Reason.UNREADABLE,
     }
 )
-"""Reasons that ask somebody to look; all others are the normal course of things."""
+"""The reasons of Warning Events. All other reasons are Normal."""
 
 _ACTIONS: dict[str, str] = {
     ConditionType.RESERVED: "Reserve",
@@ -64,7 +64,7 @@ _ACTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """An event to be recorded on the claim and on the workload."""
+    """An Event to record on the claim and on the workload."""
 
     type: str
     reason: str
@@ -75,10 +75,10 @@ class Announcement:
 def announcements(
     old: ClaimReservationStatus, new: ClaimReservationStatus
 ) -> tuple[Announcement, ...]:
-    """What to tell when a reservation's status goes from ``old`` to ``new``.
+    """The Events for a reservation's status that changes from ``old`` to ``new``.
 
-    One event per reason, however many conditions carry it. ``Ready`` sums up the others, so it
-    speaks only where no other condition can: when the API server forbids what has to be done.
+    There is one Event for each reason, even if several conditions have it. ``Ready`` is a summary
+    of the others, so it gets an Event only if the API server refuses what claimctl has to do.
     """
     told = {announcement.reason: announcement for announcement in _changed(old, new)}
     return tuple(told.values())
@@ -111,7 +111,7 @@ def _announcement(condition: Condition) -> Announcement:
 
 
 def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> None:
-    """Record the events of a status on the claim (or the reservation) and on the workload."""
+    """Record the Events of a status on the claim (or the reservation) and on the workload."""
     held = next(one for one in snapshot.reservations if one.name == write.reservation.metadata.name)
     subjects = [claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held)]
     if held.workload.exists:
@@ -131,7 +131,7 @@ def reservation_subject(held: Held) -> ObjectReference:
 
 
 def workload_subject(held: Held) -> ObjectReference:
-    """The workload of a reservation, which exists."""
+    """The reference to the workload of a reservation. The workload must exist."""
     ref = held.reservation.spec.workload_ref
     return ObjectReference(
         api_version=workload_resource(ref.api_group, ref.kind).api_version,

@@ -1,4 +1,4 @@
-"""From caches and observations to everything about one PodGroup's name at one moment."""
+"""Make the snapshot of one PodGroup name from caches and observations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupSnapshots:
         self._doubts = Doubts(knowledge.caches)
 
     def lagging(self, key: GroupKey) -> bool:
-        """Whether the caches do not show yet what we wrote about this group ourselves."""
+        """Whether the caches lack a write of this process to the group."""
         group, writes = self._caches.groups.get(key), self._know.observations.own_writes
         meta = group.metadata if group else None
         return (
@@ -35,7 +35,7 @@ class GroupSnapshots:
         )
 
     def observe(self, key: GroupKey) -> None:
-        """Take note of what only this process can tell later."""
+        """Note in the observations what only this process knows of the group."""
         groups = self._caches.groups
         if groups.followed and groups.synced:
             self._know.observations.group_names.known()
@@ -47,10 +47,10 @@ class GroupSnapshots:
     def build(
         self, key: GroupKey, listed: tuple[PodGroup | None, tuple[Pod, ...]] | None = None
     ) -> GroupSnapshot:
-        """The snapshot as of now; nothing is noted by that.
+        """Make the present snapshot. This does not change the observations.
 
         Args:
-            listed: the group as it was before a live LIST of its pods, and that LIST.
+            listed: the group from before a live LIST of its pods, and that LIST.
         """
         group, live = (self._caches.groups.get(key), None) if listed is None else listed
         claims = tuple(self._claims_of(key, group)) if group is not None else ()

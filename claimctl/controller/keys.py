@@ -1,4 +1,4 @@
-"""What the work queues hold: the names of things, never the things."""
+"""The keys of the work queues: names of objects, not the objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WorkloadKey(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """A PodGroup by its name, whether there is one or not."""
+    """A PodGroup by its name, whether it exists or not."""
 
     namespace: str
     name: str

@@ -1,1 +1,1 @@
-"""The informers of a controller and what they keep."""
+"""The informers of a controller and the objects that they cache."""

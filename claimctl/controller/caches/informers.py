@@ -1,4 +1,4 @@
-"""The informers: everything the controller knows of the cluster without asking."""
+"""The informers: the controller's caches of the cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WATCHED: tuple[Resource[Any], ...] = (
     DOWNGRADEPLANS,
     RESOURCESLICES,
 )
-"""What has to be served and may be read; ``Caches.waves`` says in which order."""
+"""The resources that the cluster must serve and the controller must be allowed to read."""
 
 BY_CLAIM, BY_WORKLOAD, BY_DRIVER, BY_GROUP = "claim", "workload", "driver", "group"
 
@@ -83,10 +83,10 @@ class Caches:
         )
 
     def waves(self) -> tuple[tuple[Informer[Any], ...], ...]:
-        """In the order in which they start, each wave when the one before has its lists.
+        """The informers in the order of their start. Each wave starts after the lists of the last.
 
-        The nodes come first, so that the boot ID of a vanished pod's node is known. The pods come
-        before the claims: a claim seen without allocation then has no pod that nobody saw.
+        Nodes come first, so that the boot ID of a ghost's node is known. Pods come before claims:
+        a claim that is seen without allocation then has no pod that this process did not see.
         """
         return (
             (self.nodes,),
@@ -105,7 +105,7 @@ class Caches:
         return tuple(informer for wave in self.waves() for informer in wave)
 
     def followed(self) -> tuple[Informer[Any], ...]:
-        """All that run now, PodGroups included where they are served."""
+        """All running informers, with PodGroups if they are served."""
         return (*self.informers(), *self.groups.informers())
 
     def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
@@ -126,7 +126,7 @@ class Caches:
                 yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
 
     def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
-        """The claims that list a group of that name, in whatever incarnation."""
+        """The claims that list a group of that name, whatever its UID."""
         return self.claims.by_index(BY_GROUP, index_of(group))
 
     def workload(self, key: WorkloadKey) -> Workload | None:
@@ -134,14 +134,14 @@ class Caches:
         return informer.get(key.name, key.namespace) if informer is not None else None
 
     def concerns(self, key: ClaimKey) -> bool:
-        """Whether a claim is any of claimctl's business: reserved, or with more than pods in it."""
+        """Whether claimctl has to look at the claim: it has a reservation, or lists a workload."""
         if self.reservations_of(key):
             return True
         claim = self.claims.get(key.name, key.namespace)
         return claim is not None and _has_holder(claim)
 
     def concerned_claims(self) -> Iterator[ClaimKey]:
-        """Every claim that has to be looked at when a controller begins to lead."""
+        """All claims that a controller reconciles when it begins to lead."""
         keys = {reserved_key(reservation) for reservation in self.reservations.items()}
         keys |= {ClaimKey.of(claim.metadata) for claim in self.claims.items() if _has_holder(claim)}
         yield from sorted(keys)
@@ -152,12 +152,12 @@ def index_of(key: ClaimKey | GroupKey) -> str:
 
 
 def _has_holder(claim: ResourceClaim) -> bool:
-    """Whether a workload is named in the claim, or was when it was created (KEP-5194)."""
+    """Whether the list or ``spec.reservedFor`` (KEP-5194) names a workload."""
     return claim.spec.reserved_for is not None or not all(map(is_pod, claim.status.reserved_for))
 
 
 def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
-    """The resource of a workload kind that claimctl reserves for; raises KeyError on others."""
+    """The resource of a supported workload kind; raises KeyError for other kinds."""
     return WORKLOADS[api_group, kind]
 
 

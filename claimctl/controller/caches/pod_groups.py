@@ -1,4 +1,4 @@
-"""The PodGroups of a cluster that may serve them, may not, and may change its mind."""
+"""The cache of PodGroups, which a cluster may serve or not; this may change at any time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UnreadHandler = Callable[[Unreadable, bool], None]
 
 
 class GroupCache:
-    """An informer while groups are served; empty otherwise."""
+    """An informer while the cluster serves PodGroups; empty otherwise."""
 
     def __init__(self, make: Callable[[], Informer[PodGroup]]) -> None:
         self._make = make
@@ -28,7 +28,7 @@ class GroupCache:
 
     @property
     def synced(self) -> bool:
-        """Whether everything that is served is known."""
+        """Whether all PodGroups are known, or none are served."""
         return self._informer is None or self._informer.synced
 
     def informers(self) -> tuple[Informer[PodGroup], ...]:
@@ -45,7 +45,7 @@ class GroupCache:
         self._on_unread.append(handler)
 
     def doubt(self, key: GroupKey) -> Unreadable | None:
-        """Why it is not known how a group is, or whether it is there."""
+        """The unreadable object that is, or may be, the group; else None."""
         return self._informer.doubt(key.name, key.namespace) if self._informer else None
 
     def follow(self) -> Informer[PodGroup]:
@@ -58,7 +58,7 @@ class GroupCache:
         return self._informer
 
     def leave(self) -> None:
-        """Groups are not served any more: nothing is known of any."""
+        """Drop the cache, because PodGroups are not served any more."""
         self._informer = None
 
     def get(self, key: GroupKey) -> PodGroup | None:

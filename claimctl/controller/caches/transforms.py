@@ -1,4 +1,4 @@
-"""What informers keep of an object: memory goes with what is kept, not with what was sent."""
+"""What the caches keep of an object, to save memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
 
 
 def slim_pod(pod: Pod) -> Pod | None:
-    """What is kept of a pod; one that names no claim is dropped on arrival."""
+    """The parts of the pod that the cache keeps; None for a pod that names no claim."""
     if not claim_names(pod):
         return None
     meta, status = pod.metadata, pod.status
@@ -63,5 +63,5 @@ def owning(claim: ResourceClaim) -> ResourceClaim:
 
 
 def naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:
-    """A ReplicaSet whose pods name no claim is dropped on arrival."""
+    """The ReplicaSet, or None if its pods name no claim."""
     return replica_set if named_claims(replica_set.spec.template) else None

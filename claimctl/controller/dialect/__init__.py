@@ -1,1 +1,1 @@
-"""Which API the cluster speaks: asked at the start, and watched afterwards."""
+"""The dialect of the cluster: detected at the start and again whenever it may have changed."""

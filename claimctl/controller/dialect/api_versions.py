@@ -1,4 +1,4 @@
-"""Which versions of the API groups that change between releases a cluster serves."""
+"""Which versions a cluster serves of the API groups that differ between Kubernetes releases."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ KNOWN = {
     RESOURCECLAIMS.group: ("v1", "v1beta2", "v1beta1"),
     PODGROUPS.group: ("v1beta1", "v1alpha2"),
 }
-"""Versions that claimctl speaks, preferred first: DRA from 1.32 on, PodGroups from 1.36 on."""
+"""The versions that claimctl supports, preferred first: DRA from 1.32, PodGroups from 1.36."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     claims: tuple[str, ...]
-    """Served versions of resource.k8s.io that are known here, preferred first."""
+    """Served versions of resource.k8s.io that claimctl supports, preferred first."""
     groups: tuple[str, ...] = ()
     """Served versions of scheduling.k8s.io that have PodGroups, preferred first."""
 
 
 async def look(client: Client) -> Served:
-    """Ask what is served, and have the client speak the preferred version of each group."""
+    """Ask which versions are served, and make the client use the preferred one of each group."""
     claims = await _versions(client, RESOURCECLAIMS.group)
     groups = tuple(
         [
@@ -58,10 +58,10 @@ async def _has_pod_groups(client: Client, version: str) -> bool:
 
 
 async def resources(client: Client, path: str) -> frozenset[str]:
-    """The names of what is served at the path of a group's version; none where it is not.
+    """The names of the resources in a group's version; empty if the version is not served.
 
     Raises:
-        BadAnswer: the server did not say.
+        BadAnswer: the answer is not a list of resources.
     """
     try:
         found = await client.get_document(path, ApiResourceList)

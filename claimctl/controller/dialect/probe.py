@@ -1,7 +1,7 @@
-"""Which reservation API the cluster speaks, found out by what it does.
+"""Detect the dialect of the cluster by requests.
 
-A schema proves nothing: it ignores feature gates, and a field whose gate is off is dropped in
-silence. So the field counts as served only if a dry-run create gives it back.
+The served schema does not help: it ignores feature gates, and the API server silently drops a field
+whose gate is off. So a field counts as served only if a dry-run create returns it.
 """
 
 from __future__ import annotations
@@ -28,39 +28,38 @@ _PROBE = Reference(
 
 
 class DialectUnknown(Exception):
-    """The cluster does not let us find out which dialect it speaks."""
+    """The dialect cannot be detected with the rights of this client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What was found out, and from what."""
+    """The detected dialect and versions, with the reasons."""
 
     dialect: str
     version: tuple[int, int]
     reasons: tuple[str, ...]
     claims_version: str = "v1"
-    """The version of resource.k8s.io that is spoken."""
+    """The version of resource.k8s.io that claimctl uses."""
     groups_version: str = ""
-    """The version of scheduling.k8s.io that has PodGroups; '' where none is served."""
+    """The version of scheduling.k8s.io with PodGroups; '' if none is served."""
 
     @property
     def kcm_cleans_mixed_lists(self) -> bool:
-        """Whether KCM takes pods out beside references it does not know."""
+        """Whether kube-controller-manager removes dead pods beside entries of unknown kinds."""
         return self.version >= FROM_1_36
 
     @property
     def needs_binding(self) -> bool:
-        """Whether changing a claim's allocation or list needs ``resourceclaims/binding``."""
+        """Whether a write of a claim's allocation or list needs ``resourceclaims/binding``."""
         return self.version >= FROM_1_36
 
 
 class DialectProbe:
-    """Asks the API server; can be asked again at any time.
+    """Detects the dialect, as often as needed.
 
     Args:
-        override: ``native``, ``podgroup`` or ``hold`` to believe the operator, ``auto`` to look.
-        namespace: where claims may be created (nothing is, it is a dry run); ``default`` stands
-            in for one that does not exist.
+        override: ``native``, ``podgroup`` or ``hold`` to set the dialect, ``auto`` to detect it.
+        namespace: the namespace of the dry-run create; ``default`` is used if it does not exist.
     """
 
     def __init__(self, client: Client, *, override: str = "auto", namespace: str = "default"):
@@ -69,10 +68,10 @@ class DialectProbe:
         self._namespace = namespace
 
     async def detect(self) -> Detection:
-        """Find out the dialect.
+        """Detect the dialect.
 
         Raises:
-            DialectUnknown: creating claims is forbidden, so the question stays open.
+            DialectUnknown: creating claims is forbidden.
             KubeError: the API server does not answer.
         """
         version = await self._version()
@@ -99,11 +98,11 @@ class DialectProbe:
         return ("podgroup" if shares else "hold"), (dropped, reason)
 
     async def _shares_through_groups(self) -> tuple[bool, str]:
-        """Whether a PodGroup keeps its claims; where that may not be asked, it counts as no.
+        """Whether a PodGroup keeps its claims; no if creating PodGroups is forbidden.
 
         Raises:
-            KubeError: the server did not say; taking that for a no would stand until a watch
-                reconnects, and releases would not wait for schedulers that see a group.
+            KubeError: a request failed. To count this as no would be wrong until the next watch
+                reconnects: releases would not wait for schedulers that see a group.
         """
         try:
             try:
@@ -153,7 +152,7 @@ class DialectProbe:
 
 
 def parse_version(body: bytes) -> tuple[int, int]:
-    """(major, minor) of a ``/version`` answer; providers append signs to the minor ("36+")."""
+    """(major, minor) of a ``/version`` answer. Some providers append a sign to minor ("36+")."""
     try:
         answer = decode(body, ServerVersion)
         return _number(answer.major), _number(answer.minor)

@@ -1,6 +1,7 @@
-"""Finding out the dialect again while the controller runs: whenever a watch reconnects.
+"""Detect the dialect again whenever a watch reconnects.
 
-A server that was upgraded, or restarted with other gates, breaks every watch; nothing is polled.
+An API server that is upgraded, or restarted with other feature gates, breaks every watch. So
+polling is not needed.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 
 PAUSE = 1.0
-"""Seconds to let a server come up that has just taken a watch again."""
+"""Seconds to wait after a watch was opened again, while the server may still be starting."""
 RETRY = 15.0
 TROUBLE = 5.0
-"""Seconds between looks at whether the informer can follow; nobody else is asked."""
+"""Seconds between two checks whether the informer can follow; a check sends no request."""
 
 
 class Redetection:
-    """Probes after each reconnection of one informer, and tells of a change."""
+    """Detects the dialect after each reconnection of one informer, and reports a change."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Redetection:
                 detection = found
 
     async def _woken(self) -> None:
-        """A watch was opened again, or none can be: its version is not served any more."""
+        """Wait until a watch was opened again, or cannot be: its version may not be served."""
         while not self._wake.is_set() and not isinstance(self._informer.trouble, NotFound):
             try:
                 async with asyncio.timeout(TROUBLE):
