@@ -33,17 +33,17 @@ class Lease(Wire, frozen=True, kw_only=True):
 
 
 def renewed_at(lease: Lease) -> datetime:
-    """When its holder last renewed it; long ago where nobody did."""
+    """When the holder last renewed the Lease; 1970 if it was never renewed."""
     told = lease.spec.renew_time
     moment = datetime.fromisoformat(told) if told else datetime.fromtimestamp(0, UTC)
     return moment.astimezone(UTC)
 
 
 def is_held(lease: Lease, now: datetime, skew_seconds: float = 0.0) -> bool:
-    """Whether somebody holds the Lease and has renewed it in time.
+    """Whether the Lease has a holder that renewed it in time.
 
     Args:
-        skew_seconds: by how much the holder's clock may be behind.
+        skew_seconds: how many seconds the holder's clock may be behind.
     """
     seconds = (lease.spec.lease_duration_seconds or 0) + skew_seconds
     return bool(lease.spec.holder_identity) and now <= renewed_at(lease) + timedelta(

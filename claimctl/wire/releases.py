@@ -1,4 +1,4 @@
-"""What Kubernetes does from which release on."""
+"""The Kubernetes releases in which behaviour changed."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Recorder:
 
     def _request(self, step: Step) -> Step:
         if self.sequence.recorded:
-            # What an earlier answer would have told, had its request not been changed.
+            # A value of an earlier answer that is missing because its request was changed.
             return dict(_known(self.old.fill(step["request"])))
         return dict(self.known.resolved(step["request"]))
 

@@ -1,4 +1,4 @@
-"""Single API requests, in sequences: a real API server with its etcd, and the embedded one."""
+"""Compares sequences of API requests on a real API server with etcd and on the embedded one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.differential.shrinking import Shrinking
 from tests.differential.templates import Step
 
 Transcript = tuple[str, bool, list[Step]]
-"""Name, whether managed fields are part of it, and the steps."""
+"""The name, whether managed fields are included, and the steps."""
 
 _SHRINKING = 0.2
-"""The share of the time that is for making the findings small."""
+"""The share of the time for shrinking findings."""
 _AT_ONCE = 20
 _BATCH = 16
 _WAITING = 64
@@ -36,14 +36,14 @@ _WAITING = 64
 _LENGTHS = (4, 8, 16, 24)
 _RECORDED = 0.1
 _ASKING = 0.03
-"""The shares of sequences that come out of recordings, and that ask about the server itself."""
+"""The shares of sequences from recordings, and of sequences about the server itself."""
 
 
 def compare(run: Run) -> Outcome:
     """Send sequences to both servers until the time is over.
 
     Raises:
-        CannotStart: the real server does not come up.
+        CannotStart: the real server does not start.
     """
     end = time.monotonic() + run.seconds
     with api_server_alone(run) as plane:
@@ -58,7 +58,7 @@ def compare(run: Run) -> Outcome:
 
 
 def sequences(run: Run) -> Iterator[Sequence]:
-    """Without end; the same ones for the same seed."""
+    """Random sequences without end; the same ones for the same seed."""
     rng = Random(run.seed)
     kinds = exemplars(run.programs.version, pod_groups=run.pod_groups)
     number = 0
@@ -79,7 +79,7 @@ def sequences(run: Run) -> Iterator[Sequence]:
 
 @dataclass
 class Comparison:
-    """One run: each sequence first on the real server, then on the embedded one."""
+    """One run. Each sequence is played first on the real server, then on the embedded one."""
 
     run: Run
     server: RealServer
@@ -89,8 +89,8 @@ class Comparison:
     _sequences: dict[str, Sequence] = field(default_factory=dict)
 
     async def until(self, end: float) -> None:
-        """Several sequences at once go to the real server; the embedded one answers the transcripts
-        in a process of its own, and whoever records waits where that one is behind."""
+        """Play until ``end``: several sequences at once on the real server, and the transcripts
+        on the embedded one in another process. Recording waits while that process is behind."""
         await self._furnish()
         made = sequences(self.run)
         recorded: asyncio.Queue[Transcript] = asyncio.Queue(_WAITING)
@@ -133,7 +133,7 @@ class Comparison:
                 recorded.task_done()
 
     async def _shrink(self, pool: ProcessPoolExecutor, end: float) -> None:
-        """The most frequent kinds first, as long as there is time."""
+        """Shrink findings, the most frequent kinds first, while there is time."""
         loop = asyncio.get_running_loop()
 
         async def look(sequence: Sequence) -> Finding | None:
@@ -154,7 +154,7 @@ class Comparison:
                 self.outcome.findings[kind] = smaller
 
     def _found(self) -> bool:
-        """Whether there is anything to be made small."""
+        """Whether there is a finding to shrink."""
         return not all(map(self._is_allowed, self.outcome.findings))
 
     def _is_allowed(self, kind: str) -> bool:
@@ -180,7 +180,7 @@ class Comparison:
         await asyncio.sleep(2)
 
     def judge(self, name: str, played: list[Played]) -> None:
-        """Note the first difference of a sequence; those after it may come from it."""
+        """Record the first difference of a sequence; later ones may follow from it."""
         for finding in judged(played, self.outcome, self._is_allowed):
             self.outcome.note(replace(finding, sequence=name))
 
@@ -188,8 +188,8 @@ class Comparison:
 def judged(
     played: list[Played], outcome: Outcome, is_allowed: Callable[[str], bool]
 ) -> list[Finding]:
-    """The differences of a sequence up to the first that nothing allows, or up to the first
-    request that the embedded server does not emulate and says so."""
+    """The differences of a sequence up to the first one that is not allowed, or up to the first
+    request that the embedded server refuses as not emulated."""
     outcome.compared += len(played)
     findings: list[Finding] = []
     for each in played:
@@ -217,7 +217,7 @@ def _played(side: Side, transcripts: list[Transcript]) -> list[list[Played]]:
 
 
 async def record(server: RealServer, sequence: Sequence) -> list[Step] | None:
-    """The transcript of a sequence; None where the server was too slow to say anything."""
+    """The transcript of a sequence; None if the server was too slow."""
     try:
         return await Recorder(server, sequence).run()
     except Spoiled:

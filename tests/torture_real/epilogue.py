@@ -240,7 +240,7 @@ class Epilogue:
                 self.verdict.say("leaks", left())
                 return
 
-    # -- nobody wants pods
+    # -- no workload wants pods
 
     def _kept(self) -> list[str]:
         """Claims that stay allocated although all their holders are idle or have ended."""

@@ -246,7 +246,7 @@ class People:
         await self.kubelets.recover(name, rebooted=rebooted)
         self.lost.discard(name)
 
-    # -- somebody without rules
+    # -- the foreign writer
 
     async def _meddle(self) -> None:
         """Add, remove and reorder references as a foreign writer."""

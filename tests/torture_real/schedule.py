@@ -95,7 +95,7 @@ class Schedule:
         findings, whole = self._kubelets.findings, self._concluded
         judge(self.verdict, history, findings, whole=whole)
         if not self.verdict.good:
-            # with the servers' logs, which are gone after the run unless they are kept
+            # The servers' logs are deleted after the run unless they are kept.
             keep(self._stage.plane.directory, name, history, findings, whole=whole)
         self.verdict.log += [f"the history of {name}:"]
         self.verdict.log += told(history, self._people.log, disturbances)

@@ -65,7 +65,7 @@ class Teller:
         """How to scale a workload: through /scale as kubectl does, or through the object."""
         return self.chance.choice(("", "scale"))
 
-    # What befalls pods of any workload
+    # Events of pods of any workload
 
     def harm(self, of: str) -> Steps:
         what = self.chance.choice(("delete", "force", "evict"))
@@ -379,7 +379,7 @@ def nodes(tell: Teller) -> Steps:
     key = {"key": "broken", "value": "yes"}
     effects = chance.choice((["NoSchedule"], ["NoExecute"], ["NoSchedule", "NoExecute"]))
     if tolerations[0]["key"] == key["key"]:
-        # or it would depend on the node chosen whether the next pod is evicted again
+        # Otherwise the chosen node would decide whether the next pod is evicted again.
         effects = ["NoSchedule", "NoExecute"]
     taints = [{**key, "effect": each} for each in effects]
     trouble: list[Steps] = [
@@ -433,7 +433,7 @@ def devices(tell: Teller) -> Steps:
     steps = [*make.needs(OWN, tolerations=bearing), make.create(plural, "web", spec=spec)]
 
     def tainted(where: str, **which: Any) -> Steps:
-        # pods that bear NoExecute for a while would come back to the same devices
+        # Pods that tolerate NoExecute for a while would come back to the same devices.
         kinds = (["NoSchedule", "NoExecute"],) if bearing else (["NoSchedule"], ["NoExecute"])
         effects = chance.choice(kinds)
         taints = [{"key": BROKEN, "effect": each} for each in effects]
@@ -444,7 +444,7 @@ def devices(tell: Teller) -> Steps:
         (3, 5),
         lambda: tainted("web", of="web-"),
         lambda: tainted("web", of="web-"),
-        # which node has which pods is for the scheduler to choose
+        # The scheduler chooses which node has which pods.
         lambda: tainted("a free node", free=True),
         lambda: [node("the devices of the first node are good", "untaint devices")],
         lambda: [node("the devices of the first node are good", "untaint devices")],

@@ -151,7 +151,7 @@ class Stage(Protocol):
     async def restore(self, node: str) -> None: ...
 
 
-# The real one
+# The real cluster
 
 
 @dataclass
@@ -344,7 +344,7 @@ class Canary:
 def canary_workload(fleet: Fleet) -> list[Object]:
     """A ReplicaSet of one pod, and the template of its claim.
 
-    Before 1.33 the pod has no claim: seen there, after a minute nobody replaced it any more.
+    Before 1.33 the pod has no claim: with one, it was not replaced any more after a minute.
     """
     labels = {"a": CANARY}
     metadata = {"name": CANARY, "namespace": CANARY}
@@ -469,7 +469,7 @@ async def answer(
     return response.status, found if isinstance(found, dict) else {"message": str(found)}
 
 
-# The embedded one
+# The embedded cluster
 
 
 class LoopClock:

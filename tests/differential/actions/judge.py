@@ -132,7 +132,7 @@ def _grouped(segment: Segment, without: set[Name]) -> dict[Name, list[Object]]:
     going = any("deletionTimestamp" in each["metadata"] for each in _sets(segment))
     for (kind, plain), obj in segment.rest.items():
         if kind == "ControllerRevision" and going:
-            # its StatefulSet makes it anew, and the garbage collector deletes it again
+            # The StatefulSet creates it again, and the garbage collector deletes it again.
             continue
         if (kind, level_text(plain)) not in without:
             found[kind, level_text(plain)].append(whole(kind, obj))
@@ -197,7 +197,7 @@ def _looping(segment: Segment) -> set[Name]:
         states = [state for state, _ in groupby(_state(each) for each in events)]
         if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
             found.add((kind, level_text(plain)))
-    # counters that go up and down in a rollout are none
+    # Counters that go up and down in a rollout do not count.
     return found if any(kind not in _COUNTED for kind, _ in found) else set()
 
 
@@ -329,7 +329,7 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
         if seen.kind == "ResourceClaim":
             fields["reservedFor"] = sorted(fields["reservedFor"])
             if fields.get("owners"):
-                # the garbage collector deletes it as its pod goes, KCM deallocates it: a race
+                # A race: the garbage collector deletes it after its pod, and KCM deallocates it.
                 fields.pop("deleting", None)
                 fields.pop("finalizers", None)
         state = _text(fields)
@@ -422,7 +422,7 @@ def _ways(events: list[Seen]) -> dict[str, list[Any]]:
     gone = events[-1].type == "DELETED"
     for path in {path for each in flat for path in each}:
         if gone and path.startswith(("status.", "conditions.")):
-            # its controller still writes while the garbage collector lets it go: a race
+            # A race: its controller still writes while the garbage collector removes it.
             continue
         if events[0].kind == "ReplicaSet" and path in _MERGED:
             continue
@@ -475,7 +475,7 @@ def _between(first: Any, middle: Any, last: Any) -> bool:
     return numbers == sorted(numbers) or numbers == sorted(numbers, reverse=True)
 
 
-# Who before whom
+# Order of actions
 
 
 def _orders(theirs: Segment, ours: Segment) -> Found:

@@ -114,7 +114,7 @@ def whole(kind: str, obj: Object) -> Object:
         told = [each for each in status["conditions"] if not is_race(each.get("message", ""))]
         status["conditions"] = {each["type"]: _condition(each) for each in told}
     if kind == "Namespace":
-        # its conditions are a diary of the namespace controller's tries, at times of its own
+        # Its conditions record the namespace controller's tries, whose times vary.
         status = {"phase": status.get("phase")}
     if kind == "Node":
         status = {"conditions": status.get("conditions", {}).get("Ready", {}).get("status")}
@@ -125,7 +125,7 @@ def whole(kind: str, obj: Object) -> Object:
     if kind == "ControllerRevision":
         found.pop("data", None)
     if kind == "ReplicaSet":
-        # how often its size was written: several steps may be one write
+        # These count writes of the size, and one write may merge several steps.
         meta.pop("generation", None)
         status.pop("observedGeneration", None)
     shown: Object = _without_nulls(level(found))

@@ -147,7 +147,7 @@ class Player:
         while self._log.now() < end:
             left = self._log.last + self._quiet() - self._log.now()
             if left > 0:
-                # what somebody is waited for may come long before his time is over
+                # The awaited controller may act long before its time is over.
                 await asyncio.sleep(min(left, _LOOK))
             elif self._stage.witnessed(self._log.last):
                 return
@@ -225,7 +225,7 @@ class Player:
         elif step.do == NODE:
             async for each in self._node(step.note, args):
                 yield each
-            # what pods bear for a while comes within this step
+            # Evictions after tolerated seconds belong to this step.
             await asyncio.sleep(args.get("lasts", 0))
         elif step.do == KUBELETS:
             self._starts = args.get("start", self._starts)

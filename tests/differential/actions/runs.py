@@ -1,4 +1,4 @@
-"""Plays stories on both clusters, several side by side, and has each difference seen twice."""
+"""Plays stories on both clusters, several at once, and confirms each difference by a second try."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from tests.differential.actions.rehearsal import (
 from tests.differential.actions.story import Story
 
 QUIET = 1.2
-"""Seconds without any event after which the real cluster is at rest. Jobs gather for one."""
+"""Seconds without an event after which the real cluster is at rest. Job syncs wait for 1 s."""
 SLOWER = 1.7
-"""A difference is looked at again with rests that are so much longer."""
+"""Factor by which rests are longer on the second try."""
 
 _TRIES = 3
 _SLOW_CANARY = 3.0
-"""Seconds: with a slower canary no further story is begun."""
+"""Seconds. While the canary takes longer, no further story is begun."""
 _STAGGERED = 0.3
-"""Seconds from one slot's first story to the next one's."""
+"""Seconds between the first stories of two slots."""
 _LONGER = 60.0
-"""Seconds that a run may last longer, to end its stories and to look at differences again."""
+"""Seconds by which a run may take longer, to end its stories and to confirm differences."""
 
 
 @dataclass
 class Result:
-    """``differences`` are those that came on every try; ``unsteady`` those that did not."""
+    """The result of a story. ``differences`` came on every try, ``unsteady`` ones did not."""
 
     number: int
     told: Story
@@ -57,11 +57,11 @@ class Result:
 
 
 class Disturbed(Exception):
-    """The machine is too slow for this story."""
+    """The machine was too slow for the story."""
 
 
 class Comparer:
-    """Both clusters; ``with Comparer(...)`` in a running loop."""
+    """Compares both clusters; use ``with Comparer(...)`` in a running loop."""
 
     def __init__(self, real: RealCluster, pool: ProcessPoolExecutor) -> None:
         self._real = real
@@ -70,10 +70,10 @@ class Comparer:
         self._serial = itertools.count()
 
     async def on_real(self, told: Story, quiet: float = QUIET) -> Played:
-        """Played again when the machine was too slow for the nodes' Leases, as nodes got lost.
+        """Play a story; again if nodes were lost because the machine was too slow for their Leases.
 
         Raises:
-            Disturbed: it was too slow each time.
+            Disturbed: the machine was too slow on every try.
         """
         for _ in range(_TRIES):
             namespace, played = await self._on_real(told, quiet)
@@ -82,7 +82,7 @@ class Comparer:
         raise Disturbed(f"nodes of {told.theme} were lost because the machine is too slow")
 
     def is_slow(self) -> bool:
-        """The servers have more to do than they can."""
+        """Whether the servers are overloaded."""
         return self._real.canary.longest() > _SLOW_CANARY
 
     async def _on_real(self, told: Story, quiet: float) -> tuple[str, Played]:
@@ -99,21 +99,21 @@ class Comparer:
         return await loop.run_in_executor(self._pool, compared, self._target, rehearsal, theirs)
 
     async def again(self, rehearsal: Rehearsal, first: list[Difference]) -> Result:
-        """Differences count when they come again on a second, slower try."""
+        """Confirm differences by a second, slower try."""
         result = Result(rehearsal.number, rehearsal.told)
         again = await self.look(rehearsal, QUIET * SLOWER)
         kinds = {each.kind for each in again}
         result.differences = [each for each in first if each.kind in kinds]
         result.unsteady = [each for each in first if each.kind not in kinds]
         if not result.differences and again:
-            # Neither try came out like the other: a third one decides.
+            # The two tries had different results: a third one decides.
             third = await self.look(rehearsal, QUIET * SLOWER)
             kinds = {each.kind for each in third}
             result.differences = [each for each in (*first, *again) if each.kind in kinds]
         return result
 
     async def shrink(self, result: Result, until: float) -> None:
-        """The fewest steps that still lead to the first of the differences."""
+        """Find the fewest steps that still lead to the first difference."""
         loop = asyncio.get_running_loop()
         wanted = result.differences[0].kind
         told = result.told.without(result.differences[0].step, len(result.told.steps))
@@ -141,7 +141,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
 @dataclass
 class Session:
-    """Stories of a seed, until the time is over or ``count`` were told."""
+    """Plays stories of a seed until the time is over or ``count`` were played."""
 
     target: Target
     kubeconfig: Path
@@ -152,20 +152,20 @@ class Session:
     theme: str = ""
     numbers: tuple[int, ...] = ()
     once: bool = False
-    """Take what differs on the first try for a difference."""
+    """Whether a difference counts without a second try."""
     results: list[Result] = field(default_factory=list)
     shrinks: bool = False
     said: Callable[[Result], object] = lambda _: None
-    """Called with each result as it comes."""
+    """Called with each result."""
     disturbed: int = 0
-    """Stories that the machine was too slow for."""
+    """How many stories the machine was too slow for."""
     slowness: float = 0.0
-    """What the canary said last."""
+    """The last measurement of the canary, in seconds."""
     known: set[str] = field(default_factory=set)
-    """Kinds of difference that need not be shrunk any more."""
+    """Kinds of difference that were shrunk already."""
 
     _doubted: dict[int, Result] = field(default_factory=dict)
-    """What differed, and is being looked at again."""
+    """Stories with differences that wait for a second try."""
 
     async def run(self) -> list[Result]:
         with processes(2) as pool:
@@ -180,7 +180,7 @@ class Session:
                     self.slowness = real.canary.longest()
                 finally:
                     await real.stop()
-        # there was no time to see them a second time
+        # There was no time for a second try.
         for result in self._doubted.values():
             self._take(result)
         return self.results

@@ -32,7 +32,7 @@ def real_servers(programs: Programs, *, pod_groups: bool) -> Iterator[ControlPla
         directory = Path(name)
         config = directory / "scheduler.yaml"
         config.write_text(_SCHEDULER.format(kubeconfig=directory / "kube-scheduler.kubeconfig"))
-        # the gang plugin also makes pods of a missing group wait, as the recorded servers did
+        # The gang plugin also lets pods of a missing group wait, as the recorded servers did.
         gang = ("--feature-gates=GangScheduling=true",) if pod_groups else ()
         wanted = Wanted(
             pod_groups=pod_groups,
