@@ -1,4 +1,4 @@
-"""What decisions ask of the API server beyond the caches: live GETs and quorum LISTs."""
+"""Live GETs and quorum LISTs that decisions need beyond the caches."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
 MANY_PODS = 8
-"""From more than so many on, one LIST is cheaper than a GET each."""
+"""For more pods than this, one LIST is used instead of a GET for each."""
 
 REMEMBERED_UIDS = 50_000
 
 CATCH_UP_SECONDS = 3.0
-"""How long the pod cache may take to show what a LIST has just shown; longer than a server takes
-to say that nothing is under way."""
+"""How long to wait until the pod cache has reached the version of a LIST. This exceeds the time in
+which a server confirms that no event is missing."""
 
 _KINDS = {
     (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
@@ -58,7 +58,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found out within one reconcile; made anew for the next one."""
+    """The answers of live reads within one reconcile. Each reconcile begins without any."""
 
     claim: ResourceClaim | None = None
     """The version that all rounds are about, unless it was read live: beside a busy writer the
@@ -80,17 +80,17 @@ class Findings:
 
     @property
     def claim_gone(self) -> bool:
-        """Whether a live read showed that there is no such claim any more."""
+        """Whether a live read showed that the claim is gone."""
         return self.claim_read_for is not None and self.live_claim is None
 
     @property
     def no_template(self) -> bool:
-        """Whether no claim can be made from the template as it is."""
+        """Whether no claim can be created from the present template."""
         return self.template_missing or bool(self.template_refused)
 
 
 class Investigator:
-    """Answers the needs of decisions. UIDs known to be gone are kept: a UID never comes back."""
+    """Answers the needs of decisions. UIDs that are gone are remembered: a UID never comes back."""
 
     def __init__(self, client: Client, pods: Informer[Pod]) -> None:
         self._client = client
@@ -110,7 +110,7 @@ class Investigator:
     async def answer(
         self, snapshot: Snapshot, needs: Iterable[Need | Precaution], findings: Findings
     ) -> Findings:
-        """Find out what a decision on this snapshot needs; raises KubeError."""
+        """Read what a decision on this snapshot needs; raises KubeError."""
         for need in needs:
             match need:
                 case ConfirmPods():
@@ -128,7 +128,7 @@ class Investigator:
         return findings
 
     async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
-        """UIDs of those that exist; the others are noted as gone."""
+        """UIDs of the references whose objects exist. The others are remembered as gone."""
         pods = [each for each in references if not is_pod_group(each)]
         groups = [each for each in references if is_pod_group(each)]
         gone = [each for each in groups if await self._is_gone(PODGROUPS, namespace, each)]
@@ -141,7 +141,7 @@ class Investigator:
         return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
 
     async def _not_listed(self, namespace: str, pods: list[Reference]) -> list[Reference]:
-        """Those that a LIST does not show; none where it has a pod that may be any of them."""
+        """The pods that a LIST lacks; none if an unreadable pod in it may be any of them."""
         uids: set[str] = set()
         async for page in self._pages(namespace):
             uids.update(pod.metadata.uid for pod in page.items)
@@ -149,7 +149,7 @@ class Investigator:
         return [] if "" in uids else [each for each in pods if each.uid not in uids]
 
     async def _is_gone(self, resource: Resource[Any], namespace: str, reference: Reference) -> bool:
-        """What is there under the name and cannot be read is gone when its UID is another one."""
+        """Whether the object is gone. An unreadable object of that name must have another UID."""
         try:
             found = await self._client.get(resource, reference.name, namespace)
         except NotFound:
@@ -185,7 +185,7 @@ class Investigator:
         return replace(findings, live_claim=claim, claim_read_for=need.before, claim_reads=reads)
 
     async def _held_for_another(self, snapshot: Snapshot) -> bool:
-        """Whether there is a reservation of the claim that the cache does not show."""
+        """Whether the claim has a reservation that the cache lacks."""
         key = ClaimKey(snapshot.namespace, snapshot.name)
         seen = {held.reservation.metadata.uid for held in snapshot.reservations}
         listed = await self._client.list(CLAIMRESERVATIONS, key.namespace, partial=True)
@@ -194,11 +194,12 @@ class Investigator:
         )
 
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
-        """A quorum LIST that begins now, after the claim's version was read.
+        """Make a quorum LIST of the pods, after the claim's version was read.
 
-        A pod that was bound and force-deleted just before is not in it, and in no list either:
-        where pods are listed one by one KCM has taken it out. So a LIST counts for the claim's
-        version only when the pod cache has come as far: then the ledger of ghosts knows of it.
+        The LIST lacks a pod that was bound and force-deleted just before, and so may the claim's
+        list, if kube-controller-manager has removed the pod. So the result counts for the claim's
+        version only after the pod cache has reached the version of the LIST: then the pod is known
+        as a ghost.
         """
         pods: list[Pod] = []
         uids: set[str] = set()
@@ -219,8 +220,8 @@ class Investigator:
         """The pods that name a claim, by a quorum LIST that begins now.
 
         Raises:
-            UnreadableObject: a pod that may name one cannot be read.
-            KubeError: there was no such LIST.
+            UnreadableObject: a pod that may name a claim cannot be read.
+            KubeError: the LIST failed.
         """
         listed: list[Pod] = []
         async for page in self._pages(namespace):
@@ -237,6 +238,6 @@ class Investigator:
 
 
 def _may_name(pod: Unreadable, claim: str) -> bool:
-    """One without a UID that can be read may be any pod that the claim lists."""
+    """Whether the pod may name the claim. A pod without a readable UID may be any listed pod."""
     names = claims_named(pod)
     return names is None or claim in names or not pod.uid

@@ -1,8 +1,8 @@
-"""The manager: an ordered start and stop, every task named and watched over.
+"""The manager: it starts and stops the parts of a controller in order, and watches their tasks.
 
-Start: what the cluster serves and permits, its dialect, caches, their first lists, then the
-election and, with the Lease, the workers. Stop: the reverse, with a deadline, so that work that
-has begun ends before another replica may begin.
+The start checks the served APIs and the rights, detects the dialect, fills the caches, and then
+waits for the Lease. With the Lease, the workers start. The stop is the reverse, with a deadline, so
+that the work of this process ends before another replica begins.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ log = structlog.get_logger(__name__)
 GROUPS_TASK = "informer of podgroups"
 
 COMPONENT = "claimctl.io/controller"
-"""The reportingController of events."""
+"""The reportingController of Events."""
 
 
 class NotSynced(Exception):
-    """The first lists did not arrive in time; one line that says which and why."""
+    """The first lists did not arrive in time. The message is one line: which, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is made once the dialect is known."""
+    """The parts that are made after the dialect is known."""
 
     caches: Caches
     triggers: Triggers
@@ -74,8 +74,8 @@ class Manager:
     """One controller process.
 
     Args:
-        transport: one request to the API server; in life an HTTP session.
-        rng: where all jitter comes from, so that a seed repeats a run.
+        transport: sends requests to the API server; in production an HTTP session.
+        rng: the source of all jitter, so that a seed repeats a run.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Manager:
 
     @property
     def ready(self) -> bool:
-        """Whether the caches are filled: a standby that is ready can take over at once."""
+        """Whether the caches are filled. A standby that is ready can take over at once."""
         return (
             self._parts is not None
             and self._parts.caches.groups.synced
@@ -108,7 +108,7 @@ class Manager:
 
     @property
     def healthy(self) -> bool:
-        """Whether everything that was started still runs."""
+        """Whether all tasks that were started still run."""
         return self._running
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -116,8 +116,8 @@ class Manager:
 
         Raises:
             NotReady, DialectUnknown, NotSynced: the start failed; one line says why.
-            LeadershipLost: another one may be leading now.
-            KubeError: the API server does not answer at the start.
+            LeadershipLost: the Lease was lost; another replica may be leading now.
+            KubeError: a request at the start failed.
         """
         tasks = Tasks()
         self._running = True
@@ -161,7 +161,7 @@ class Manager:
         tasks.spawn("election", self._elect())
 
     async def _adapt(self, tasks: Tasks, found: Detection) -> None:
-        """Go on by what the cluster has become: nothing that is known of it is forgotten."""
+        """Adapt to a changed dialect or version of the cluster; keep caches and observations."""
         assert self._parts is not None
         self.detection = found
         self._parts.knowledge.rules = self.settings.rules(
@@ -173,7 +173,7 @@ class Manager:
             self._parts.triggers.lead()
 
     async def _follow_groups(self, tasks: Tasks, found: Detection) -> None:
-        """Follow PodGroups where they are served and may be read."""
+        """Follow PodGroups if the cluster serves them and the controller may read them."""
         assert self._parts is not None
         groups, names = self._parts.caches.groups, self._parts.knowledge.observations.group_names
         wanted = bool(found.groups_version) and await may_follow_groups(self._client)
@@ -269,7 +269,7 @@ class Manager:
         await election.run(self._lead)
 
     async def _lead(self) -> None:
-        """Work for as long as this process holds the Lease; cancelled when it does not."""
+        """Work while this process holds the Lease; cancelled when the Lease is lost."""
         assert self._parts is not None
         parts, crew = self._parts, Crew()
         self._crew, self.leading = crew, True
@@ -288,7 +288,7 @@ class Manager:
             await crew.dismiss()
 
     async def _stop(self, tasks: Tasks, watchers: tuple[asyncio.Task[Any], ...]) -> None:
-        """Workers first, then the Lease, then what is still to be told, then the caches."""
+        """Stop the workers, then release the Lease, write waiting Events, and stop the caches."""
         for watcher in watchers:
             watcher.cancel()
         await asyncio.wait(watchers)
@@ -307,7 +307,7 @@ class Manager:
 
 
 async def _first(*watchers: asyncio.Task[Any], after: asyncio.Task[Any]) -> None:
-    """Wait for the start to fail or one of the watchers to end, and raise what it raises."""
+    """Wait until the start fails or a watcher ends, and raise its exception."""
     pending = [*watchers, after]
     while True:
         await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)

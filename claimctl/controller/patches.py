@@ -1,4 +1,4 @@
-"""Structs to the bodies of merge patches: pure functions."""
+"""Make the bodies of requests from structs: pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 
 
 def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch (RFC 7386) that turns ``old`` into ``new``; lists go as a whole."""
+    """The JSON merge patch (RFC 7386) that turns ``old`` into ``new``; lists are replaced whole."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)
@@ -36,7 +36,7 @@ def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> di
 
 
 def status_body(status: ClaimReservationStatus) -> dict[str, Any]:
-    """A status with the fields written out that the schema requires though they are empty."""
+    """A status as JSON, with the empty fields that the schema requires."""
     body: dict[str, Any] = to_plain(status)
     if status.conditions:
         body["conditions"] = [_condition(condition) for condition in status.conditions]
@@ -56,7 +56,7 @@ def _condition(condition: Condition) -> dict[str, Any]:
 
 
 def list_patch(references: Iterable[Reference], *, deallocate: bool) -> dict[str, Any]:
-    """One write of a claim's status: the list, and with ``deallocate`` no allocation any more."""
+    """The patch of a claim's status: the list and, with ``deallocate``, no allocation."""
     reserved_for = [to_plain(reference) for reference in references] or None
     if deallocate:
         return {"status": {"allocation": None, "reservedFor": reserved_for}}
@@ -75,12 +75,12 @@ def claim_body(
     template: ResourceClaimTemplate,
     reserved_for: Reference | None,
 ) -> dict[str, Any]:
-    """The claim that a reservation asks to be made from a template.
+    """The claim to create from a reservation's template.
 
-    It belongs to the reservation and goes with it; it does not block a foreground deletion.
+    The reservation owns the claim, without blocking a foreground deletion.
 
     Raises:
-        msgspec.ValidationError: the template's spec is no object.
+        msgspec.ValidationError: the template's spec is not an object.
     """
     spec: dict[str, Any] = decode(template.spec.spec, dict[str, Any])
     if reserved_for is not None:
@@ -110,7 +110,7 @@ def _owner(reservation: ClaimReservation) -> dict[str, Any]:
 
 
 def group_body(name: str, group: MakeGroup) -> dict[str, Any]:
-    """A PodGroup that claimctl makes: its pods are scheduled one by one, and share claims."""
+    """The PodGroup to create: its pods are scheduled one by one, and share claims."""
     return {
         "metadata": {
             "name": name,
@@ -128,7 +128,7 @@ def group_body(name: str, group: MakeGroup) -> dict[str, Any]:
 
 
 def reservation_body(reservation: ClaimReservation) -> dict[str, Any]:
-    """A new ClaimReservation as it is sent: without status."""
+    """The ClaimReservation to create, without status."""
     return {
         "metadata": to_plain(reservation.metadata),
         "spec": to_plain(reservation.spec),

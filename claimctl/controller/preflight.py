@@ -1,4 +1,4 @@
-"""What has to be there before anything starts: the resources to be watched and the rights."""
+"""Checks before the start: the cluster serves the watched resources and grants the rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 class NotReady(Exception):
-    """The cluster lacks what the controller cannot do without; one line that says what."""
+    """The cluster lacks an API or a right that the controller needs. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ WRITES = (
     Right("patch", _OURS, "downgradeplans", "status"),
     Right("get", "", "pods"),
 )
-"""Without these the controller runs and says what it may not do, claim by claim."""
+"""Rights without which the controller runs; it reports the missing right for each claim."""
 
 BINDING = Right("patch", _CLAIMS, "resourceclaims", "binding")
-"""From 1.36 on beside resourceclaims/status, cluster-wide."""
+"""Needed from Kubernetes 1.36, besides resourceclaims/status, cluster-wide."""
 
 
 async def check_served(client: Client) -> None:
-    """See that every resource to be watched is served, in whatever version claimctl speaks.
+    """Check that the cluster serves every watched resource in a version that claimctl supports.
 
     Raises:
-        NotReady: one is not; for ours the text says how to install it.
+        NotReady: a resource is not served. For claimctl's own, the message says how to install it.
     """
     await look(client)
     watched = [client.served(each) for each in WATCHED]
@@ -80,14 +80,14 @@ GROUP_READS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in (
 GROUP_WRITES = tuple(
     Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("get", "create", "patch", "delete")
 )
-"""In dialect podgroup, beside the others; a group is read live (get) only before it is written."""
+"""Further rights in dialect podgroup. A group is read live (get) only before it is written."""
 
 GRANT = "kubectl apply -k rbac"
-"""What gives a controller all its rights."""
+"""The command that grants all rights of the controller."""
 
 
 async def may_follow_groups(client: Client) -> bool:
-    """Whether PodGroups may be read; a server that answers no such question is tried."""
+    """Whether PodGroups may be read; yes if the server does not answer access reviews."""
     try:
         return all([await _allowed(client, right) for right in GROUP_READS])
     except ApiError:
@@ -95,12 +95,12 @@ async def may_follow_groups(client: Client) -> bool:
 
 
 async def check_rights(client: Client, *, binding: bool, groups: bool = False) -> None:
-    """See that everything to be watched may be read, and tell what may not be written.
+    """Check that all watched resources may be read, and log the writes that are not permitted.
 
-    Where the server answers no such question, trying will tell.
+    If the server does not answer access reviews, nothing is checked.
 
     Raises:
-        NotReady: reading is forbidden; the text names verb and resource.
+        NotReady: reading is forbidden; the message names verb and resource.
     """
     reads, writes = _wanted(binding=binding, groups=groups)
     try:
@@ -116,13 +116,13 @@ async def check_rights(client: Client, *, binding: bool, groups: bool = False) -
 
 
 def _wanted(*, binding: bool, groups: bool) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
-    """What a controller reads and what it writes."""
+    """The rights of the controller: reads and writes."""
     writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUP_WRITES if groups else ()))
     return (*_reads(), *(GROUP_READS if groups else ())), writes
 
 
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
-    """What a controller needs and whoever asks may not do, by SelfSubjectAccessReview."""
+    """The rights of the controller that the caller lacks, by SelfSubjectAccessReview."""
     reads, writes = _wanted(binding=binding, groups=groups)
     rights = (*reads, *writes)
     return tuple([str(right) for right in rights if not await _allowed(client, right)])

@@ -1,1 +1,1 @@
-"""One reconciler for each kind of key, and what a reconcile comes to."""
+"""One reconciler for each kind of key, and the result of a reconcile."""

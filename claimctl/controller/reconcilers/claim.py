@@ -45,19 +45,19 @@ from claimctl.wire.meta import ObjectMeta
 log = structlog.get_logger(__name__)
 
 MAX_ROUNDS = 12
-"""How often one reconcile may decide, each time with the answers to what it asked."""
+"""The most decisions in one reconcile, each with the answers to the needs of the last."""
 LIVE_ATTEMPTS = 5
-"""Writes tried in a row, each on a claim just read, beside a busy writer."""
+"""The most attempts of a write beside a busy writer, each on a claim that was just read live."""
 SOON = 0.5
-"""Seconds to wait for a watch that is about to tell what we know already."""
+"""Seconds to wait until a watch shows what this process knows already."""
 WATCHDOG = 15.0
-"""After a write: seconds after which to look again even if no watch tells of it."""
+"""Seconds after a write until the next reconcile, even if no watch shows the write."""
 TEMPLATE_RETRY = 30.0
-"""Templates are not watched: seconds after which to ask for a missing one again."""
+"""Seconds until a missing template is read again. Templates are not watched."""
 
 
 class ClaimReconciler:
-    """Brings one claim, and the reservations that name it, to where they should be."""
+    """Reconciles one claim and the reservations that name it."""
 
     name = "claim"
 
@@ -89,16 +89,16 @@ class ClaimReconciler:
         return After(SOON)
 
     async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
-        """Everything from a look at the claim to at most one write.
+        """Observe, decide, and read more or write once.
 
         Returns:
-            What was found out, for the next round; or the outcome.
+            The findings for the next round, or the outcome of the reconcile.
         """
-        # 1. Observe: what only this process can tell later.
+        # 1. Observe: note what only this process knows.
         self._snapshots.observe(key, findings)
         # 2. Copy everything about the claim as it is at this moment.
         snapshot = self._snapshots.build(key, findings)
-        # 3. Decide. A claim that was read live is good for the write that needed that alone.
+        # 3. Decide. A claim that was read live may be used only for the write that needed it.
         decision = decide(snapshot)
         if findings.claim_read_for is not None and (
             decision.needs or not serves(findings.claim_read_for, decision.write)
@@ -107,7 +107,7 @@ class ClaimReconciler:
         if decision.needs:
             return await self._find_out(snapshot, decision.needs, findings)
         self._tell(key, snapshot, decision, span)
-        # 4. Read live what the write needs on top. A claim that is gone changes nothing.
+        # 4. Do the live reads that the write needs. A claim that is gone changes nothing.
         if needs := reads_before(snapshot, decision.write):
             step = await self._find_out(snapshot, needs, findings)
             if not isinstance(step, Findings) or not step.claim_gone:
@@ -163,7 +163,7 @@ class ClaimReconciler:
         return After(min(decision.after or WATCHDOG, WATCHDOG))
 
     def _record(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
-        """Remember the write, measure it, and tell of it."""
+        """Note the write in the observations, and make its metrics and Events."""
         self._metrics.wrote(snapshot, write, self._know.observations.claims)
         self._know.observations.wrote(snapshot, write, written)
         log.info("written", write=type(write).__name__)
@@ -171,9 +171,10 @@ class ClaimReconciler:
             announce(self._events, snapshot, write)
 
     async def _tell_refusal(self, snapshot: Snapshot, decision: Decision, error: ApiError) -> None:
-        """Let the reservations say what the API server refuses; the error itself is raised on.
+        """Write into the reservations' statuses what the API server refuses.
 
-        A status that is refused itself stays as it is, but for that.
+        If the API server refused a status, only its condition Ready changes. The caller raises the
+        error.
         """
         reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.INVALID
         stays = isinstance(decision.write, WriteStatus) and reason is Reason.INVALID
@@ -195,9 +196,10 @@ class ClaimReconciler:
 
 
 def _by_live_claim(write: Write, findings: Findings) -> bool:
-    """Whether to read the claim, decide and write in one go: a busy writer keeps the cache late.
+    """Whether to read the claim live, decide and write at once, because another client is writing.
 
-    No LIST comes between the read and the write: a decision that rests on one waits instead.
+    A decision that needs a LIST waits instead, because a LIST takes too long between the read and
+    the write.
     """
     listed = findings.live is not None or findings.claim_reads >= LIVE_ATTEMPTS
     return isinstance(write, WriteList) and not listed

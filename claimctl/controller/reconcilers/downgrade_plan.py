@@ -1,8 +1,8 @@
-"""The reconciler of DowngradePlans: carries them out, one at a time.
+"""The reconciler of DowngradePlans: it carries them out, one at a time.
 
-A plan freezes its namespaces by being there (see ``snapshots``): what comes here has been in the
-cache that every decision reads, so no workload reference is decided on any more. One that was
-decided on before is refused by its resourceVersion or read by the expansion.
+A plan freezes its namespaces while it exists (see ``snapshots``). Every decision reads the cache
+that has the plan, so no decision adds a workload reference any more. A reference that was decided
+before either conflicts, or is in the list that the plan expands.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from claimctl.wire.resources import DOWNGRADEPLANS
 from claimctl.wire.seams import Clock
 
 REST_SECONDS = 5.0
-"""Beyond the settle time: a run writes something at least so often, unless it has died."""
+"""A run that is alive writes at least every settle time and so many seconds."""
 
 
 class DowngradePlanReconciler:
@@ -33,7 +33,7 @@ class DowngradePlanReconciler:
         self._clock = clock
         self._settle = settle_seconds
         self._overtaken: dict[str, tuple[str, float]] = {}
-        """By the plan's UID: the version that somebody else wrote, and since when it stands."""
+        """By the plan's UID: the version that another client wrote, and when it was first seen."""
 
     async def reconcile(self, key: PlanKey, span: Span) -> Outcome:
         span.set(claimctl__plan__name=key.name)
@@ -57,13 +57,16 @@ class DowngradePlanReconciler:
         return DONE
 
     def _give_way(self, plan: DowngradePlan) -> float:
-        """Two that start over at every write of the other would never come to an end."""
+        """Seconds to wait after another client wrote the plan.
+
+        Without a wait, two clients that start over at each other's writes would never end.
+        """
         meta = plan.metadata
         self._overtaken = {meta.uid: (meta.resource_version, self._clock.monotonic())}
         return self._settle + REST_SECONDS
 
     def _left_to_another(self, plan: DowngradePlan) -> float:
-        """Seconds for which somebody else may still be at work on the plan."""
+        """Seconds for which another client may still be carrying out the plan."""
         version, since = self._overtaken.get(plan.metadata.uid, ("", 0.0))
         if not version:
             return 0.0

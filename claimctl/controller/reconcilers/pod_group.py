@@ -1,4 +1,4 @@
-"""The reconciler of PodGroups: makes those that templates name, and guards those it made."""
+"""The reconciler of PodGroups: it creates groups that pod templates name, and guards them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from claimctl.wire.resources import PODGROUPS
 log = structlog.get_logger(__name__)
 
 SOON = 0.5
-"""Seconds to wait for a watch that is about to tell what we know already."""
+"""Seconds to wait until a watch shows what this process knows already."""
 
 
 class PodGroupReconciler:
-    """Decides about one name at a time, from the caches; each write carries UID and version.
+    """Reconciles one name at a time, from the caches. Each write carries UID and version.
 
-    Only before a group is let go its pods are listed live.
+    Before claimctl's finalizer of a group is removed, the group's pods are listed live.
     """
 
     name = "podgroup"

@@ -1,4 +1,4 @@
-"""What a reconcile can come to. An error is an exception, so it cannot be said together."""
+"""The result of a reconcile: done, or requeue after some time. Errors are raised instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Look again after so many seconds, although nothing may have changed."""
+    """Reconcile again after so many seconds, even if nothing changes."""
 
     seconds: float
 

@@ -82,11 +82,11 @@ class WorkloadReconciler:
         )
 
     async def _carry_out(self, wanted: AnnotationPlan) -> bool:
-        """Make the changes; False when somebody else was there first and it has to be redone.
+        """Make the changes; False if another client wrote first and the reconcile must be repeated.
 
         Raises:
-            AlreadyExists: a name is taken. Mostly the cache is late, but the object may also be
-                somebody else's and stay, so the pauses have to grow.
+            AlreadyExists: a name is taken. Usually the cache is late. But the object may also be
+                another client's and stay, so the pauses have to grow.
         """
         settled = True
         for reservation in wanted.delete:
