@@ -61,22 +61,22 @@ class Findings:
     """The answers of live reads within one reconcile. Each reconcile begins without any."""
 
     claim: ResourceClaim | None = None
-    """The version that all rounds are about, unless it was read live: beside a busy writer the
-    list would otherwise change faster than its entries can be asked for."""
+    """The version of the claim that all rounds use, unless it was read live. Otherwise a busy
+    writer would change the list faster than its entries can be confirmed."""
     live_claim: ResourceClaim | None = None
-    """As it was just read live, which comes into no cache; None where there is none any more."""
+    """The claim by a live read, which enters no cache; None if the claim is gone."""
     claim_read_for: Write | None = None
-    """The write for which the claim was read live; None where nobody did."""
+    """The write for which the claim was read live; None if it was not read."""
     claim_reads: int = 0
     held_for_another: bool | None = None
-    """Whether the claim is held for a reservation that the cache lacks; None: nobody asked."""
+    """Whether the claim is held for a reservation that the cache lacks; None if not read."""
     live: LiveList | None = None
     present_pods: frozenset[str] = frozenset()
     workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
-    """Asked for by name; None when there is no such object."""
+    """Workloads that were read live by name; None if the object does not exist."""
     template_missing: bool = False
     template_refused: str = ""
-    """Why the API server does not take a claim made from the template."""
+    """Why the API server refuses a claim made from the template."""
 
     @property
     def claim_gone(self) -> bool:

@@ -1,1 +1,1 @@
-"""What only this process knows, measured on its own clock: noted whether it leads or not."""
+"""What only this process knows, by its own clock. It is noted whether this process leads or not."""

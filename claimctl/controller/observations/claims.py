@@ -1,29 +1,32 @@
-"""What only this process knows of each claim, on its own monotonic clock.
+"""What only this process knows of each claim, by its own monotonic clock.
 
-Every age is measured from this process's own first sight, so that clocks of other machines and
-jumps of the wall clock cannot shorten a wait. Seeing is cheap and goes on while another replica
-leads: a failover needs no blind wait.
+Every age counts from the moment when this process first saw something. So neither the clocks of
+other machines nor jumps of the wall clock can shorten a wait. The observations go on while another
+replica leads, so that a failover needs no wait.
 
-Blindness. A claim may be released when every pod that used its present allocation was seen by
-this process, so that who vanished is known as a ghost, or when the grace has passed since one
-could have vanished unseen. From the version of the last LIST of the pods on, the pod watch misses
-nothing: where it does, because it is told 410 or its stream is replaced, the pods are listed anew.
-So whoever vanished unseen did so before that LIST ended. Pods are bound to an allocation after it
-was made. Hence an allocation that was certainly made after that LIST's version has no unseen
-history, and any other one has waited long enough when the grace has passed since that LIST.
+Unseen history. A claim may be released in two cases: this process saw every pod that used the
+present allocation, so that each vanished pod is known as a ghost; or the grace has passed since a
+pod could have vanished unseen.
 
-When it was made is proven by a version of the claim without allocation, or by a watch event that
-brings the allocation: then it was made by that very write. A list of the claims that shows one
-proves nothing, and neither does a live GET: the claim was unallocated at the last version that was
-seen so, and that is all. So a relist of either kind, in whatever order, a claim that is seen late
-and a process that has just started all come down to comparing two versions. A watch that is
-opened again where it ended loses nothing. Events that are late make no gap, either: the last live
-LIST counts only when the pod cache has come as far (``Informer.catch_up``), and a claim seen late
-cannot be written. Nodes matter in one place only: a boot that is not certainly younger than the
-deletion ends no ghost.
+- From the version of the last LIST of the pods on, the pod watch misses nothing. (After a 410, or
+  when its stream is replaced, the pods are listed again.) So a pod that vanished unseen did so
+  before that LIST ended.
+- Pods are bound to an allocation after it was made. So an allocation that was certainly made after
+  the LIST's version has no unseen history. For any other allocation, the grace must have passed
+  since that LIST.
 
-Versions of pods and of claims are compared here. They come from one etcd, unless somebody has
-separated the two with ``--etcd-servers-overrides``.
+When an allocation was made is known from two sources: a version of the claim without allocation, or
+a watch event that brings the allocation, which was then made by that write. A LIST or a live GET
+that shows an allocation does not prove when it was made. So all cases (a relist of pods or claims,
+a claim that is seen late, a process that has just started) are decided by comparing two versions.
+
+A watch that is opened again from its last version loses nothing. Late events make no gap either:
+the last live LIST counts only after the pod cache has reached its version
+(``Informer.catch_up``), and a claim that is seen late cannot be written. Nodes matter only in one
+place: a reboot ends a ghost only if it is certainly younger than the pod's deletion.
+
+Versions of pods and claims are compared here. Both come from one etcd, unless an administrator has
+separated them with ``--etcd-servers-overrides``.
 """
 
 from __future__ import annotations
@@ -49,11 +52,11 @@ from claimctl.wire.seams import Clock
 REMEMBERED_RESERVATIONS = 10_000
 
 REPEAT_SECONDS = 60.0
-"""For how long what was written is remembered, to notice a writer that undoes it."""
+"""How long writes are remembered, in seconds, to detect another client that undoes them."""
 
 Content = tuple[Reference, ...]
 _Told = deque[tuple[float, int]]
-"""When a status was written, and its digest."""
+"""The times and digests of the written statuses."""
 
 
 @dataclass(slots=True)
@@ -64,18 +67,18 @@ class _Sight:
     allocated_since: float | None = None
     deleting_since: float | None = None
     made_after: str = ""
-    """Its present allocation, or its next one, was made by this version or by a later one."""
+    """The claim's present or next allocation was made by this version or a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
     unstarted_since: dict[str, float] = field(default_factory=dict)
     fenced_at: float | None = None
-    """When this process fenced its present allocation."""
+    """When this process fenced the claim's present allocation."""
     deallocated: str = ""
-    """The version by which this process deallocated it."""
+    """The version of the write by which this process deallocated the claim."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
 
 
 class Memories:
-    """The memory of every claim in the cache; bounded by their number."""
+    """The memory of every claim in the cache."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -91,8 +94,8 @@ class Memories:
         """Note a version of a claim, from the cache or from a live GET.
 
         Args:
-            just_allocated: it was a watch event that told of its allocation, so that this version
-                is the one by which it was made.
+            just_allocated: whether a watch event brought the allocation, so that the write of this
+                version made it.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         sight = self._sights.get(key)
@@ -103,11 +106,11 @@ class Memories:
         _note(sight, claim, now, just_allocated=just_allocated)
 
     def pods_listed(self, version: str) -> None:
-        """All pods were listed: before that version some may have come and vanished unseen."""
+        """Note a LIST of all pods: pods may have come and vanished unseen before its version."""
         self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()
 
     def withdrawn_age(self, reservation: ObjectMeta) -> float:
-        """Seconds since this process first asked about a reservation that is being deleted."""
+        """Seconds since the first call for this reservation, which is being deleted."""
         now = self._clock.monotonic()
         return now - self._withdrawn.setdefault(reservation.uid, now)
 
@@ -127,12 +130,12 @@ class Memories:
             sight.writes.append((self._clock.monotonic(), content))
 
     def fenced(self, key: ClaimKey) -> None:
-        """Note that this process has just fenced the claim for its release."""
+        """Note that this process has just fenced the claim."""
         if (sight := self._sights.get(key)) is not None:
             sight.fenced_at = self._clock.monotonic()
 
     def fenced_age(self, key: ClaimKey) -> float | None:
-        """Seconds since this process fenced the claim; None where it did not."""
+        """Seconds since this process fenced the claim; None if it did not."""
         sight = self._sights.get(key)
         return _age(self._clock.monotonic(), sight.fenced_at) if sight is not None else None
 
@@ -141,7 +144,7 @@ class Memories:
             sight.deallocated = sight.made_after = written.resource_version
 
     def released_since_asked(self, key: ClaimKey, reservation: ObjectMeta) -> bool:
-        """Whether the claim was without allocation after its release was asked for."""
+        """Whether the claim had no allocation at a time after its release was requested."""
         sight, asked_at = self._sights.get(key), self.recorded.asked_at(reservation)
         asked = sight is not None and reservation.annotation(RELEASE_ANNOTATION) == sight.uid
         return asked and sight is not None and _certainly(sight.made_after, asked_at)
@@ -151,14 +154,14 @@ class Memories:
         told.append((self._clock.monotonic(), _digest(status)))
 
     def allocated_age(self, key: ClaimKey) -> float:
-        """Seconds since this process first saw the claim allocated; 0 when it is not."""
+        """Seconds since this process first saw the claim allocated; 0 if it is not allocated."""
         sight = self._sights.get(key)
         if sight is None or sight.allocated_since is None:
             return 0.0
         return self._clock.monotonic() - sight.allocated_since
 
     def observe_pods(self, key: ClaimKey, dead: Iterable[str], unstarted: Iterable[str]) -> None:
-        """Take note of the claim's pods as they are now.
+        """Note the present state of the claim's pods.
 
         Args:
             dead: UIDs of the listed pods that are gone or done.
@@ -166,14 +169,14 @@ class Memories:
         """
         sight, now = self._sights.get(key), self._clock.monotonic()
         if sight is None:
-            # it went while it was being looked at
+            # the claim was deleted during its reconcile
             return
         sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
         starting = sight.unstarted_since
         sight.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
 
     def memory(self, claim: ResourceClaim, ghosts: Ghosts) -> Memory:
-        """The memory of a claim; of one that is forgotten by now, as at its first sight."""
+        """The memory of a claim. A claim that is not known counts as seen for the first time."""
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         sight = self._sights.get(key) or _first_sight(claim, now)
         ages, repeats = self._told(key, now)
@@ -202,7 +205,7 @@ class Memories:
         return Memory(status_age=ages, repeated_statuses=repeats)
 
     def _told(self, key: ClaimKey, now: float) -> tuple[dict[str, float], dict[str, int]]:
-        """Per reservation: since its status was written last, and how often it was before."""
+        """By reservation: seconds since the last status write, and how often it was repeated."""
         written = self._statuses.get(key, {})
         ages = {name: now - told[-1][0] for name, told in written.items()}
         return ages, {name: _repeats(told, now) for name, told in written.items()}
@@ -228,7 +231,7 @@ def _note(sight: _Sight, claim: ResourceClaim, now: float, *, just_allocated: bo
 
 
 def _certainly(version: str, other: str) -> bool:
-    """Whether one version is known and at least the other, which is known too."""
+    """Whether both versions are known and ``version`` is at least ``other``."""
     return bool(version and other) and reaches(version, other)
 
 
@@ -237,12 +240,12 @@ def _age(now: float, since: float | None) -> float | None:
 
 
 def _digest(status: ClaimReservationStatus) -> int:
-    """The same for statuses that say the same, whenever their conditions began."""
+    """A digest of the status without the times of its conditions."""
     conditions = (replace(each, last_transition_time=None) for each in status.conditions)
     return hash(replace(status, conditions=tuple(conditions)))
 
 
 def _repeats(writes: Iterable[tuple[float, object]], now: float) -> int:
-    """How often what was written most lately had been written before."""
+    """How often the content of the last write was written before."""
     recent = [content for at, content in writes if now - at < REPEAT_SECONDS]
     return recent.count(recent[-1]) - 1 if recent else 0

@@ -1,8 +1,8 @@
-"""Pods that vanished while their containers may still have been running.
+"""Ghosts: pods that vanished while their containers may still have been running.
 
-Force-deleted pods, pods of lost nodes, pods that PodGC swept: the API server has forgotten them,
-their node may not have. The ledger notes them from the pod cache's changes, also while another
-replica leads, and the reservation's status carries them over a restart.
+Examples are force-deleted pods and pods of lost nodes: their objects are gone, but their containers
+may run on. The ledger finds ghosts in the changes of the pod cache, even while another replica
+leads. The statuses of reservations keep them over a restart.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
 RETENTION_SECONDS = 24 * 3600.0
-"""How long a ghost is remembered that no reservation has on record, for one still to come."""
+"""How long a ghost without a record is remembered, in seconds, for a reservation still to come."""
 
 
 REMEMBERED_UIDS = 50_000
-"""How many pods that were seen to be done before they went are remembered."""
+"""How many UIDs are remembered of pods that were done before they vanished."""
 
 
 REMEMBERED_NODES = 10_000
 
 
 class BootIds:
-    """The boot ID each node showed last.
+    """The last boot ID of each node.
 
-    A lost node's object may be gone before the pods on it are, and that it is gone proves nothing.
+    It is kept after the Node object is gone, because the object of a lost node may be deleted
+    before its pods.
     """
 
     def __init__(self) -> None:
         self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
 
     def observe(self, node: Node) -> bool:
-        """Note what a node shows; True when it has booted since it was last seen."""
+        """Note a node; return whether it has been rebooted since it was last seen."""
         name, boot_id = node.metadata.name, node.status.node_info.boot_id
         before = self._ids.get(name, "")
         if boot_id:
@@ -61,19 +62,19 @@ class BootIds:
 
 @dataclass(frozen=True, slots=True)
 class Ghosts:
-    """The ghosts of one claim, sorted by UID, and since how many seconds each is known."""
+    """The ghosts of one claim, sorted by UID, each with the seconds for which it is known."""
 
     pods: tuple[ForceDeletedPod, ...] = ()
     ages: tuple[tuple[str, float], ...] = ()
     told: frozenset[str] = frozenset()
-    """UIDs of those that were seen on a reservation's record."""
+    """UIDs of the ghosts that were seen in a reservation's status."""
 
 
 class GhostLedger:
     """Ghosts by claim.
 
     Args:
-        boot_id: tells the boot ID that a node shows now, or '' when there is no such node.
+        boot_id: returns the boot ID of a node, or '' if it is unknown.
     """
 
     def __init__(self, clock: Clock, boot_id: Callable[[str], str]) -> None:
@@ -87,9 +88,11 @@ class GhostLedger:
         self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
 
     def observe(self, old: Pod | None, new: Pod | None, *, relist: bool = False) -> None:
-        """Take note of one change in the pod cache; ``old`` is the last state that was seen.
+        """Note one change in the pod cache.
 
-        A pod that only a relist shows to be gone may have been bound since that state.
+        Args:
+            old: the last known state. If a relist shows that the pod is gone, the pod may have been
+                bound after that state.
         """
         if new is not None:
             self._came(new)
@@ -104,7 +107,7 @@ class GhostLedger:
             self._done[old.metadata.uid] = None
 
     def vanished_unread(self, pod: Unreadable, keys: Iterable[ClaimKey]) -> None:
-        """Take note that a pod went while it could not be read: it may have been running.
+        """Note that an unreadable pod is gone: it may have been running.
 
         Args:
             keys: the claims that it may have used.
@@ -125,10 +128,10 @@ class GhostLedger:
             self._known_since[key][ghost.uid] = self._clock.monotonic()
 
     def node_booted(self, node: Node, *, relist: bool) -> None:
-        """Take note of a new boot; a ghost that may have run under it goes on counting.
+        """Note a reboot of a node. It ends a ghost only if it is younger than the pod's deletion.
 
-        The caches of nodes and pods are not in step: a node that was seen late may have booted
-        before the pod came. Only a boot that is younger than the deletion ends a ghost.
+        The caches of nodes and pods are not in step: a reboot that is seen late may have happened
+        before the pod was bound.
         """
         boot_id, version = node.status.node_info.boot_id, node.metadata.resource_version
         for ghosts in self._by_claim.values():
@@ -142,9 +145,9 @@ class GhostLedger:
     def observe_list(
         self, key: ClaimKey, references: Iterable[Reference], present: Container[str]
     ) -> None:
-        """Take note of listed pods that nobody here ever saw: how they ended is unknown.
+        """Note listed pods that this process never saw: it is unknown how they ended.
 
-        Mostly the pod cache is late, and ``observe`` takes them out again.
+        Usually the pod cache is late, and ``observe`` removes them again.
         """
         for reference in references:
             uid = reference.uid
@@ -160,7 +163,7 @@ class GhostLedger:
                 self._told.get(key, set()).discard(pod.metadata.uid)
 
     def observe_record(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod]) -> None:
-        """Take note of the ghosts in the statuses of the claim's reservations, and of boots."""
+        """Note the ghosts in the statuses of the claim's reservations, and drop ended ones."""
         on_record = {ghost.uid: ghost for ghost in recorded}
         for ghost in on_record.values():
             self._add(key, ghost)
@@ -180,16 +183,17 @@ class GhostLedger:
         )
 
     def claims_on(self, node_name: str) -> Iterator[ClaimKey]:
-        """Claims with a ghost on the node."""
+        """The claims with a ghost on the node."""
         for key, ghosts in self._by_claim.items():
             if any(ghost.node_name == node_name for ghost in ghosts.values()):
                 yield key
 
     def forget(self, key: ClaimKey, deleted_at: str) -> None:
-        """Take note that a claim was deleted, by this version: who had vanished before, used it.
+        """Note that a claim was deleted at this version, and drop the ghosts from before.
 
-        The caches of pods and claims are not in step: who vanished later may have used the claim
-        that came after it under its name. The versions are of one etcd (``_younger``).
+        The caches of pods and claims are not in step: a pod that vanished after this version may
+        have used the next claim of the same name, so its ghost stays. The versions come from one
+        etcd (``_younger``).
         """
         for uid in list(self._by_claim.get(key, {})):
             vanished_at = self._vanished_at.get(uid, "")
@@ -218,10 +222,10 @@ class GhostLedger:
             known[ghost.uid] = ghost
 
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
-        """Forget ghosts whose node has booted since: nothing of them can be running.
+        """Drop the ghosts whose node was rebooted since: their containers cannot be running.
 
-        When each was first known is kept for as long as it is in a reservation's status, so that
-        it does not begin anew.
+        While a reservation's status has such a ghost, the time when it was first known is kept, so
+        that its grace does not start again.
         """
         ghosts, since = self._by_claim.get(key, {}), self._known_since.get(key, {})
         now = self._clock.monotonic()
@@ -237,15 +241,14 @@ class GhostLedger:
                 known.pop(key, None)
 
     def _booted(self, ghost: ForceDeletedPod) -> bool:
-        """Whether the node runs another boot. That there is no Node object proves nothing."""
+        """Whether the node has another boot ID now. A missing Node object proves nothing."""
         boot_id = self._boot_id(ghost.node_name)
         return bool(ghost.boot_id and boot_id) and boot_id != ghost.boot_id
 
 
 def _younger(version: str, other: str) -> bool:
-    """Whether one version was certainly made after another, maybe of another kind.
+    """Whether ``version`` was certainly made after ``other``, even of another kind.
 
-    Kinds that share an etcd, as pods and nodes do unless somebody separates them, share its
-    revisions.
+    Pods and nodes share the revisions of one etcd, unless an administrator has separated them.
     """
     return version.isdecimal() and other.isdecimal() and int(version) > int(other)

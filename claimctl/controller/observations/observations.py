@@ -1,8 +1,8 @@
-"""Everything that this process remembers beyond its caches, in one place.
+"""Everything that this process remembers beyond its caches.
 
-Three feed it, whether this process leads or not: the informers with every change, the pipeline
-with what it is about to look at, and the pipeline again with what it has written. Decisions read
-it through snapshots, which are copies.
+The informers note every change here, whether this process leads or not. The reconcilers note what
+they reconcile and what they have written. Decisions read the observations through snapshots, which
+are copies.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 
 PATIENCE_SECONDS = 10.0
-"""After this the cache is believed: the write may have left no trace (a delete, a no-op)."""
+"""After this time the cache counts as current: some writes leave no trace (a delete, a no-op)."""
 
 REMEMBERED = 10_000
-"""Objects; of one that was deleted since, nobody asks again."""
+"""The number of objects whose last write is remembered."""
 
 
 class Observations:
@@ -54,12 +54,12 @@ class Observations:
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
         self.kcm_left_dead_references = False
-        """Whether KCM was seen to leave dead pods beside other references, whatever its version.
+        """Whether kube-controller-manager was seen to leave dead pods beside other references.
 
-        It is not waited for again, until the cluster is looked at anew."""
+        claimctl then does not wait for it again, until the dialect is detected again."""
 
     def cluster_changed(self) -> None:
-        """Take note that the cluster was looked at anew: it may be another version now."""
+        """Note that the dialect was detected again: the cluster may have another version now."""
         self.kcm_left_dead_references = False
 
     def claim_changed(self, change: Change[ResourceClaim]) -> None:
@@ -94,17 +94,17 @@ class Observations:
             self.claims.reservation_gone(key, change.name)
 
     def node_changed(self, change: Change[Node]) -> bool:
-        """Take note of a node; True when it has booted since it was last seen."""
+        """Note a node; return whether it has been rebooted since it was last seen."""
         if change.new is None or not self.boots.observe(change.new):
             return False
         self.ghosts.node_booted(change.new, relist=change.relist)
         return True
 
     def wrote(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
-        """Take note of a write of our own, so that nobody decides on less.
+        """Note a write of this process, so that no decision uses an older state.
 
         Args:
-            written: of the object as the server gave it back; None where it was deleted.
+            written: the metadata of the object in the answer; None if it was deleted.
         """
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
@@ -132,14 +132,14 @@ def _resource(write: Write) -> Resource[Any]:
 
 
 def _just_allocated(change: Change[ResourceClaim]) -> bool:
-    """Whether it was by this very version; what a list shows may have been so for long."""
+    """Whether the write of this version allocated the claim, as shown by a watch event."""
     old, new = change.old, change.new
     has = new is not None and new.status.allocation is not None
     return has and not change.relist and (old is None or old.status.allocation is None)
 
 
 def same_to_claims(change: Change[Pod]) -> bool:
-    """Whether a change of a pod means nothing for its claims (a probe, a label)."""
+    """Whether the change of a pod does not matter to its claims (a probe, a label)."""
     old, new = change.old, change.new
     return (
         old is not None
@@ -151,10 +151,10 @@ def same_to_claims(change: Change[Pod]) -> bool:
 
 
 class OwnWrites:
-    """Our own writes that the caches do not show yet.
+    """Writes of this process that the caches do not show yet.
 
-    A decision on a claim older than what we wrote would be refused by its resourceVersion anyway;
-    waiting for the watch saves the request and keeps one write from being taken for two.
+    A decision on an older version would conflict anyway. To wait for the watch saves the request,
+    and keeps one write from being counted twice.
     """
 
     def __init__(self, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
@@ -163,14 +163,14 @@ class OwnWrites:
         self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(REMEMBERED)
 
     def wrote(self, resource: Resource[Any], meta: ObjectMeta) -> None:
-        """Note what a write came back with."""
+        """Note the version in the answer to a write."""
         key = (resource.plural, meta.namespace, meta.name)
         self._written[key] = (meta.resource_version, self._clock.monotonic())
 
     def lags(
         self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None
     ) -> bool:
-        """Whether the cache shows less than we wrote."""
+        """Whether the cache is older than our last write of the object."""
         key = (resource.plural, namespace, name)
         written = self._written.get(key)
         if written is None:
@@ -184,10 +184,10 @@ class OwnWrites:
 
 
 class GroupNames:
-    """Since when no PodGroup of a name is in use.
+    """The time since which a PodGroup name is not in use.
 
-    Schedulers and kubelets match groups by name, so a name may be used again only when they all
-    have forgotten it.
+    Schedulers and kubelets match groups by name. So claimctl uses a name again only when no
+    scheduler's cache has the earlier group any more.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -196,20 +196,20 @@ class GroupNames:
         self._known_since: float | None = None
 
     def used(self, key: GroupKey) -> None:
-        """Take note that a group of that name, or its entry in a list, was there until now."""
+        """Note that a group of that name, or its entry in a list, existed until now."""
         self._used[key] = self._clock.monotonic()
 
     def known(self) -> None:
-        """Take note that from now on, if not before, all groups are known that are served."""
+        """Note that all served groups are known from now on, if they were not before."""
         if self._known_since is None:
             self._known_since = self._clock.monotonic()
 
     def unknown(self) -> None:
-        """Take note that from now on groups are not watched, or listed anew."""
+        """Note that groups are not watched any more, or are being listed again."""
         self._known_since = None
 
     def quiet(self, key: GroupKey) -> float:
-        """Seconds since the name was last seen in use, or since all groups are known."""
+        """Seconds since the name was last in use, or since all groups are known if that is less."""
         since = self._known_since
         if since is None:
             return 0.0

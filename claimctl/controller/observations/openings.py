@@ -1,7 +1,7 @@
-"""Since when each claim is closed to its pods: noted at every version that a watch brings.
+"""Since when each claim is closed to pods (see ``reservation.release.binding``).
 
-Every version of a claim is one watch event, so nothing is missed while the watch goes on. A list
-may leave versions out: what a claim shows after one, it counts as seen for the first time.
+Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may
+skip versions: after a LIST, the claim counts as seen for the first time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.seams import Clock
 
 KEPT_SECONDS = 3600.0
-"""How long it is remembered that a pod was listed; no setting asks for longer."""
+"""How long a pod's entry is remembered, in seconds. This is the maximum of the binding times."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Times on this process's own clock: -inf for never, inf for what the claim lists now."""
+    """Times by this process's clock: -inf means never, inf means that the entry is listed now."""
 
     uid: str
     version: str
@@ -33,7 +33,7 @@ class _Seen:
 
 
 class OpeningsSeen:
-    """What was seen of the lists of all claims in the cache; goes on while another one leads."""
+    """The openings of all claims in the cache, noted even while another replica leads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -42,7 +42,7 @@ class OpeningsSeen:
     def observe(self, change: Change[ResourceClaim]) -> None:
         """Note one change in the cache of claims.
 
-        A claim that comes by a watch event has just been made: nobody was listed before.
+        A claim that a watch event adds has just been created, so no entry was listed before.
         """
         key, claim = ClaimKey(change.namespace, change.name), change.new
         if claim is None:
@@ -59,7 +59,7 @@ class OpeningsSeen:
         _note(seen, before, claim.status.reserved_for, now)
 
     def of(self, claim: ResourceClaim) -> Openings:
-        """The ages of a claim's openings; of a version that no watch has brought, as at first."""
+        """The ages of the claim's openings. An unknown version counts as seen first now."""
         meta, now = claim.metadata, self._clock.monotonic()
         seen = self._seen.get(ClaimKey.of(meta))
         if seen is None or (seen.uid, seen.version) != (meta.uid, meta.resource_version):
@@ -75,7 +75,7 @@ class OpeningsSeen:
 def _note(
     seen: _Seen, before: tuple[Reference, ...], after: tuple[Reference, ...], now: float
 ) -> None:
-    """What was listed and is not any more has gone now."""
+    """Note the entries of a version: an entry that is not listed any more has gone now."""
     for uid in _pods(before) - _pods(after):
         seen.delisted[uid] = now
     for uid in [uid for uid, at in seen.delisted.items() if now - at > KEPT_SECONDS]:

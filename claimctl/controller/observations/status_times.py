@@ -1,12 +1,13 @@
-"""The times that stand in reservations' statuses, on this process's own clock; and since which
-version a release is asked for.
+"""The ages of the times in reservations' statuses, by this process's clock.
 
-Somebody else may have written them, by a clock that is wrong. Of a time whose coming was watched,
-also as a standby, only that it came is believed. Of one that was there before this process, what
-the wall clocks say is all there is.
+Another controller may have written a time by a wrong clock. If this process saw the time appear,
+even as a standby, its age starts then. If the time is older than this process, its age is taken
+from the wall clock.
 
-What nobody wrote down, since nobody led while it happened, is believed before what is on record: a
-claim that this process has seen in use was not idle.
+What this process has seen takes precedence over the status: a claim that it has seen in use was
+not idle, even if no controller led at that time and recorded it.
+
+The module also notes the version at which a release was requested.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from claimctl.wire.reservations import (
 from claimctl.wire.seams import Clock
 
 REMEMBERED = 20_000
-"""Times; two a reservation."""
+"""The number of remembered times; each reservation has two."""
 
 OUT_OF_STEP_SECONDS = 5.0
-"""Pods and reservations may be seen in another order than that in which they changed."""
+"""Changes of pods and of reservations may arrive in another order within so many seconds."""
 
 _Key = tuple[str, str]
 
@@ -42,11 +43,11 @@ class RecordedTimes:
         self._asked: LRUCache[str, tuple[str, str]] = LRUCache(REMEMBERED)
 
     def used(self, claim: ClaimKey) -> None:
-        """Note that a pod which is not done names the claim, or did so until now."""
+        """Note that a pod that is not done names the claim, or did so until now."""
         self._used[claim] = self._clock.monotonic()
 
     def see(self, old: ClaimReservation | None, new: ClaimReservation) -> None:
-        """Note a version of a reservation; ``old`` is the one that was known before."""
+        """Note a version of a reservation; ``old`` is the last known one."""
         watched = old is not None and old.metadata.uid == new.metadata.uid
         for name, moment in _times(new.status):
             key = (new.metadata.uid, name)
@@ -66,20 +67,20 @@ class RecordedTimes:
             self._asked[meta.uid] = asked, meta.resource_version
 
     def asked_at(self, reservation: ObjectMeta) -> str:
-        """The first version that was seen to ask for the release it asks for now, or ''."""
+        """The first seen version with the present request for a release, or ''."""
         asked, version = self._asked.get(reservation.uid, (None, ""))
         return version if asked == reservation.annotation(RELEASE_ANNOTATION) else ""
 
     def idle_age(self, reservation: ClaimReservation) -> float | None:
-        """Seconds since ``idleSince``, but no more than since the claim was seen in use.
+        """Seconds since ``idleSince``, or since the claim was last seen in use if that is less.
 
-        None where that time is not set, or was never seen.
+        None if ``idleSince`` is not set, or was not seen to appear.
         """
         age = self._age(reservation, "idle")
         return None if age is None else min(age, self._since_use(reservation))
 
     def idle_outdated(self, reservation: ClaimReservation) -> bool:
-        """Whether the claim was seen in use after ``idleSince``, and nobody wrote that down."""
+        """Whether the claim was seen in use after ``idleSince``, and no status records this."""
         age = self._age(reservation, "idle") or 0.0
         return age - self._since_use(reservation) > OUT_OF_STEP_SECONDS
 
@@ -89,7 +90,7 @@ class RecordedTimes:
         return inf if used is None else self._clock.monotonic() - used
 
     def unused_age(self, reservation: ClaimReservation) -> float | None:
-        """Seconds since ``lastConsumerTime``; None where that is not set, or was never seen."""
+        """Seconds since ``lastConsumerTime``; None if it is not set, or was not seen to appear."""
         return self._age(reservation, "unused")
 
     def _age(self, reservation: ClaimReservation, name: str) -> float | None:
