@@ -1,4 +1,4 @@
-"""What can be set about a controller, checked before anything starts."""
+"""The settings of a controller, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ from claimctl.reservation.snapshot import Rules
 
 
 class BadSettings(Exception):
-    """A setting that makes no sense; the text names it in one line."""
+    """A setting is not valid. The message names it in one line."""
 
 
 class Settings(BaseModel):
-    """Settings of one controller process. Durations in seconds."""
+    """Settings of one controller process. Durations are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     identity: str = Field(min_length=1, max_length=253)
-    """Who this process is in the Lease and in events; differs between replicas."""
+    """The identity of this process in the Lease and in Events; each replica has its own."""
     lease_namespace: str = Field(default="claimctl-system", min_length=1, max_length=63)
     lease_name: str = Field(default="claimctl-controller", min_length=1, max_length=253)
     lease_seconds: int = Field(default=15, ge=6, le=3600)
-    """After so long without a sign of life another takes over; the leader ends after two thirds."""
+    """After this time without a renewal, another replica takes over. The leader ends its work after
+    two thirds of it."""
     leader_elect: bool = True
     dialect: Literal["auto", "native", "podgroup", "hold"] = "auto"
     settle_seconds: float = Field(default=5.0, ge=0, le=3600)
-    """Longer than the scheduler's cache can lag behind the API server."""
+    """The settle time. It must exceed the lag of every scheduler's cache."""
     binding_seconds: float = Field(default=60.0, ge=0, le=3600)
-    """Longer than a scheduler takes from reading a claim until it binds a pod on what it read."""
+    """The binding time. It must exceed the time from a scheduler's read of a claim to its binding
+    of a pod."""
     slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
-    """The same for pods with a PersistentVolumeClaim or of a gang, and pods of other schedulers."""
+    """The binding time of pods with a PersistentVolumeClaim, of gangs, and of other schedulers."""
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
-    """``schedulerName`` of the schedulers that are given ``binding_seconds`` only."""
+    """``schedulerName`` of the schedulers for which ``binding_seconds`` are enough."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
-    """How long the cluster's own controller may take to remove a dead pod's reference."""
+    """How long to wait for kube-controller-manager to remove the reference of a dead pod."""
     allow_template_injection: bool = False
-    """Whether pod templates that ask for it are given a PodGroup (needs a role of its own)."""
+    """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""
     workers: int = Field(default=4, ge=1, le=64)
-    """Claims that are worked on at the same time."""
+    """The number of claims that are reconciled at the same time."""
     batch_seconds: float = Field(default=0.2, ge=0, le=60)
-    """Changes of a claim within this time are answered together."""
+    """Changes of a claim within this time lead to one reconcile."""
     sync_timeout_seconds: float = Field(default=120.0, gt=0)
-    """How long the first lists may take before the start has failed."""
+    """How long the first lists may take. After that, the start fails."""
     drain_seconds: float = Field(default=10.0, gt=0, le=600)
-    """How long work that has begun may take to end after a stop."""
+    """How long a reconcile that has begun may take to end after a stop."""
 
     @classmethod
     def checked(cls, **values: object) -> Settings:
-        """Settings from flags.
+        """Make settings from flags.
 
         Raises:
-            BadSettings: a value is out of range; names the first such setting.
+            BadSettings: a value is out of range. The message names the first such setting.
         """
         try:
             return cls.model_validate(values)

@@ -1,4 +1,4 @@
-"""From caches, evidence and memory to everything about one claim at one moment."""
+"""Make the snapshot of one claim from caches, findings and observations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from claimctl.wire.workloads import ReplicaSet, Workload
 
 @dataclass(slots=True)
 class Knowledge:
-    """All that snapshots are made from; the manager sets ``rules`` when the cluster changes."""
+    """The sources of snapshots. The manager sets ``rules`` when the cluster changes."""
 
     caches: Caches
     observations: Observations
@@ -50,7 +50,7 @@ class Snapshots:
         self._doubts = Doubts(knowledge.caches)
 
     def lagging(self, key: ClaimKey) -> bool:
-        """Whether the caches do not show yet what we wrote about this claim ourselves."""
+        """Whether the caches lack a write of this process about the claim."""
         fresh, caches = self._know.observations.own_writes, self._know.caches
         claim = caches.claims.get(key.name, key.namespace)
         if fresh.lags(RESOURCECLAIMS, key.namespace, key.name, claim.metadata if claim else None):
@@ -61,7 +61,7 @@ class Snapshots:
         )
 
     def observe(self, key: ClaimKey, findings: Findings) -> None:
-        """Take note of what only this process can tell later: who vanished, died or waits."""
+        """Note in the observations what only this process knows: ghosts, dead and waiting pods."""
         seen, caches = self._know.observations, self._know.caches
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
@@ -77,7 +77,7 @@ class Snapshots:
             seen.claims.observe_pods(key, dead, filter(None, map(_unstarted, pods)))
 
     def build(self, key: ClaimKey, findings: Findings) -> Snapshot:
-        """The snapshot as of now; nothing is noted by that."""
+        """Make the present snapshot. This does not change the observations."""
         know, caches, seen = self._know, self._know.caches, self._know.observations
         claim = self._claim(key, findings)
         reservations = caches.reservations_of(key)
@@ -112,7 +112,7 @@ class Snapshots:
         return findings.claim or self._know.caches.claims.get(key.name, key.namespace)
 
     def _rules(self) -> Rules:
-        """The rules of the cluster as it was found out, corrected by what it was seen to do."""
+        """The rules of the detected cluster, corrected by its observed behaviour."""
         if self._know.observations.kcm_left_dead_references:
             return replace(self._know.rules, kcm_cleans_mixed_lists=False)
         return self._know.rules
@@ -149,20 +149,20 @@ class Snapshots:
         return WorkloadState(Life.UNSEEN)
 
     def _orphaned_replica_sets(self, reservation: ClaimReservation) -> tuple[str, ...]:
-        """ReplicaSets left by the incarnation for which the claim was reserved."""
+        """The ReplicaSets left by the incarnation for which the claim was reserved."""
         recorded, claim = reservation.status.reserved_for, reservation.spec.resource_claim_name
         left = self._replica_sets(reservation)
         return orphaned_replica_sets_of(recorded.uid if recorded else "", claim, left)
 
     def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:
-        """Those whose pods use the claim."""
+        """The ReplicaSets whose pods use the claim."""
         index = f"{reservation.metadata.namespace}/{reservation.spec.resource_claim_name}"
         return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
 
     def _slices(
         self, claim: ResourceClaim | None, pods: tuple[Pod, ...]
     ) -> tuple[ResourceSlice, ...]:
-        """The slices of the allocation's drivers; they matter only when a pod finds no place."""
+        """The slices of the allocation's drivers. They matter only if a pod is unschedulable."""
         allocation = claim.status.allocation if claim else None
         if allocation is None or not any(map(unschedulable_since, pods)):
             return ()
@@ -200,7 +200,7 @@ class Snapshots:
                     yield each.uid
 
     def _frozen(self, namespace: str) -> bool:
-        """A plan freezes its namespaces for as long as it exists, unless it has failed."""
+        """Whether a DowngradePlan freezes the namespace: it exists and has not failed."""
         return self._doubts.freezes(namespace) or any(
             not plan.metadata.deleting
             and plan.status.phase != "Failed"
@@ -210,13 +210,13 @@ class Snapshots:
 
 
 def _unread_workload(found: Unreadable, known: Workload | None) -> WorkloadState:
-    """A workload that cannot be read as it is now, and how it was, where that is known."""
+    """The state of an unreadable workload, with the last readable version if it is known."""
     uid = known.metadata.uid if known is not None and not found.identified else found.uid
     return WorkloadState(Life.UNREADABLE, uid=uid, confirmed=True, problem=found.told())
 
 
 def _unstarted(pod: Pod) -> str | None:
-    """The UID of a pod that is bound and has not started."""
+    """The pod's UID if the pod is bound and has not started."""
     return pod.metadata.uid if is_bound(pod) and pod.status.phase == "Pending" else None
 
 

@@ -1,4 +1,4 @@
-"""Tasks that are named and watched over: none can die unseen."""
+"""Named tasks under supervision: the end of each task is noticed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ log = structlog.get_logger(__name__)
 
 
 class TaskEnded(Exception):
-    """A task that was to run for as long as the controller ended by itself."""
+    """A task ended by itself that should run as long as the controller."""
 
 
 class Tasks:
-    """The running tasks in the order of their start; the first failure is kept for the watcher."""
+    """The running tasks in the order of their start, and the first failure."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
@@ -24,20 +24,20 @@ class Tasks:
         self._stopping: set[asyncio.Task[None]] = set()
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task; that it ends, in whatever way, is a failure unless it was stopped."""
+        """Start a task. Its end counts as a failure unless it was stopped."""
         task = asyncio.create_task(work, name=name)
         task.add_done_callback(self._ended)
         self._tasks.append(task)
         return task
 
     async def failed(self) -> None:
-        """Wait for the first task that fails and raise what it raised."""
+        """Wait until a task fails, and raise its exception."""
         await asyncio.shield(self._failure)
 
     async def stop(self, *names: str, deadline: float) -> None:
-        """Cancel the tasks of these names (all, without names), last started first; await each.
+        """Cancel the tasks of these names (all if there are no names), the last started first.
 
-        One that does not end within the deadline is left behind and named in the log.
+        Wait for each. A task that does not end within the deadline is abandoned and logged.
         """
         chosen = [task for task in self._tasks if not names or task.get_name() in names]
         self._stopping.update(chosen)

@@ -1,4 +1,4 @@
-"""Putting a workload's pods into a PodGroup, where the workload asks for it and it is allowed."""
+"""Put a workload's pods into a PodGroup, if the workload asks for it and the settings allow it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Injector:
         return self._know.caches
 
     async def inject(self, key: WorkloadKey, workload: Workload) -> bool:
-        """Patch the template if that is asked for, useful and allowed; else say what is missing.
+        """Patch the template if that is wanted, useful and allowed; else report what is missing.
 
         Returns:
-            False when somebody else wrote the workload first and it has to be looked at again. A
-            change of its status alone, which controllers write all the time, wakes nobody here.
+            False if another client wrote the workload first. The caller must then try again,
+            because a change of the status alone does not trigger a reconcile.
         """
         asked = workload.metadata.annotation(POD_GROUP_ANNOTATION)
         if asked is None or workload.metadata.deleting:
@@ -120,7 +120,7 @@ class Injector:
 
 
 def group_name(key: WorkloadKey, claims: tuple[str, ...]) -> str:
-    """A name of its own for every set of claims, since a group's claims cannot be changed."""
+    """The group's name. Each set of claims has another name: a group's claims are immutable."""
     text = "/".join((key.api_group, key.kind, key.name, *claims))
     digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
     stem = key.name[: MAX_NAME - _HASH_LENGTH - 1].rstrip("-.")

@@ -1,4 +1,4 @@
-"""Objects in the caches that cannot be read, and which keys they concern."""
+"""The unreadable objects in the caches, and the keys that they concern."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from claimctl.wire.unreadable import Unreadable
 
 
 class Doubts:
-    """What the caches know of what cannot be read; mostly nothing."""
+    """The unreadable objects of all caches."""
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
 
     def about(self, key: ClaimKey, claim: ResourceClaim | None) -> tuple[Unreadable, ...]:
-        """What may concern a claim, its workloads apart."""
+        """The unreadable objects that may concern the claim, except workloads."""
         found = (each for informer in self._caches.followed() for each in informer.unread())
         return tuple(each for each in found if may_concern(each, key.namespace, key.name, claim))
 
     def about_workload(self, key: WorkloadKey) -> Unreadable | None:
-        """Why it is not known what a workload wants."""
+        """The unreadable object that is, or may be, the workload; else None."""
         informer = self._caches.workloads.get((key.api_group, key.kind))
         return informer.doubt(key.name, key.namespace) if informer is not None else None
 
     def about_reservations_for(self, key: WorkloadKey) -> Unreadable | None:
-        """A ClaimReservation that may be the workload's."""
+        """An unreadable ClaimReservation that may be the workload's; else None."""
         for each in self._caches.reservations.unread():
             if each.may_be_in(key.namespace) and workload_named(each) in (None, key.name):
                 return each
         return None
 
     def freezes(self, namespace: str) -> bool:
-        """Whether a DowngradePlan that cannot be read may freeze the namespace."""
+        """Whether an unreadable DowngradePlan may freeze the namespace."""
         return any(may_freeze(each, namespace) for each in self._caches.plans.unread())
 
     def claims(self, found: Unreadable) -> Iterator[ClaimKey]:
-        """The claims that an object may concern, as far as the caches know them."""
+        """The claims that the object names or may concern."""
         plural = found.resource.plural
         if plural in (NODES.plural, RESOURCESLICES.plural):
             yield from self._caches.concerned_claims()
@@ -57,7 +57,7 @@ class Doubts:
             yield from self.all_in(found)
 
     def all_in(self, found: Unreadable) -> list[ClaimKey]:
-        """Every claim of the object's namespace, or of all where that cannot be read."""
+        """Every claim of the object's namespace, or of all namespaces if it is unknown."""
         keys = {ClaimKey.of(claim.metadata) for claim in self._caches.claims.items()}
         keys |= {reserved_key(one) for one in self._caches.reservations.items()}
         return sorted(key for key in keys if found.may_be_in(key.namespace))
@@ -69,7 +69,7 @@ class Doubts:
                 yield reserved_key(one)
 
     def workloads(self, found: Unreadable) -> Iterator[WorkloadKey]:
-        """The workloads in question where a workload or a ClaimReservation cannot be read."""
+        """The workloads that an unreadable workload or ClaimReservation may concern."""
         for kind, informer in self._caches.workloads.items():
             of_kind = found.resource.plural in (
                 informer.resource.plural,

@@ -1,4 +1,4 @@
-"""The workers of one controller process: started together, drained together."""
+"""The workers of one controller process. They are started and drained together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = structlog.get_logger(__name__)
 
 
 class Shift:
-    """Tells a worker whether to take another key; knows whether it is at work."""
+    """Tells one worker whether to take another key, and knows whether the worker is busy."""
 
     def __init__(self) -> None:
         self.over = False
@@ -23,7 +23,7 @@ Job = Callable[[Shift], Coroutine[Any, Any, None]]
 
 
 class Crew:
-    """Workers as tasks; the first that fails is for ``work`` to raise."""
+    """Workers as tasks. ``work`` raises the exception of the first that fails."""
 
     def __init__(self) -> None:
         self._members: list[tuple[Shift, asyncio.Task[None]]] = []
@@ -33,7 +33,7 @@ class Crew:
         self._members.append((shift, asyncio.create_task(job(shift), name=name)))
 
     async def work(self) -> None:
-        """Wait until a worker fails (and raise that) or all were drained."""
+        """Wait until a worker fails, and raise its exception, or until all are drained."""
         tasks = [task for _, task in self._members]
         while tasks:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -43,7 +43,7 @@ class Crew:
             tasks = [task for task in tasks if not task.done()]
 
     async def drain(self, seconds: float) -> None:
-        """Take no more work, and let what has begun end within the time; then cut it off."""
+        """Take no more keys, let begun reconciles end within ``seconds``, and cancel the rest."""
         for shift, task in self._members:
             shift.over = True
             if not shift.busy:
@@ -53,7 +53,7 @@ class Crew:
         await self.dismiss()
 
     async def dismiss(self) -> None:
-        """Cut off whatever still runs, and wait for its end."""
+        """Cancel all running workers and wait for their end."""
         running = [task for _, task in self._members if not task.done()]
         for task in running:
             log.warning("worker cancelled", worker=task.get_name())

@@ -1,4 +1,4 @@
-"""Workers: keys from a queue to a reconciler, with a span, a duration and a pause after errors."""
+"""Workers hand keys from a queue to a reconciler, with spans, metrics and pauses after errors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 SHORTEST_WAIT = 0.01
-"""Seconds; what rounding leaves of a wait is too little for a clock to have moved after it."""
+"""Least wait in seconds. After a shorter wait, the clock might not have moved."""
 
 K = TypeVar("K", bound="Named")
 
 
 class Named(Protocol):
-    """A key: a named tuple, whose fields say in log lines what is worked on."""
+    """A key: a named tuple, whose fields appear in log lines."""
 
     def __hash__(self) -> int: ...
 
@@ -35,7 +35,7 @@ C = TypeVar("C", bound=Named, contravariant=True)
 
 
 class Reconciler(Protocol[C]):
-    """Takes a key, reads the state again and returns one outcome; errors are raised."""
+    """Reconciles one key from the present state and returns one outcome, or raises an error."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class Reconciler(Protocol[C]):
 
 @dataclass(frozen=True, slots=True)
 class Controller(Generic[K]):
-    """A queue and who serves it."""
+    """A queue with its reconciler."""
 
     queue: QueueRunner[K]
     reconciler: Reconciler[K]
@@ -53,7 +53,7 @@ class Controller(Generic[K]):
     telemetry: Telemetry
 
     async def work(self, shift: Shift) -> None:
-        """Serve the queue until the shift is over. One key's trouble does not stop the others."""
+        """Serve the queue until the shift is over. An error of one key does not stop the others."""
         while not shift.over:
             key = await self.queue.get()
             shift.busy = True
@@ -77,7 +77,7 @@ class Controller(Generic[K]):
                 span.fail(error)
                 _retry(self.queue, key, error)
             except Exception as error:
-                # a bug in one decision must not keep the other claims from being served
+                # a bug at one claim must not stop the work on other claims
                 span.fail(error)
                 log.exception("reconcile failed")
                 self.queue.retry(key)
@@ -85,7 +85,7 @@ class Controller(Generic[K]):
         self.telemetry.observe(Metric.RECONCILE_SECONDS, self.clock.monotonic() - began, labels)
 
     def _logged(self, key: K, span: Span) -> AbstractContextManager[None]:
-        """Say in every log line which controller works on what, and in which trace."""
+        """Bind controller, key and trace to all log lines."""
         trace = {"trace_id": span.trace_id} if span.trace_id else {}
         return bound_contextvars(controller=self.reconciler.name, **key._asdict(), **trace)
 
@@ -97,7 +97,7 @@ def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
 
 
 def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
-    """Again after the pause the server asks for, and one that grows."""
+    """Try the key again after the pause that the server asks for, and a growing one on top."""
     asked = error.retry_after if isinstance(error, ApiError) else None
     seconds = queue.retry(key, at_least=asked or 0.0, error=error)
     log.warning("requeued after an error", error=str(error), seconds=round(seconds, 3))

@@ -1,4 +1,4 @@
-"""Carrying out the one write of a decision, under the version it was decided on."""
+"""Carry out the one write of a decision, under the version that it was decided on."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ from claimctl.wire.unreadable import Unreadable
 
 
 class TemplateMissing(Exception):
-    """The ResourceClaimTemplate from which a claim is to be made does not exist."""
+    """The ResourceClaimTemplate of a claim that should be created does not exist."""
 
 
 class Writer:
-    """One request per write. It remembers nothing: whoever asked for the write records it."""
+    """Sends one request for each write. It remembers nothing: the caller notes the write."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def apply(self, snapshot: Snapshot, write: Write) -> ObjectMeta | None:
-        """Carry out a write; the metadata of what was written, None where it was deleted.
+        """Carry out a write; return the metadata of the written object, None if it was deleted.
 
         Raises:
             Conflict: the object has changed since the snapshot was made.
-            TemplateMissing: there is nothing to make the claim from.
-            KubeError: anything else that can go wrong with a request.
+            TemplateMissing: the template of the claim does not exist.
+            KubeError: the request failed in another way.
         """
         match write:
             case WriteList():
                 body = list_patch(write.reserved_for, deallocate=write.deallocate)
                 return await self._patch_claim(snapshot, body, write.resource_version, "status")
             case RemoveClaimFinalizer():
-                # under the version, so that a claim allocated again meanwhile keeps its finalizer
+                # with the version, so that a claim that was allocated again keeps its finalizer
                 assert snapshot.claim is not None
                 body = finalizers_patch(snapshot.claim.metadata.finalizers, remove=CLAIM_FINALIZER)
                 return await self._patch_claim(snapshot, body, write.resource_version)
