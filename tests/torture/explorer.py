@@ -44,7 +44,7 @@ class Schedule:
     rng: Random
     dialect: str
     slow: bool
-    deeds: int
+    actions: int
     rate: float
     elect: bool
     cycles: bool
@@ -57,7 +57,7 @@ class Schedule:
             rng=rng,
             dialect=rng.choice(list(dialects())),
             slow=rng.random() < SLOW_SHARE,
-            deeds=rng.choice([4, 8, 12, 20]),
+            actions=rng.choice([4, 8, 12, 20]),
             rate=rng.choice([0.0, 0.0, 0.02, 0.1, 0.3]),
             elect=rng.random() < 0.15,
             cycles=rng.random() < CYCLES_SHARE,
@@ -105,7 +105,7 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
         fates.start("one")
         arena.cluster.handler.fault = weather
         arena.cluster.fault_components(weather.on_components)
-        for _ in range(schedule.deeds):
+        for _ in range(schedule.actions):
             people.act()
             await fates.strike(people)
             await arena.sleep(rng.choice(PAUSES))
@@ -160,9 +160,9 @@ class Fates:
         if fate:
             people.log.append(f"          {fate}")
             self.weather.counts[fate] += 1
-        deed = getattr(self, f"_{fate}", None)
-        if deed is not None:
-            deed()
+        action = getattr(self, f"_{fate}", None)
+        if action is not None:
+            action()
 
     def _kill(self) -> None:
         for process in self.arena.processes.values():

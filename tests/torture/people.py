@@ -34,14 +34,14 @@ class People:
         return self.arena.cluster.admin
 
     def act(self) -> None:
-        deed = self.rng.choice(self.deeds())
-        self.log.append(f"{self.arena.cluster.clock.monotonic():9.3f} {deed.__name__}")
+        action = self.rng.choice(self.actions())
+        self.log.append(f"{self.arena.cluster.clock.monotonic():9.3f} {action.__name__}")
         try:
-            deed()
+            action()
         except StatusError as error:
             self.log[-1] += f": {error.reason or error.code}"
 
-    def deeds(self) -> list[Callable[[], None]]:
+    def actions(self) -> list[Callable[[], None]]:
         return [
             *[self.scale] * 6,
             *[self.delete_pod] * 2,

@@ -77,10 +77,10 @@ class Epilogue:
         await self._quiet()
         await self._part()
 
-    async def _tried(self, deed: Awaitable[Any]) -> None:
+    async def _tried(self, action: Awaitable[Any]) -> None:
         """Do one action. The API server is up again; refusals show in the end."""
         with suppress(*TROUBLE):
-            await deed
+            await action
 
     # -- all is well again
 

@@ -25,7 +25,7 @@ SCHEDULER_ASLEEP = (0.5, 2.0, 6.0, 9.0)
 ``--binding-seconds``. A slower scheduler may strand pods, see docs/safety.md."""
 PLAN: Version = ("claimctl.io/v1alpha1", "DowngradePlan")
 _READY_SECONDS = 60.0
-Deed = Callable[[], Awaitable[None]]
+Fault = Callable[[], Awaitable[None]]
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Havoc:
             self._strike()
 
     def _strike(self) -> None:
-        faults: list[tuple[str, Deed]] = [
+        faults: list[tuple[str, Fault]] = [
             *[("claimctl killed", self._kill_claimctl)] * 4,
             ("claimctl stopped", self._stop_claimctl),
             *[("claimctl paused", self._pause_claimctl)] * 2,
@@ -65,18 +65,18 @@ class Havoc:
             *[("etcd compacted", self._compact)] * 2,
             ("downgrade plan set and removed", self._freeze),
         ]
-        name, deed = self.rng.choice(faults)
+        name, fault = self.rng.choice(faults)
         victim = name.split()[0]
         if victim in self._down:
             return
         self.counts[name] += 1
         self.log.append((self.stage.now(), name))
         self._down.add(victim)
-        self._tasks.append(asyncio.create_task(self._suffer(victim, deed)))
+        self._tasks.append(asyncio.create_task(self._suffer(victim, fault)))
 
-    async def _suffer(self, victim: str, deed: Deed) -> None:
+    async def _suffer(self, victim: str, fault: Fault) -> None:
         try:
-            await deed()
+            await fault()
         finally:
             self._down.discard(victim)
 
@@ -106,29 +106,29 @@ class Havoc:
 
     # -- servers
 
-    def _kill(self, name: str) -> Deed:
-        async def deed() -> None:
+    def _kill(self, name: str) -> Fault:
+        async def fault() -> None:
             self._server(name).kill()
             await self._return(name)
 
-        return deed
+        return fault
 
-    def _stop(self, name: str) -> Deed:
-        async def deed() -> None:
+    def _stop(self, name: str) -> Fault:
+        async def fault() -> None:
             await asyncio.to_thread(self._server(name).stop)
             await self._return(name)
 
-        return deed
+        return fault
 
-    def _pause(self, name: str, seconds: tuple[float, ...]) -> Deed:
-        async def deed() -> None:
+    def _pause(self, name: str, seconds: tuple[float, ...]) -> Fault:
+        async def fault() -> None:
             self._server(name).pause()
             try:
                 await asyncio.sleep(self.rng.choice(seconds))
             finally:
                 self._server(name).resume()
 
-        return deed
+        return fault
 
     async def _return(self, name: str) -> None:
         await asyncio.sleep(self.rng.choice(AWAY))

@@ -40,23 +40,23 @@ class People:
     log: list[tuple[float, str]] = field(default_factory=list)
     """Time (seconds of the wall clock) and text of each action."""
     lost: set[str] = field(default_factory=set)
-    deeds_done: int = 0
+    actions_done: int = 0
 
     @property
     def namespace(self) -> str:
         return self.bodies.namespace
 
     async def act(self) -> None:
-        deed = self.rng.choice(self._deeds())
-        await self.attempt(deed)
+        action = self.rng.choice(self._actions())
+        await self.attempt(action)
 
-    async def attempt(self, deed: Callable[[], Awaitable[None]]) -> None:
+    async def attempt(self, action: Callable[[], Awaitable[None]]) -> None:
         """Do an action and record its result."""
-        self._say(deed.__name__.strip("_"))
+        self._say(action.__name__.strip("_"))
         try:
             async with asyncio.timeout(_PATIENCE):
-                await deed()
-            self.deeds_done += 1
+                await action()
+            self.actions_done += 1
         except Nothing as nothing:
             self._add(f": {nothing}")
         except TROUBLE as error:
@@ -69,7 +69,7 @@ class People:
         at, before = self.log[-1]
         self.log[-1] = (at, before + text)
 
-    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+    def _actions(self) -> list[Callable[[], Awaitable[None]]]:
         return [
             *[self._scale] * 6,
             *[self._delete_pod] * 2,

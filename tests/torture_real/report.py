@@ -18,7 +18,7 @@ class Tally:
     """Whether to print every history."""
     waves: int = 0
     schedules: int = 0
-    deeds: int = 0
+    actions: int = 0
     revisions: int = 0
     writes: int = 0
     holds: int = 0
@@ -36,7 +36,7 @@ class Tally:
     def add(self, schedule: Schedule) -> None:
         verdict = schedule.verdict
         self.schedules += 1
-        self.deeds += schedule.deeds
+        self.actions += schedule.actions
         self.revisions += verdict.revisions
         self.writes += verdict.writes
         self.holds += verdict.holds
@@ -57,7 +57,8 @@ class Tally:
 
 def report(options: Options, tally: Tally) -> None:
     print(f"torture-real        {options.label}, SEED={options.seed}")
-    print(f"schedules           {tally.schedules} in {tally.waves} waves, {tally.deeds} deeds")
+    actions = f"{tally.actions} user actions"
+    print(f"schedules           {tally.schedules} in {tally.waves} waves, {actions}")
     print(f"two controllers     {tally.pairs} waves; with a Lease: {tally.elections}")
     print(f"versions judged     {tally.revisions}, {tally.writes} of them by claimctl")
     print(f"by claimctl         {tally.holds} holds, {tally.releases} releases")

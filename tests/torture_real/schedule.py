@@ -56,8 +56,8 @@ class Schedule:
         self._concluded = False
 
     @property
-    def deeds(self) -> int:
-        return self._people.deeds_done
+    def actions(self) -> int:
+        return self._people.actions_done
 
     async def begin(self) -> None:
         """Create the namespace, its nodes and its first objects. There are no faults yet."""

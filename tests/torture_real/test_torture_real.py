@@ -144,7 +144,7 @@ def test_what_others_take_is_counted_apart() -> None:
     ]
 
 
-def test_a_history_is_told_in_one_order_with_deeds_and_faults() -> None:
+def test_a_history_is_told_in_one_order_with_actions_and_faults() -> None:
     lines = list(told(_history(USER), [(-1.0, "scale")], [(5.0, "etcd compacted")]))
     assert lines[0].endswith("*** scale")
     assert "allocated=False" in lines[3]
