@@ -67,10 +67,6 @@ class CustomStrategy(Strategy):
             text = "create not allowed while custom resource definition is terminating"
             raise StatusError(405, "MethodNotAllowed", text, {})
 
-    def spec_changed(self, new: Object, old: Object) -> bool:
-        """Of custom kinds everything but the metadata (and the status) counts."""
-        return _content(new) != _content(old)
-
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         found = self._all(obj, None, validate(self.raw, obj))
         return _with_types(found, obj, context.features)
@@ -171,8 +167,3 @@ def _first_text(name: str, obj: Object) -> str:
         return ""
     value = values[0]
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _content(obj: Object) -> Object:
-    skipped = ("metadata", "status", "kind", "apiVersion")
-    return {key: value for key, value in obj.items() if key not in skipped}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -32,8 +32,8 @@ _SERVER_OWNED = (
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 to the second, as metav1.Time."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    """RFC 3339 to the second in UTC, as metav1.Time."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid(rng: Random) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from random import Random
 from typing import ClassVar, Generic, Protocol
 
 import structlog
 
 from claimctl.embedded.errors import StatusError
+from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.options import ClusterOptions, Features, Timings
 from claimctl.embedded.runtime.local import ApiFor, ConnectionLost, FaultHook
 from claimctl.embedded.runtime.views import Feed, Object, Views
@@ -32,11 +32,6 @@ KCM = "kube-controller-manager"
 Pauses = Callable[[Object], tuple[float, float]]
 """Of a pod: the seconds between the scheduler's decision and its first write to a claim (the rate
 limit of its client), and from its last write until it binds the pod (a volume that comes late)."""
-
-
-def timestamp(moment: datetime) -> str:
-    """metav1.Time: whole seconds, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class EventSink(Protocol):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,7 +16,7 @@ from claimctl.embedded.storage.requests import (
     ListOptions,
     WriteOptions,
 )
-from claimctl.embedded.storage.store import Objects, Revision
+from claimctl.embedded.storage.store import Objects
 from claimctl.embedded.verbs.api import Api
 from claimctl.embedded.verbs.reading import Target, stored
 
@@ -142,10 +140,6 @@ class ApiFor:
             lambda: self.api.post(self.actor, Target(kind, ns, pod, "binding"), body, _INTERNAL),
         )
 
-    def watch(self, plurals: Iterable[str]) -> Subscription:
-        """Every change of these kinds from now on."""
-        return Subscription(self.api, [self.api.kinds.named(plural) for plural in plurals])
-
     def _call(self, call: _Call, serve: Callable[[], T]) -> T:
         fault = None if self._fault is None else self._fault(self._point(call))
         if fault is None:
@@ -170,44 +164,3 @@ class ApiFor:
             subresource=call.subresource,
             user=self.actor.user,
         )
-
-
-class Subscription:
-    """An async iterator of revisions, from the moment it was made; ``close`` ends it."""
-
-    def __init__(self, api: Api, kinds: Iterable[Kind]) -> None:
-        self._pending: deque[Revision] = deque()
-        self._wake: asyncio.Future[None] | None = None
-        self._closed = False
-        self._unsubscribe = [api.store.subscribe(self._notice, *kind.storage) for kind in kinds]
-
-    def _notice(self, revision: Revision) -> None:
-        self._pending.append(revision)
-        self._wake_up()
-
-    def _wake_up(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-
-    def __aiter__(self) -> AsyncIterator[Revision]:
-        return self
-
-    async def __anext__(self) -> Revision:
-        while not self._pending:
-            if self._closed:
-                raise StopAsyncIteration
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
-        return self._pending.popleft()
-
-    def ready(self) -> list[Revision]:
-        """What has come in meanwhile, without waiting."""
-        found = list(self._pending)
-        self._pending.clear()
-        return found
-
-    def close(self) -> None:
-        for stop in self._unsubscribe:
-            stop()
-        self._closed = True
-        self._wake_up()

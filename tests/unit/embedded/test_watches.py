@@ -78,22 +78,6 @@ def test_a_pod_that_goes_at_once_is_modified_before_it_is_deleted() -> None:
     assert run(made.events(path)) == [("MODIFIED", "p"), ("DELETED", "p")]
 
 
-def test_components_read_revisions_as_they_come_and_can_stop() -> None:
-    made = server()
-    me = made.local()
-
-    async def scenario() -> list[tuple[str, str, str]]:
-        subscription = me.watch(["configmaps", "pods"])
-        me.create("configmaps", config_map("a", k="v"), "ns")
-        me.patch("configmaps", "ns", "a", {"data": {"k": "w"}})
-        me.patch("configmaps", "ns", "a", {"data": {"k": "w"}})
-        subscription.close()
-        me.delete("configmaps", "ns", "a")
-        return [(each.type, each.name, each.verb) async for each in subscription]
-
-    assert run(scenario()) == [("ADDED", "a", "create"), ("MODIFIED", "a", "patch")]
-
-
 def test_a_bookmark_is_shaped_like_an_object_of_its_kind() -> None:
     made = server()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from claimctl.embedded.components.objects import condition
-from claimctl.embedded.runtime.component import timestamp
+from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.runtime.views import Object
 
 LONGEST = 600.0
