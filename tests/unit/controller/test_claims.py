@@ -22,12 +22,12 @@ from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.errors import Invalid
+from claimctl.kube.errors import Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.snapshot import Rules
 from claimctl.telemetry.face import Metric
 from claimctl.wire.reservations import FINALIZER
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from tests.e2e.harness import CRDS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.virtual import run
@@ -116,7 +116,8 @@ def furnish(made: Server) -> None:
 
     for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
         made.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
-    made.create("resourceclaims", _meta(CLAIM) | {"spec": {"devices": {}}})
+    request = {"name": "tpu", "exactly": {"deviceClassName": "tpu.example.com"}}
+    made.create("resourceclaims", _meta(CLAIM) | {"spec": {"devices": {"requests": [request]}}})
     pod = made.create("pods", pod_body("train-1", node="node-0"))
     claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
     claim["status"] = {
@@ -245,6 +246,43 @@ def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it
             await asyncio.sleep(1)
         left = admin.get("claimreservations", NAMESPACE, "train-slice")
         assert left["metadata"]["finalizers"] == [FINALIZER]
+
+    on_bench(scenario, late="resourceclaims")
+
+
+def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> None:
+    async def scenario(bench: Bench) -> None:
+        def hook(point: FaultPoint) -> Fault | None:
+            if (point.verb, point.plural) == ("get", "resourceclaims"):
+                return Fault(status=404, reason="NotFound", message="gone")
+            return None
+
+        busy_writer(bench, 1)
+        busy = bench.server.handler.fault
+        assert busy is not None
+        bench.server.handler.fault = lambda point: busy(point) or hook(point)
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert [each.split()[0] for each in bench.server.requests] == ["PATCH", "GET"]
+
+    on_bench(scenario)
+
+
+def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone() -> None:
+    """The cache still shows the claim."""
+
+    async def scenario(bench: Bench) -> None:
+        admin = bench.server.admin
+        admin.delete("claimreservations", NAMESPACE, "train-slice")
+        admin.delete("resourceclaims", NAMESPACE, CLAIM)
+        await asyncio.sleep(1)
+        outcomes = []
+        for _ in range(3):
+            outcomes.append(await bench.reconcile())
+            await asyncio.sleep(6)
+        assert After(WATCHDOG) in outcomes
+        with pytest.raises(NotFound):
+            await bench.server.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
 
     on_bench(scenario, late="resourceclaims")
 
