@@ -164,8 +164,8 @@ class ClaimReconciler:
 
     def _record(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
         """Note the write in the observations, and make its metrics and Events."""
-        self._metrics.wrote(snapshot, write, self._know.observations.claims)
         self._know.observations.wrote(snapshot, write, written)
+        self._metrics.wrote(snapshot, write, self._know.observations.claims)
         log.info("written", write=type(write).__name__)
         if isinstance(write, WriteStatus):
             announce(self._events, snapshot, write)

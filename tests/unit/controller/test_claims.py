@@ -250,6 +250,25 @@ def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it
     on_bench(scenario, late="resourceclaims")
 
 
+def test_a_write_is_remembered_although_it_cannot_be_measured() -> None:
+    """Otherwise the next reconcile would decide on the claim as it was before the write."""
+
+    async def scenario(bench: Bench) -> None:
+        def fail(*_: object) -> None:
+            raise RuntimeError("no metrics")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bench.telemetry, "observe", fail)
+            with pytest.raises(RuntimeError, match="no metrics"):
+                await bench.reconcile()
+        assert bench.references() == ["pods", "deployments"]
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert bench.server.requests == []
+
+    on_bench(scenario, late="resourceclaims")
+
+
 def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> None:
     async def scenario(bench: Bench) -> None:
         def hook(point: FaultPoint) -> Fault | None:
