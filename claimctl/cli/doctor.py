@@ -75,8 +75,8 @@ async def run(session: Session, override: str, output: Structured) -> int:
 
 async def _observe(session: Session, detection: Detection) -> Observed:
     from claimctl.controller.preflight import missing_rights
-    from claimctl.inspect.cluster_checks import Observed, leftovers, uids
-    from claimctl.orphans.scan import survey
+    from claimctl.inspect.cluster_checks import Observed, orphans, uids
+    from claimctl.orphans.scan import scan_claims
     from claimctl.reservation.dialects import DIALECTS
     from claimctl.wire import resources
 
@@ -87,7 +87,7 @@ async def _observe(session: Session, detection: Detection) -> Observed:
         resources.JOBS,
         *((resources.PODGROUPS,) if detection.groups_version else ()),
     )
-    seen = await survey(client, session.clock)
+    seen = await scan_claims(client, session.clock)
     listed = {
         each.plural: await client.list_if_served(each)
         for each in (
@@ -99,8 +99,8 @@ async def _observe(session: Session, detection: Detection) -> Observed:
     also = (resources.REPLICASETS, resources.RESOURCESLICES, resources.DOWNGRADEPLANS)
     return Observed(
         dialect=detection.dialect,
-        claims=tuple(sight.claim for sight in seen.sights),
-        leftovers=leftovers(seen.sights),
+        claims=tuple(scanned.claim for scanned in seen.claims),
+        orphans=orphans(seen.claims),
         uids={
             resources.PODS.plural: seen.pods,
             **{each.plural: uids(listed[each.plural]) for each in holders},

@@ -116,7 +116,7 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
                 for one in explanation.obstacles
             ],
         },
-        "leftover": _leftover_document(explanation),
+        "leftover": _orphan_document(explanation),
         "unreadable": [_unread(each) for each in explanation.unreadable],
         "leftAlone": explanation.left_alone,
         "controller": _controller_document(explanation),
@@ -124,14 +124,14 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
     }
 
 
-def _leftover_document(explanation: Explanation) -> dict[str, Any] | None:
-    found = explanation.leftover
+def _orphan_document(explanation: Explanation) -> dict[str, Any] | None:
+    found = explanation.orphan
     if found is None:
         return None
     return {
         "reason": str(found.cause),
         "message": found.message,
-        "against": [{"reason": one.reason, "message": one.message} for one in found.against],
+        "against": [{"reason": one.reason, "message": one.message} for one in found.blockers],
     }
 
 
@@ -189,7 +189,7 @@ def lines(explanation: Explanation) -> list[str]:
         *_controller(explanation),
         *_doubts(explanation),
         *_verdict(explanation),
-        *_leftover(explanation),
+        *_orphan(explanation),
         *_advice(explanation),
     ]
 
@@ -252,12 +252,12 @@ def _obstacle(blocker: Any) -> str:
     return f"  {blocker.reason}: {blocker.message}{left}"
 
 
-def _leftover(explanation: Explanation) -> list[str]:
-    found = explanation.leftover
+def _orphan(explanation: Explanation) -> list[str]:
+    found = explanation.orphan
     if found is None:
         return []
-    against = [f"  {one.reason}: {one.message}" for one in found.against]
-    return [f"Orphan:     {found.message} ({found.cause})", *against]
+    blockers = [f"  {one.reason}: {one.message}" for one in found.blockers]
+    return [f"Orphan:     {found.message} ({found.cause})", *blockers]
 
 
 def _advice(explanation: Explanation) -> list[str]:

@@ -39,7 +39,7 @@ class Wanted:
     binding_seconds: float | None = None
     slow_binding_seconds: float | None = None
 
-    def patience(self) -> WatchTimes:
+    def times(self) -> WatchTimes:
         from claimctl.orphans.model import WatchTimes
 
         asked = {
@@ -131,8 +131,8 @@ async def run(session: Session, wanted: Wanted, output: Output) -> int:
     from claimctl.cli.output import render
     from claimctl.orphans.reclaim import Reclaim
 
-    patience = wanted.patience()
-    freeing = Reclaim(session.client, session.clock, wanted.namespace, patience, _progress)
+    times = wanted.times()
+    freeing = Reclaim(session.client, session.clock, wanted.namespace, times, _progress)
     found = await (freeing.run if wanted.write else freeing.preview)()
     render(output, table(found, wanted), document(found, wanted))
     _conclude(found, wanted)
@@ -163,7 +163,7 @@ def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
             (
                 each.key.namespace,
                 each.key.name,
-                each.leftover.cause,
+                each.orphan.cause,
                 str(each.outcome),
                 _what(each),
                 str(len(each.claim.status.reserved_for)),
@@ -188,9 +188,9 @@ def _where(wanted: Wanted) -> str:
 
 def _what(candidate: Candidate) -> str:
     """One line: why the claim is an orphan, and what blocks freeing it, or what failed."""
-    from claimctl.inspect.cluster_checks import said
+    from claimctl.inspect.cluster_checks import orphan_text
 
-    return candidate.note or said(candidate.leftover)
+    return candidate.note or orphan_text(candidate.orphan)
 
 
 def document(found: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
@@ -206,11 +206,11 @@ def document(found: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
                 "namespace": each.key.namespace,
                 "name": each.key.name,
                 "uid": each.claim.metadata.uid,
-                "reason": str(each.leftover.cause),
-                "message": each.leftover.message,
+                "reason": str(each.orphan.cause),
+                "message": each.orphan.message,
                 "reservedFor": [to_plain(one) for one in each.claim.status.reserved_for],
                 "outcome": str(each.outcome),
-                "against": [_blocker(one) for one in each.leftover.against],
+                "against": [_blocker(one) for one in each.orphan.blockers],
                 "error": each.note,
             }
             for each in found
@@ -230,8 +230,8 @@ def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:
     if wanted.write:
         _progress(f"{acted} freed")
     elif _acted_on(found):
-        patience = wanted.patience()
-        watched = patience.settle_seconds + patience.grace_seconds
+        times = wanted.times()
+        watched = times.settle_seconds + times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
         _progress(f"{acted} would be freed, nothing was written: {advice}")
     else:

@@ -43,7 +43,7 @@ class Observed:
 
     dialect: str
     claims: tuple[ResourceClaim, ...] = ()
-    leftovers: Mapping[str, Orphan] = field(default_factory=dict)
+    orphans: Mapping[str, Orphan] = field(default_factory=dict)
     """The orphans by claim UID."""
     uids: dict[str, frozenset[str]] = field(default_factory=dict)
     """UIDs of all objects that claims can list, by resource: pods, podgroups, deployments, ..."""
@@ -78,39 +78,39 @@ def _claims(observed: Observed) -> Iterator[Finding]:
     """Findings about each claim. An orphan's finding covers its dangling references."""
     for claim in observed.claims:
         yield from _places(claim)
-        leftover = observed.leftovers.get(claim.metadata.uid)
-        yield from _left_over(claim, leftover) if leftover else _dangling(claim, observed)
+        orphan = observed.orphans.get(claim.metadata.uid)
+        yield from _orphan(claim, orphan) if orphan else _dangling(claim, observed)
 
 
 def _places(claim: ResourceClaim) -> Iterator[Finding]:
     count = len(claim.status.reserved_for)
     if count >= NEAR_LIMIT:
         text = f"{count} of {LIMIT} places are taken; dialects podgroup and native need one or two"
-        yield _of(claim, "near-limit", text)
+        yield _about(claim, "near-limit", text)
 
 
-def leftovers(sights: Iterable[ScannedClaim]) -> dict[str, Orphan]:
+def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
     """The orphans by claim UID, as ``claimctl orphans`` finds them."""
-    found = {sight.claim.metadata.uid: judge(sight, WatchTimes()) for sight in sights}
-    return {uid: leftover for uid, leftover in found.items() if leftover is not None}
+    found = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
+    return {uid: orphan for uid, orphan in found.items() if orphan is not None}
 
 
-def _left_over(claim: ResourceClaim, leftover: Orphan) -> Iterator[Finding]:
+def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
     command = f"claimctl orphans -n {claim.metadata.namespace}"
-    yield _of(claim, "leftovers", f"{leftover.cause}: {said(leftover)}; see `{command}`")
+    yield _about(claim, "leftovers", f"{orphan.cause}: {orphan_text(orphan)}; see `{command}`")
 
 
-def said(leftover: Orphan) -> str:
+def orphan_text(orphan: Orphan) -> str:
     """Why a claim is an orphan, and what blocks freeing it."""
-    against = "; ".join(f"{one.reason}: {one.message}" for one in leftover.against)
-    return f"{leftover.message}; {against}" if against else leftover.message
+    blockers = "; ".join(f"{one.reason}: {one.message}" for one in orphan.blockers)
+    return f"{orphan.message}; {blockers}" if blockers else orphan.message
 
 
 def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
     gone = [each for each in claim.status.reserved_for if _is_gone(each, observed)]
     if gone:
         text = f"listed and not there: {listed(map(describe, gone))}"
-        yield _of(claim, "dangling-references", text)
+        yield _about(claim, "dangling-references", text)
 
 
 def _is_gone(reference: Reference, observed: Observed) -> bool:
@@ -122,7 +122,7 @@ def _is_gone(reference: Reference, observed: Observed) -> bool:
     return known is not None and "" not in known and reference.uid not in known
 
 
-def _of(claim: ResourceClaim, check: str, message: str) -> Finding:
+def _about(claim: ResourceClaim, check: str, message: str) -> Finding:
     return Finding(check, message, claim.metadata.namespace, claim.metadata.name)
 
 

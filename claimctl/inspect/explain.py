@@ -15,7 +15,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
-from claimctl.orphans.scan import Examiner
+from claimctl.orphans.scan import OwnerReader
 from claimctl.reservation.assess import assess
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import Blocker
@@ -93,7 +93,7 @@ class Explanation:
     """None if the Lease was not read; then there are no troubles either."""
     troubles: tuple[acting.Trouble, ...] = ()
     """Signs that the controller does not act, or that its writes fail."""
-    leftover: Orphan | None = None
+    orphan: Orphan | None = None
     """Set if the claim is an orphan."""
 
     @property
@@ -140,7 +140,7 @@ _REASONS = frozenset(Reason)
 
 def _plain_advice(explanation: Explanation) -> str:
     view = explanation.view
-    if explanation.leftover is not None:
+    if explanation.orphan is not None:
         return f"See `claimctl orphans -n {view.namespace}`, which writes nothing."
     if view.claim.status.allocation is None:
         return "Nothing: the claim holds no device."
@@ -219,14 +219,14 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     found = assess(snapshot)
     under_way = found.reason if found.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
-    against = blockers(snapshot, asked, found.consumers, found.own) if found.retentions else ()
+    obstacles = blockers(snapshot, asked, found.consumers, found.own) if found.retentions else ()
     uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
     doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=doubtful)
-    sight = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
-    left = judge(await Examiner(client).examine(sight), WatchTimes())
+    scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
+    orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
-    return Explanation(view, found, found.reason, against, leftover=left)
+    return Explanation(view, found, found.reason, obstacles, orphan=orphan)
 
 
 async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from claimctl.orphans.model import (
-    UNASKED,
+    NOT_READ,
     Cause,
     Orphan,
     OwnerState,
@@ -42,35 +42,35 @@ from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS
 
 
-def questions(sight: ScannedClaim) -> tuple[Reference, ...]:
+def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
     """The references whose objects have to be read live before the claim can be judged.
 
     A reserved or unallocated claim has none; a claim in use has only claimctl's own references.
     """
-    if sight.reserved or sight.claim.status.allocation is None:
+    if scanned.reserved or scanned.claim.status.allocation is None:
         return ()
-    holders = tuple(filter(is_workload, sight.claim.status.reserved_for))
-    if not _users(sight):
+    holders = tuple(filter(is_workload, scanned.claim.status.reserved_for))
+    if not _users(scanned):
         return holders
-    own = _own(sight.claim)
+    own = _own(scanned.claim)
     return tuple(each for each in holders if each.uid in own)
 
 
-def judge(sight: ScannedClaim, patience: WatchTimes) -> Orphan | None:
+def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
     """Why the claim is an orphan and what comes next; None if the claim is no orphan."""
-    if sight.reserved:
+    if scanned.reserved:
         return None
-    if sight.claim.status.allocation is None:
-        return _finalizer(sight.claim, patience)
-    entries, using = _Entries.of(sight), _users(sight)
-    cause = _cause(sight, entries, in_use=bool(using))
+    if scanned.claim.status.allocation is None:
+        return _finalizer(scanned.claim, times)
+    entries, using = _Entries.of(scanned), _users(scanned)
+    cause = _cause(scanned, entries, in_use=bool(using))
     if cause is None:
         return None
-    found = Orphan(cause, _message(cause, entries, sight.claim))
-    against = (*using, *_holders_left(sight, entries))
-    if against:
-        return replace(found, against=against)
-    return _next(found, sight, entries, patience)
+    found = Orphan(cause, _message(cause, entries, scanned.claim))
+    blockers = (*using, *_holders_left(scanned, entries))
+    if blockers:
+        return replace(found, blockers=blockers)
+    return _next(found, scanned, entries, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class _Entries:
     unknown: tuple[Reference, ...] = ()
 
     @classmethod
-    def of(cls, sight: ScannedClaim) -> _Entries:
-        listed, own = sight.claim.status.reserved_for, _own(sight.claim)
+    def of(cls, scanned: ScannedClaim) -> _Entries:
+        listed, own = scanned.claim.status.reserved_for, _own(scanned.claim)
         holders: dict[str, list[Reference]] = {}
         for each in filter(is_workload, listed):
-            fate = sight.answers.get(each.uid, UNASKED).fate
-            holders.setdefault(_kind(fate, own=each.uid in own), []).append(each)
+            state = scanned.answers.get(each.uid, NOT_READ).state
+            holders.setdefault(_kind(state, own=each.uid in own), []).append(each)
         return cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
@@ -99,13 +99,13 @@ class _Entries:
         )
 
 
-def _kind(fate: OwnerState, *, own: bool) -> str:
+def _kind(state: OwnerState, *, own: bool) -> str:
     """The field of ``_Entries`` that a workload reference belongs to."""
-    if own and fate not in (OwnerState.RESERVING, OwnerState.UNTOLD):
+    if own and state not in (OwnerState.RESERVING, OwnerState.UNKNOWN):
         return "orphaned"
-    if fate in (OwnerState.GONE, OwnerState.REPLACED):
+    if state in (OwnerState.GONE, OwnerState.REPLACED):
         return "dangling"
-    return "unknown" if fate in (OwnerState.UNKNOWN_KIND, OwnerState.UNTOLD) else "held"
+    return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
 
 
 def _own(claim: ResourceClaim) -> frozenset[str]:
@@ -124,13 +124,13 @@ def _own(claim: ResourceClaim) -> frozenset[str]:
     return listed & uids
 
 
-def _cause(sight: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
+def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
     """The first cause that applies. A claim in use is an orphan only by claimctl's own hold."""
     if entries.orphaned:
         return Cause.ORPHANED_HOLD
     if in_use:
         return None
-    deleting = sight.claim.metadata.deleting
+    deleting = scanned.claim.metadata.deleting
     if entries.dangling and (not deleting or entries.held or entries.unknown):
         return Cause.DANGLING_REFERENCE
     if entries.held:
@@ -167,22 +167,22 @@ def _names(references: Iterable[Reference]) -> str:
     return listed(map(describe, references))
 
 
-def _users(sight: ScannedClaim) -> tuple[Blocker, ...]:
+def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
     """Blockers for the pods that use the claim or may start to use it at any moment.
 
     Pods that are not listed and that a scheduler may still bind are not included: ``_next`` makes
     the orphan wait for those.
     """
-    pods = Consumers.of(sight.live.pods)
+    pods = Consumers.of(scanned.live.pods)
     done = pods.finished.keys() | pods.dropped.keys()
-    known = {pod.metadata.uid for pod in sight.live.pods}
+    known = {pod.metadata.uid for pod in scanned.live.pods}
     listed = [
         each
-        for each in sight.claim.status.reserved_for
-        if is_pod(each) and each.uid in sight.live.uids and each.uid not in done
+        for each in scanned.claim.status.reserved_for
+        if is_pod(each) and each.uid in scanned.live.uids and each.uid not in done
     ]
     strangers = [each for each in listed if each.uid not in known]
-    using = users(_snapshot(sight), _reason(sight.claim), pods)
+    using = users(_snapshot(scanned), _reason(scanned.claim), pods)
     found = tuple(each for each in using if each.reason is not Reason.PODS_MAY_BE_BOUND)
     if waiting := [each for each in listed if each.uid in pods.pending] if not found else []:
         text = f"listed, and not bound yet: {_names(waiting)}"
@@ -190,7 +190,7 @@ def _users(sight: ScannedClaim) -> tuple[Blocker, ...]:
     if strangers:
         text = f"listed and there, though they do not name the claim: {_names(strangers)}"
         found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
-    return (*found, *against_release(sight.live.unreadable))
+    return (*found, *against_release(scanned.live.unreadable))
 
 
 def _reason(claim: ResourceClaim) -> Reason:
@@ -198,13 +198,13 @@ def _reason(claim: ResourceClaim) -> Reason:
     return Reason.CLAIM_DELETED if claim.metadata.deleting else Reason.RELEASE_REQUESTED
 
 
-def _holders_left(sight: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
+def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
     if entries.held:
         text = f"held by what is still there: {_names(entries.held)}"
         yield Blocker(Reason.OTHER_HOLDERS, text)
     for each in entries.unknown:
-        answer = sight.answers.get(each.uid, UNASKED)
-        if answer.fate is OwnerState.UNTOLD:
+        answer = scanned.answers.get(each.uid, NOT_READ)
+        if answer.state is OwnerState.UNKNOWN:
             text = f"whether {describe(each)} is there is not known: {answer.note}"
             yield Blocker(Reason.CANNOT_TELL, text)
         else:
@@ -212,21 +212,21 @@ def _holders_left(sight: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
             yield Blocker(Reason.UNKNOWN_REFERENCES, text)
 
 
-def _next(found: Orphan, sight: ScannedClaim, entries: _Entries, patience: WatchTimes) -> Orphan:
+def _next(found: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchTimes) -> Orphan:
     """The orphan with its next write, or with what it waits for.
 
     No pod may have used the claim for the whole grace. This holds for a fence too, because other
     clients may deallocate the claim after it.
     """
-    if (settling := _settling(patience)) is not None:
+    if (settling := _settling(times)) is not None:
         return replace(found, wait=settling)
     own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling))
-    step = next_step(_snapshot(sight, patience), _reason(sight.claim), own)
+    step = next_step(_snapshot(scanned, times), _reason(scanned.claim), own)
     if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
         return replace(found, wait=step.blockers[0])
     if step.blockers:
-        return replace(found, against=step.blockers)
-    left = patience.grace_seconds - patience.quiet_age
+        return replace(found, blockers=step.blockers)
+    left = times.grace_seconds - times.quiet_age
     if left > 0:
         text = "a pod that vanished before the first look may still be running"
         return replace(found, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
@@ -234,15 +234,15 @@ def _next(found: Orphan, sight: ScannedClaim, entries: _Entries, patience: Watch
     return replace(found, write=step.write)
 
 
-def _snapshot(sight: ScannedClaim, patience: WatchTimes | None = None) -> Snapshot:
+def _snapshot(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapshot:
     """The claim as the snapshot of a release, in the dialect that always waits to settle."""
-    claim, known = sight.claim, patience or WatchTimes()
+    claim, known = scanned.claim, times or WatchTimes()
     meta, age = claim.metadata, known.version_age
     live = replace(
-        sight.live, claim_version=meta.resource_version, settled=age >= known.settle_seconds
+        scanned.live, claim_version=meta.resource_version, settled=age >= known.settle_seconds
     )
     return Snapshot(
-        now=sight.now,
+        now=scanned.now,
         namespace=meta.namespace,
         name=meta.name,
         claim=claim,
@@ -258,7 +258,7 @@ def _snapshot(sight: ScannedClaim, patience: WatchTimes | None = None) -> Snapsh
     )
 
 
-def _finalizer(claim: ResourceClaim, patience: WatchTimes) -> Orphan | None:
+def _finalizer(claim: ResourceClaim, times: WatchTimes) -> Orphan | None:
     """Judge a claim that is not allocated but may still have the delete-protection finalizer.
 
     A scheduler adds the finalizer before it allocates. So claimctl removes the finalizer only
@@ -270,17 +270,17 @@ def _finalizer(claim: ResourceClaim, patience: WatchTimes) -> Orphan | None:
     if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
         text = "deallocated by an earlier run, which did not take the finalizer off"
         found = Orphan(Cause.UNFINISHED_RELEASE, text)
-        if (settling := _settling(patience)) is not None:
+        if (settling := _settling(times)) is not None:
             return replace(found, wait=settling)
         return replace(found, write=RemoveClaimFinalizer(meta.resource_version))
     if not meta.deleting:
         return None
     text = "nothing shows that claimctl deallocated it; kube-controller-manager takes it off"
-    against = (Blocker(Reason.FOREIGN_FINALIZER, text),)
-    return Orphan(Cause.FINALIZER_LEFT, "deleted, not allocated, its finalizer left", against)
+    blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
+    return Orphan(Cause.FINALIZER_LEFT, "deleted, not allocated, its finalizer left", blockers)
 
 
-def _settling(patience: WatchTimes) -> Blocker | None:
-    left = patience.settle_seconds - patience.version_age
+def _settling(times: WatchTimes) -> Blocker | None:
+    left = times.settle_seconds - times.version_age
     text = "waits until every scheduler sees the claim as it is"
     return Blocker(Reason.SETTLING, text, left) if left > 0 else None

@@ -57,18 +57,18 @@ class OwnerState(StrEnum):
     will make a ClaimReservation."""
     UNKNOWN_KIND = "UnknownKind"
     """The cluster does not serve objects of this kind."""
-    UNTOLD = "Untold"
+    UNKNOWN = "Untold"
     """The read failed, so the state is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    fate: OwnerState
+    state: OwnerState
     note: str = ""
     """Why the read failed."""
 
 
-UNASKED = Answer(OwnerState.UNTOLD, "nobody asked")
+NOT_READ = Answer(OwnerState.UNKNOWN, "nobody asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Orphan:
 
     cause: Cause
     message: str
-    against: tuple[Blocker, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
     """Blockers that do not end by themselves."""
     wait: Blocker | None = None
     """A blocker that ends after some time."""
@@ -121,4 +121,4 @@ class Orphan:
     @property
     def failed(self) -> bool:
         """Whether a failed request leaves open if the claim may be freed."""
-        return any(one.reason is Reason.CANNOT_TELL for one in self.against)
+        return any(one.reason is Reason.CANNOT_TELL for one in self.blockers)

@@ -24,7 +24,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
-from claimctl.orphans.scan import Scan, survey
+from claimctl.orphans.scan import Scan, scan_claims
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.protocol import CLAIM_FINALIZER
@@ -34,11 +34,11 @@ from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
-CHANGES = 4
+MAX_CHANGES = 4
 """After more changes of a claim, or failed writes to it, the run leaves the claim alone."""
-TELL_SECONDS = 60.0
+PROGRESS_SECONDS = 60.0
 """Time between two progress lines."""
-LEAST_SECONDS = 0.1
+MIN_WAIT_SECONDS = 0.1
 """Least time between two scans: the rest of a wait may be less than the clock's resolution."""
 
 
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
     FREED = "Freed"
     LEFT = "Left"
     FAILED = "Failed"
-    SETTLED = "NotLeftOver"
+    NOT_ORPHAN = "NotLeftOver"
     """The claim is no orphan any more: a pod uses it, or another client freed it."""
 
 
@@ -56,7 +56,7 @@ class Candidate:
     """An orphan that the run found, and what became of it. Times are of the monotonic clock."""
 
     claim: ResourceClaim
-    leftover: Orphan
+    orphan: Orphan
     since: float
     """When the claim's present version was first seen."""
     quiet_since: float | None = None
@@ -90,8 +90,8 @@ class Reclaim:
     client: Client
     clock: Clock
     namespace: str
-    patience: WatchTimes
-    tell: Callable[[str], None]
+    times: WatchTimes
+    report: Callable[[str], None]
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
 
     async def preview(self) -> tuple[Candidate, ...]:
@@ -101,7 +101,7 @@ class Reclaim:
             KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
-        for each in self._open():
+        for each in self._undecided():
             each.outcome = Outcome.WOULD_FREE
         return self._all()
 
@@ -112,9 +112,9 @@ class Reclaim:
             KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
-        for each in self._open():
-            await self._guarded(each, self._try_rights(each))
-        while waiting := self._open():
+        for each in self._undecided():
+            await self._guarded(each, self._check_rights(each))
+        while waiting := self._undecided():
             await self._wait(min(each.due for each in waiting), len(waiting))
             await self._round(waiting)
         return self._all()
@@ -122,84 +122,86 @@ class Reclaim:
     def _all(self) -> tuple[Candidate, ...]:
         return tuple(self.candidates[key] for key in sorted(self.candidates))
 
-    def _open(self) -> list[Candidate]:
+    def _undecided(self) -> list[Candidate]:
         return [each for each in self._all() if each.outcome is None]
 
     # -- scanning
 
     async def _find(self) -> None:
-        seen = await survey(self.client, self.clock, self.namespace)
-        for sight in seen.sights:
-            found = judge(sight, self.patience)
+        seen = await scan_claims(self.client, self.clock, self.namespace)
+        for scanned in seen.claims:
+            found = judge(scanned, self.times)
             if found is not None:
-                candidate = Candidate(sight.claim, found, seen.began)
+                candidate = Candidate(scanned.claim, found, seen.began)
                 self.candidates[candidate.key] = candidate
-                self._note(candidate, found)
+                self._record(candidate, found)
 
     async def _round(self, waiting: Iterable[Candidate]) -> None:
         keys = frozenset(each.key for each in waiting)
-        seen = await survey(self.client, self.clock, self.namespace, keys)
-        sights = {ClaimKey.of(sight.claim.metadata): sight for sight in seen.sights}
+        seen = await scan_claims(self.client, self.clock, self.namespace, keys)
+        claims = {ClaimKey.of(scanned.claim.metadata): scanned for scanned in seen.claims}
         for each in waiting:
-            sight = sights.get(each.key)
-            unread = next((one for one in seen.unreadable if _may_be(one, each)), None)
-            if sight is None and unread is not None:
+            scanned = claims.get(each.key)
+            unread = next((one for one in seen.unreadable if _may_be_claim_of(one, each)), None)
+            if scanned is None and unread is not None:
                 each.outcome, each.note = Outcome.FAILED, unread.told()
-            elif sight is None or sight.claim.metadata.uid != each.claim.metadata.uid:
-                self._close(each)
+            elif scanned is None or scanned.claim.metadata.uid != each.claim.metadata.uid:
+                self._finish(each)
             else:
-                await self._guarded(each, self._advance(each, sight, seen))
+                await self._guarded(each, self._advance(each, scanned, seen))
 
-    async def _advance(self, candidate: Candidate, sight: ScannedClaim, seen: Scan) -> None:
+    async def _advance(self, candidate: Candidate, scanned: ScannedClaim, seen: Scan) -> None:
         """Judge a candidate again, and make its next write if nothing blocks it."""
-        found = self._judged(candidate, sight, seen)
+        found = self._judge_again(candidate, scanned, seen)
         if found is None:
-            if not sight.reserved:
-                await self._withdraw_mark(sight.claim)
-            self._close(candidate)
+            if not scanned.reserved:
+                await self._remove_mark(scanned.claim)
+            self._finish(candidate)
             return
-        self._note(candidate, found)
-        if found.against:
-            await self._withdraw_mark(sight.claim)
+        self._record(candidate, found)
+        if found.blockers:
+            await self._remove_mark(scanned.claim)
         elif found.write is not None:
-            await _uninterrupted(self._write(candidate, found))
+            await _finish_even_if_cancelled(self._write(candidate, found))
 
-    def _judged(self, candidate: Candidate, sight: ScannedClaim, seen: Scan) -> Orphan | None:
-        if sight.claim.metadata.resource_version != candidate.version:
+    def _judge_again(
+        self, candidate: Candidate, scanned: ScannedClaim, seen: Scan
+    ) -> Orphan | None:
+        if scanned.claim.metadata.resource_version != candidate.version:
             candidate.changes += 1
             candidate.since, candidate.quiet_since = seen.began, None
-        candidate.claim = sight.claim
+        candidate.claim = scanned.claim
         age, quiet = seen.began - candidate.since, candidate.quiet_since
         found = judge(
-            sight,
+            scanned,
             replace(
-                self.patience,
+                self.times,
                 version_age=age,
                 quiet_age=self.clock.monotonic() - quiet if quiet is not None else 0.0,
             ),
         )
-        if found is None or found.against or age < self.patience.settle_seconds:
+        if found is None or found.blockers or age < self.times.settle_seconds:
             candidate.quiet_since = None
         elif quiet is None:
             candidate.quiet_since = seen.listed
         return found
 
-    def _note(self, candidate: Candidate, found: Orphan) -> None:
-        if not found.against and candidate.changes > CHANGES:
+    def _record(self, candidate: Candidate, found: Orphan) -> None:
+        if not found.blockers and candidate.changes > MAX_CHANGES:
             text = "somebody else changes the claim again and again: run again later"
-            found = replace(found, against=(Blocker(Reason.FIGHTING_WRITER, text),))
+            found = replace(found, blockers=(Blocker(Reason.FIGHTING_WRITER, text),))
         # Keep the first cause and message: our own fence changes the list, and thereby the cause.
-        first = candidate.leftover
-        candidate.leftover = replace(found, cause=first.cause, message=first.message)
-        if found.against:
+        first = candidate.orphan
+        candidate.orphan = replace(found, cause=first.cause, message=first.message)
+        if found.blockers:
             candidate.outcome = Outcome.FAILED if found.failed else Outcome.LEFT
         elif found.wait is not None:
-            candidate.due = self.clock.monotonic() + max(found.wait.after or 0.0, LEAST_SECONDS)
+            candidate.due = self.clock.monotonic() + max(found.wait.after or 0.0, MIN_WAIT_SECONDS)
 
-    def _close(self, candidate: Candidate) -> None:
+    def _finish(self, candidate: Candidate) -> None:
         """Close a candidate that is no orphan any more, by our own or another client's write."""
-        candidate.outcome = Outcome.FREED if candidate.deallocated else Outcome.SETTLED
-        self._tell(candidate, "freed" if candidate.deallocated else "not left over any more")
+        candidate.outcome = Outcome.FREED if candidate.deallocated else Outcome.NOT_ORPHAN
+        self._report(candidate, "freed" if candidate.deallocated else "not left over any more")
 
     # -- waiting
 
@@ -207,8 +209,8 @@ class Reclaim:
         what = "1 claim is" if count == 1 else f"{count} claims are"
         while (left := until - self.clock.monotonic()) > 0:
             if left >= 0.5:
-                self.tell(f"{what} watched for {left:.0f} s more before anything is written")
-            await self.clock.sleep(min(left, TELL_SECONDS))
+                self.report(f"{what} watched for {left:.0f} s more before anything is written")
+            await self.clock.sleep(min(left, PROGRESS_SECONDS))
 
     # -- writing
 
@@ -216,16 +218,16 @@ class Reclaim:
         try:
             await work
         except NotFound:
-            self._close(candidate)
+            self._finish(candidate)
         except (Conflict, RequestTimeout, Unreachable):
             # Another client wrote the claim, or our write may have succeeded: scan again.
             candidate.changes += 1
             candidate.due = self.clock.monotonic()
         except KubeError as error:
             candidate.outcome, candidate.note = Outcome.FAILED, str(error)
-            self._tell(candidate, f"failed: {error}")
+            self._report(candidate, f"failed: {error}")
 
-    async def _try_rights(self, candidate: Candidate) -> None:
+    async def _check_rights(self, candidate: Candidate) -> None:
         """Try the coming writes as dry runs, so that a lack of rights shows before the wait."""
         claim = candidate.claim
         await self._patch(claim, _mark(claim), dry_run=True)
@@ -235,15 +237,15 @@ class Reclaim:
 
     async def _write(self, candidate: Candidate, found: Orphan) -> None:
         if not isinstance(found.write, WriteList):
-            await self._take_finalizer(candidate, candidate.claim)
+            await self._remove_finalizer(candidate, candidate.claim)
         elif found.write.deallocate:
             await self._deallocate(candidate)
         else:
             patch = list_patch(found.write.reserved_for, deallocate=False)
             candidate.claim = await self._patch(candidate.claim, patch, "status")
             candidate.since, candidate.quiet_since = self.clock.monotonic(), None
-            candidate.due = candidate.since + self.patience.settle_seconds
-            self._tell(candidate, "its dead holders are taken out")
+            candidate.due = candidate.since + self.times.settle_seconds
+            self._report(candidate, "its dead holders are taken out")
 
     async def _deallocate(self, candidate: Candidate) -> None:
         """Mark, deallocate, remove the finalizer.
@@ -256,17 +258,17 @@ class Reclaim:
             claim = candidate.claim = await self._patch(claim, _mark(claim))
         claim = await self._patch(claim, list_patch((), deallocate=True), "status")
         candidate.deallocated = True
-        self._tell(candidate, "deallocated")
-        await self._take_finalizer(candidate, claim)
+        self._report(candidate, "deallocated")
+        await self._remove_finalizer(candidate, claim)
 
-    async def _take_finalizer(self, candidate: Candidate, claim: ResourceClaim) -> None:
+    async def _remove_finalizer(self, candidate: Candidate, claim: ResourceClaim) -> None:
         patch = finalizers_patch(claim.metadata.finalizers, remove=CLAIM_FINALIZER)
         patch["metadata"]["annotations"] = {RELEASE_ANNOTATION: None}
         await self._patch(claim, patch)
         candidate.deallocated = True
-        self._close(candidate)
+        self._finish(candidate)
 
-    async def _withdraw_mark(self, claim: ResourceClaim) -> None:
+    async def _remove_mark(self, claim: ResourceClaim) -> None:
         """Remove the mark of a claim that is not freed after all. A mark that stays is harmless."""
         if claim.metadata.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
             with suppress(KubeError):
@@ -291,11 +293,11 @@ class Reclaim:
             dry_run=dry_run,
         )
 
-    def _tell(self, candidate: Candidate, what: str) -> None:
-        self.tell(f"{candidate.key}: {what}")
+    def _report(self, candidate: Candidate, what: str) -> None:
+        self.report(f"{candidate.key}: {what}")
 
 
-def _may_be(found: Unreadable, candidate: Candidate) -> bool:
+def _may_be_claim_of(found: Unreadable, candidate: Candidate) -> bool:
     """Whether the unreadable object may be the candidate's claim."""
     return found.resource.plural == RESOURCECLAIMS.plural and (
         found.uid == candidate.claim.metadata.uid
@@ -307,7 +309,7 @@ def _mark(claim: ResourceClaim) -> dict[str, Any]:
     return {"metadata": {"annotations": {RELEASE_ANNOTATION: claim.metadata.uid}}}
 
 
-async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+async def _finish_even_if_cancelled(work: Coroutine[Any, Any, None]) -> None:
     """Finish the writes even if this task is cancelled in between."""
     task = asyncio.ensure_future(work)
     try:

@@ -17,7 +17,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import Gone, KubeError
-from claimctl.orphans.judge import questions
+from claimctl.orphans.judge import references_to_read
 from claimctl.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.pods import claim_names
@@ -44,7 +44,7 @@ _KINDS = {
 class Scan:
     """The result of one scan. Times are seconds on this process's monotonic clock."""
 
-    sights: tuple[ScannedClaim, ...]
+    claims: tuple[ScannedClaim, ...]
     reservations: tuple[ClaimReservation, ...]
     pods: frozenset[str]
     """UIDs of all pods, whether they name a claim or not."""
@@ -53,10 +53,10 @@ class Scan:
     listed: float
     """When the LIST of pods ended."""
     unreadable: tuple[Unreadable, ...] = ()
-    """Claims, pods and reservations that cannot be read. ``sights`` lacks these claims."""
+    """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
 
 
-async def survey(
+async def scan_claims(
     client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
 ) -> Scan:
     """Scan the claims of a namespace ('' means all), or those of them in ``only``.
@@ -64,12 +64,12 @@ async def survey(
     Raises:
         KubeError: claims, pods or reservations cannot be read.
     """
-    everything, unread = await _every(client, RESOURCECLAIMS, namespace, owning)
+    everything, unread = await _list_all(client, RESOURCECLAIMS, namespace, owning)
     claims = [claim for claim in everything if only is None or _key(claim) in only]
     began = clock.monotonic()
-    pods, unread_pods = await _every(client, PODS, namespace, _kept)
+    pods, unread_pods = await _list_all(client, PODS, namespace, _uid_and_slim_pod)
     listed = clock.monotonic()
-    crowd = _Crowd(
+    all_pods = _AllPods(
         _users(pod for _, pod in pods if pod is not None),
         frozenset((*(uid for uid, _ in pods), *(each.uid for each in unread_pods))),
         tuple(unread_pods),
@@ -79,25 +79,25 @@ async def survey(
         {ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in found.items},
         found.unreadable,
     )
-    examiner, now = Examiner(client), clock.now()
-    sights = [
-        ScannedClaim(claim, crowd.seen_from(claim), now, reserved=reserved.may_name(_key(claim)))
+    reader, now = OwnerReader(client), clock.now()
+    scanned_claims = [
+        ScannedClaim(claim, all_pods.live_list(claim), now, reserved=reserved.may_name(_key(claim)))
         for claim in claims
     ]
-    answered = tuple([await examiner.examine(sight) for sight in sights])
+    answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
     unreadable = (*unread, *unread_pods, *found.unreadable)
-    return Scan(answered, found.items, crowd.uids, began, listed, unreadable)
+    return Scan(answered, found.items, all_pods.uids, began, listed, unreadable)
 
 
 @dataclass(frozen=True, slots=True)
-class _Crowd:
+class _AllPods:
     """The pods by each claim that they name, the UIDs of all pods, and the unreadable pods."""
 
     users: Mapping[ClaimKey, list[Pod]]
     uids: frozenset[str]
     unreadable: tuple[Unreadable, ...]
 
-    def seen_from(self, claim: ResourceClaim) -> LiveList:
+    def live_list(self, claim: ResourceClaim) -> LiveList:
         meta, key = claim.metadata, _key(claim)
         return LiveList(
             meta.resource_version,
@@ -129,7 +129,7 @@ def _key(claim: ResourceClaim) -> ClaimKey:
     return ClaimKey.of(claim.metadata)
 
 
-def _kept(pod: Pod) -> tuple[str, Pod | None]:
+def _uid_and_slim_pod(pod: Pod) -> tuple[str, Pod | None]:
     """The pod's UID, and the slimmed pod if the pod names a claim."""
     return pod.metadata.uid, slim_pod(pod)
 
@@ -143,19 +143,21 @@ def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:
     return users
 
 
-class Examiner:
+class OwnerReader:
     """Reads the objects that the lists of possible orphans name."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._discovery = Discovery(client)
 
-    async def examine(self, sight: ScannedClaim) -> ScannedClaim:
+    async def read_owners(self, scanned: ScannedClaim) -> ScannedClaim:
         """The scanned claim with the answers to its questions."""
-        answers = {each.uid: await self._ask(sight.claim, each) for each in questions(sight)}
-        return replace(sight, answers=answers)
+        answers = {
+            each.uid: await self._read(scanned.claim, each) for each in references_to_read(scanned)
+        }
+        return replace(scanned, answers=answers)
 
-    async def _ask(self, claim: ResourceClaim, reference: Reference) -> Answer:
+    async def _read(self, claim: ResourceClaim, reference: Reference) -> Answer:
         place = claim.metadata.namespace
         try:
             found = await self._discovery.read(
@@ -169,7 +171,7 @@ class Examiner:
         except UnknownKind:
             return Answer(OwnerState.UNKNOWN_KIND)
         except KubeError as error:
-            return Answer(OwnerState.UNTOLD, str(error))
+            return Answer(OwnerState.UNKNOWN, str(error))
         return Answer(OwnerState.RESERVING if reserving else OwnerState.ALIVE)
 
     async def _reserves(
@@ -186,7 +188,7 @@ class Examiner:
         return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
 
 
-async def _every(
+async def _list_all(
     client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
 ) -> tuple[list[U], list[Unreadable]]:
     """List every object in one consistent quorum read, page by page, and apply ``kept`` to each.

@@ -54,12 +54,12 @@ async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:
 
 
 def line(found: Candidate) -> tuple[str, str, str]:
-    return found.key.name, str(found.leftover.cause), str(found.outcome)
+    return found.key.name, str(found.orphan.cause), str(found.outcome)
 
 
 def reasons(found: Candidate) -> list[str]:
     """The reasons that block freeing the claim."""
-    return [str(one.reason) for one in found.leftover.against]
+    return [str(one.reason) for one in found.orphan.blockers]
 
 
 # -- how they come about

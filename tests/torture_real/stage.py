@@ -16,7 +16,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass
-class ScannedClaim:
+class StoredObjects:
     """Every object as it is stored now, from the history alone, without requests or gaps."""
 
     number: int = 0
@@ -51,7 +51,7 @@ class Stage:
     transport: Transport
     history: History
     pod_groups: bool = False
-    sight: ScannedClaim = field(default_factory=ScannedClaim)
+    sight: StoredObjects = field(default_factory=StoredObjects)
     found: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when any schedule has a finding."""
 

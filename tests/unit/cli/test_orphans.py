@@ -57,20 +57,20 @@ def test_what_the_help_says_is_the_default() -> None:
     rules = Rules()
     assert usual.binding_seconds == rules.binding_seconds
     assert usual.slow_binding_seconds == rules.slow_binding_seconds
-    assert Wanted("", write=False).patience() == WatchTimes()
-    assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).patience() == WatchTimes(0, 0)
+    assert Wanted("", write=False).times() == WatchTimes()
+    assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).times() == WatchTimes(0, 0)
 
 
-def candidate(outcome: Outcome, *against: Blocker, note: str = "") -> Candidate:
-    leftover = Orphan(Cause.DEAD_PODS, "reserved for pods that are gone", against)
-    return Candidate(claim(pod_ref("a")), leftover, 0.0, outcome=outcome, note=note)
+def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate:
+    orphan = Orphan(Cause.DEAD_PODS, "reserved for pods that are gone", blockers)
+    return Candidate(claim(pod_ref("a")), orphan, 0.0, outcome=outcome, note=note)
 
 
 @pytest.mark.parametrize(
     ("outcomes", "code"),
     [
         ((), 0),
-        ((Outcome.FREED, Outcome.SETTLED), 0),
+        ((Outcome.FREED, Outcome.NOT_ORPHAN), 0),
         ((Outcome.WOULD_FREE,), 3),
         ((Outcome.FREED, Outcome.LEFT), 3),
         ((Outcome.FREED, Outcome.LEFT, Outcome.FAILED), 1),
@@ -99,7 +99,7 @@ def test_a_row_says_why_and_what_stands_against_it() -> None:
 
 
 def test_names_are_of_what_was_freed_or_would_be() -> None:
-    found = [candidate(Outcome.FREED), candidate(Outcome.WOULD_FREE), candidate(Outcome.SETTLED)]
+    found = [candidate(Outcome.FREED), candidate(Outcome.WOULD_FREE), candidate(Outcome.NOT_ORPHAN)]
     assert orphans.table(found, DO).names == ("resourceclaim.resource.k8s.io/slice",) * 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.model import Answer, OwnerState
-from claimctl.orphans.scan import Scan, survey
+from claimctl.orphans.scan import Scan, scan_claims
 from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, Server
 
@@ -42,11 +42,11 @@ def deployment(server: Server, **annotations: str) -> dict[str, str]:
 
 
 async def look(server: Server, **options: Any) -> Scan:
-    return await survey(server.client, server.clock, **options)
+    return await scan_claims(server.client, server.clock, **options)
 
 
-def fates(seen: Scan) -> list[OwnerState]:
-    return [answer.fate for sight in seen.sights for answer in sight.answers.values()]
+def states(seen: Scan) -> list[OwnerState]:
+    return [answer.state for scanned in seen.claims for answer in scanned.answers.values()]
 
 
 def test_claims_come_before_pods_and_reservations_last() -> None:
@@ -59,10 +59,10 @@ def test_claims_come_before_pods_and_reservations_last() -> None:
             return None
 
         server.handler.fault = note
-        (sight,) = (await look(server)).sights
+        (scanned,) = (await look(server)).claims
         assert order == ["resourceclaims", "pods", "claimreservations"]
-        assert sight.live.claim_version == sight.claim.metadata.resource_version
-        assert [pod.metadata.name for pod in sight.live.pods] == ["a"]
+        assert scanned.live.claim_version == scanned.claim.metadata.resource_version
+        assert [pod.metadata.name for pod in scanned.live.pods] == ["a"]
 
     run(scenario())
 
@@ -73,9 +73,9 @@ def test_pods_that_name_other_claims_count_for_those_and_their_uids_for_all() ->
         server.claim("slice", VM)
         uid = server.pod("a", claim="another")["uid"]
         server.pod("b", claim="slice", namespace="other")
-        (sight,) = (await look(server)).sights
-        assert sight.live.pods == ()
-        assert uid in sight.live.uids
+        (scanned,) = (await look(server)).claims
+        assert scanned.live.pods == ()
+        assert uid in scanned.live.uids
 
     run(scenario())
 
@@ -86,13 +86,13 @@ def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
         server = Server.started(crds=crds)
         server.claim("slice", VM)
         seen = await look(server)
-        assert (fates(seen), seen.reservations) == ([OwnerState.UNKNOWN_KIND], ())
+        assert (states(seen), seen.reservations) == ([OwnerState.UNKNOWN_KIND], ())
 
     run(scenario())
 
 
 @pytest.mark.parametrize(
-    ("annotations", "fate"),
+    ("annotations", "state"),
     [
         ({}, OwnerState.ALIVE),
         ({"reserve": "*"}, OwnerState.RESERVING),
@@ -102,12 +102,12 @@ def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
     ],
 )
 def test_a_workload_whose_annotation_asks_for_the_claim_is_about_to_reserve_it(
-    annotations: dict[str, str], fate: OwnerState
+    annotations: dict[str, str], state: OwnerState
 ) -> None:
     async def scenario() -> None:
         server = Server.started()
         server.claim("slice", deployment(server, **annotations))
-        assert fates(await look(server)) == [fate]
+        assert states(await look(server)) == [state]
 
     run(scenario())
 
@@ -117,7 +117,7 @@ def test_another_uid_under_the_name_is_another_object() -> None:
         server = Server.started()
         held = deployment(server, reserve="*")
         server.claim("slice", {**held, "uid": "of-before"})
-        assert fates(await look(server)) == [OwnerState.REPLACED]
+        assert states(await look(server)) == [OwnerState.REPLACED]
 
     run(scenario())
 
@@ -129,8 +129,8 @@ def test_a_question_that_is_refused_is_no_answer() -> None:
         server.handler.fault = lambda point: (
             Fault(status=403, reason="Forbidden") if point.plural == "deployments" else None
         )
-        ((answer,),) = [sight.answers.values() for sight in (await look(server)).sights]
-        assert answer.fate is OwnerState.UNTOLD
+        ((answer,),) = [scanned.answers.values() for scanned in (await look(server)).claims]
+        assert answer.state is OwnerState.UNKNOWN
         assert answer.note.startswith("GET /apis/apps/v1/namespaces/ml/deployments/train: 403")
 
     run(scenario())
@@ -160,7 +160,7 @@ def test_a_page_that_expired_means_all_over_again() -> None:
 
         server.upon("list", "resourceclaims", expire)
         seen = await look(server, only=frozenset())
-        assert (len(asked), seen.sights) == (3, ())
-        assert len((await look(server)).sights) == 501
+        assert (len(asked), seen.claims) == (3, ())
+        assert len((await look(server)).claims) == 501
 
     run(scenario())

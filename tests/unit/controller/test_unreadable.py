@@ -31,7 +31,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
 from claimctl.orphans.model import WatchTimes
 from claimctl.orphans.reclaim import Outcome, Reclaim
-from claimctl.orphans.scan import survey
+from claimctl.orphans.scan import scan_claims
 from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
 from claimctl.reservation.snapshot import Rules, Snapshot
 from claimctl.reservation.workloads import Life
@@ -492,16 +492,16 @@ def test_doctor_names_what_cannot_be_read_and_judges_the_rest(plural: str) -> No
             "spec": {"resourceClaimName": "bad", "workloadRef": ref},
         }
         made.admin.create("claimreservations", body)
-        seen = await survey(made.client, made.clock)
+        seen = await scan_claims(made.client, made.clock)
         found = findings(
             Observed(
-                "hold", tuple(sight.claim for sight in seen.sights), unreadable=seen.unreadable
+                "hold", tuple(scanned.claim for scanned in seen.claims), unreadable=seen.unreadable
             )
         )
         (bad,) = [each for each in found if each.check == "unreadable-objects"]
         assert (bad.namespace, bad.object) == (downgrade.NAMESPACE, "bad")
         assert "cannot be read: Expected `int`" in bad.message
-        assert "slice" in {sight.claim.metadata.name for sight in seen.sights}
+        assert "slice" in {scanned.claim.metadata.name for scanned in seen.claims}
 
     run(main())
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from claimctl.orphans.judge import judge, questions
+from claimctl.orphans.judge import judge, references_to_read
 from claimctl.orphans.model import Answer, Cause, Orphan, OwnerState, ScannedClaim, WatchTimes
 from claimctl.reservation.decision import RemoveClaimFinalizer, WriteList
 from claimctl.reservation.reasons import Reason
@@ -63,183 +63,189 @@ def owned(on: ResourceClaim) -> ResourceClaim:
     return structs.replace(on, metadata=structs.replace(on.metadata, owner_references=(owner,)))
 
 
-def sight(
-    on: ResourceClaim, *pods: Pod, reserved: bool = False, **fates: OwnerState
+def scanned(
+    on: ResourceClaim, *pods: Pod, reserved: bool = False, **states: OwnerState
 ) -> ScannedClaim:
     """``fates`` by the last part of the UID: train, group, v."""
-    answers = {("v" if uid == "v" else f"uid-{uid}"): Answer(fate) for uid, fate in fates.items()}
+    answers = {
+        ("v" if uid == "v" else f"uid-{uid}"): Answer(state) for uid, state in states.items()
+    }
     uids = frozenset(each.metadata.uid for each in pods)
     return ScannedClaim(on, LiveList("10", pods, uids), NOW, answers, reserved)
 
 
 @dataclass(frozen=True)
 class Case:
-    sight: ScannedClaim
+    scanned: ScannedClaim
     cause: Cause | None
-    against: tuple[Reason, ...] = ()
+    blockers: tuple[Reason, ...] = ()
     write: WriteList | RemoveClaimFinalizer | None = None
-    patience: WatchTimes = field(default=WATCHED)
+    times: WatchTimes = field(default=WATCHED)
 
 
 CASES = {
     "an empty list beside an allocation": Case(
-        sight(claim()), Cause.ALLOCATED_TO_NOBODY, write=FREED
+        scanned(claim()), Cause.ALLOCATED_TO_NOBODY, write=FREED
     ),
-    "the same, with a pod that is about to use it": Case(sight(claim(), pending("a")), None),
+    "the same, with a pod that is about to use it": Case(scanned(claim(), pending("a")), None),
     "the same, deleted: it takes no pods": Case(
-        sight(claim(deleting=True), pending("a")), Cause.DELETED_BUT_ALLOCATED, write=FREED_DELETED
+        scanned(claim(deleting=True), pending("a")),
+        Cause.DELETED_BUT_ALLOCATED,
+        write=FREED_DELETED,
     ),
     "a deleted claim whose pods are gone": Case(
-        sight(claim(pod_ref("a"), pod_ref("b"), deleting=True)),
+        scanned(claim(pod_ref("a"), pod_ref("b"), deleting=True)),
         Cause.DELETED_BUT_ALLOCATED,
         write=FREED_DELETED,
     ),
     "a deleted claim with one pod left": Case(
-        sight(claim(pod_ref("a"), pod_ref("b"), deleting=True), running("b")), None
+        scanned(claim(pod_ref("a"), pod_ref("b"), deleting=True), running("b")), None
     ),
     "a deleted claim with a listed pod that has no node yet": Case(
-        sight(claim(pod_ref("a"), deleting=True), pending("a")), None
+        scanned(claim(pod_ref("a"), deleting=True), pending("a")), None
     ),
-    "pods that are gone": Case(sight(claim(pod_ref("a"))), Cause.DEAD_PODS, write=FREED),
+    "pods that are gone": Case(scanned(claim(pod_ref("a"))), Cause.DEAD_PODS, write=FREED),
     "a pod that has finished": Case(
-        sight(claim(pod_ref("a")), finished("a")), Cause.DEAD_PODS, write=FREED
+        scanned(claim(pod_ref("a")), finished("a")), Cause.DEAD_PODS, write=FREED
     ),
     "a pod that is deleted and never got a node": Case(
-        sight(claim(pod_ref("a")), pod("a", deleting=True)), Cause.DEAD_PODS, write=FREED
+        scanned(claim(pod_ref("a")), pod("a", deleting=True)), Cause.DEAD_PODS, write=FREED
     ),
     "a pod on a lost node: Failed by PodGC, its container still running": Case(
-        sight(claim(pod_ref("a")), pod("a", node="n", phase="Failed", running=True)), None
+        scanned(claim(pod_ref("a")), pod("a", node="n", phase="Failed", running=True)), None
     ),
     "a pod that names the claim in no place, but is listed and there": Case(
         ScannedClaim(claim(pod_ref("a")), LiveList("10", (), frozenset({"uid-a"})), NOW), None
     ),
     "somebody else's hold for a workload that is gone": Case(
-        sight(claim(HELD), train=OwnerState.GONE), Cause.DANGLING_REFERENCE, write=FREED
+        scanned(claim(HELD), train=OwnerState.GONE), Cause.DANGLING_REFERENCE, write=FREED
     ),
     "and for one that is another object by now": Case(
-        sight(claim(HELD, pod_ref("a")), train=OwnerState.REPLACED),
+        scanned(claim(HELD, pod_ref("a")), train=OwnerState.REPLACED),
         Cause.DANGLING_REFERENCE,
         write=FREED,
     ),
-    "and for one that is there": Case(sight(claim(HELD), train=OwnerState.ALIVE), None),
+    "and for one that is there": Case(scanned(claim(HELD), train=OwnerState.ALIVE), None),
     "a dangling hold beside a living one": Case(
-        sight(claim(HELD, VM), train=OwnerState.GONE, v=OwnerState.ALIVE),
+        scanned(claim(HELD, VM), train=OwnerState.GONE, v=OwnerState.ALIVE),
         Cause.DANGLING_REFERENCE,
         (Reason.OTHER_HOLDERS,),
     ),
     "a dangling hold over a running pod": Case(
-        sight(claim(HELD), running("a"), train=OwnerState.GONE), None
+        scanned(claim(HELD), running("a"), train=OwnerState.GONE), None
     ),
     "a hold of a kind that nobody knows": Case(
-        sight(claim(VM), v=OwnerState.UNKNOWN_KIND),
+        scanned(claim(VM), v=OwnerState.UNKNOWN_KIND),
         Cause.UNKNOWN_REFERENCE,
         (Reason.UNKNOWN_REFERENCES,),
     ),
     "the same beside one that is gone": Case(
-        sight(claim(HELD, VM, deleting=True), train=OwnerState.GONE, v=OwnerState.UNKNOWN_KIND),
+        scanned(claim(HELD, VM, deleting=True), train=OwnerState.GONE, v=OwnerState.UNKNOWN_KIND),
         Cause.DANGLING_REFERENCE,
         (Reason.UNKNOWN_REFERENCES,),
     ),
     "a hold that could not be asked about": Case(
-        sight(claim(VM), v=OwnerState.UNTOLD), Cause.UNKNOWN_REFERENCE, (Reason.CANNOT_TELL,)
+        scanned(claim(VM), v=OwnerState.UNKNOWN), Cause.UNKNOWN_REFERENCE, (Reason.CANNOT_TELL,)
     ),
     "claimctl's own hold, which nobody answers for": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.ALIVE),
+        scanned(by_claimctl(claim(HELD), HELD), train=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         write=FREED,
     ),
     "the same for a workload that is gone": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.GONE),
+        scanned(by_claimctl(claim(HELD), HELD), train=OwnerState.GONE),
         Cause.ORPHANED_HOLD,
         write=FREED,
     ),
     "the same over a running pod": Case(
-        sight(by_claimctl(claim(HELD, pod_ref("a")), HELD), running("a"), train=OwnerState.ALIVE),
+        scanned(by_claimctl(claim(HELD, pod_ref("a")), HELD), running("a"), train=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         (Reason.CONSUMERS_LEFT,),
     ),
     "the same beside somebody else's": Case(
-        sight(by_claimctl(claim(HELD, VM), HELD), train=OwnerState.ALIVE, v=OwnerState.ALIVE),
+        scanned(by_claimctl(claim(HELD, VM), HELD), train=OwnerState.ALIVE, v=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         (Reason.OTHER_HOLDERS,),
     ),
     "the same while its workload asks for a reservation": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.RESERVING), None
+        scanned(by_claimctl(claim(HELD), HELD), train=OwnerState.RESERVING), None
     ),
     "the same when nobody could tell whether it asks": Case(
-        sight(by_claimctl(claim(HELD), HELD), train=OwnerState.UNTOLD),
+        scanned(by_claimctl(claim(HELD), HELD), train=OwnerState.UNKNOWN),
         Cause.UNKNOWN_REFERENCE,
         (Reason.CANNOT_TELL,),
     ),
     "a claim that claimctl made for a workload, reserved for it by the scheduler": Case(
-        sight(owned(claim(HELD, created_for=HELD, deleting=True)), train=OwnerState.ALIVE),
+        scanned(owned(claim(HELD, created_for=HELD, deleting=True)), train=OwnerState.ALIVE),
         Cause.ORPHANED_HOLD,
         write=FREED_DELETED,
     ),
     "a claim that somebody else made for a workload": Case(
-        sight(claim(HELD, created_for=HELD), train=OwnerState.ALIVE), None
+        scanned(claim(HELD, created_for=HELD), train=OwnerState.ALIVE), None
     ),
     "nothing but tombstones": Case(
-        sight(claim(tomb("a"), tomb("b"))), Cause.ORPHANED_TOMBSTONES, write=FREED
+        scanned(claim(tomb("a"), tomb("b"))), Cause.ORPHANED_TOMBSTONES, write=FREED
     ),
     "the tombstone of a pod that is still there": Case(
-        sight(claim(tomb("a")), finished("a")), Cause.ORPHANED_TOMBSTONES, write=FREED
+        scanned(claim(tomb("a")), finished("a")), Cause.ORPHANED_TOMBSTONES, write=FREED
     ),
-    "whatever a ClaimReservation names": Case(sight(claim(), reserved=True), None),
-    "a claim that is not allocated": Case(sight(claim(allocated=False)), None),
+    "whatever a ClaimReservation names": Case(scanned(claim(), reserved=True), None),
+    "a claim that is not allocated": Case(scanned(claim(allocated=False)), None),
     "shared by any pod, its workload gone: a fence comes first": Case(
-        sight(claim(HELD, tomb("a"), shared=True), train=OwnerState.GONE),
+        scanned(claim(HELD, tomb("a"), shared=True), train=OwnerState.GONE),
         Cause.DANGLING_REFERENCE,
         write=WriteList("10", (tomb("a"),), reason="ReleaseRequested", fence=True),
     ),
     "shared through a PodGroup that is gone: tombstones for who has finished": Case(
-        sight(claim(GROUP), finished("a", group="train"), group=OwnerState.GONE),
+        scanned(claim(GROUP), finished("a", group="train"), group=OwnerState.GONE),
         Cause.DANGLING_REFERENCE,
         write=WriteList("10", (tomb("a"),), reason="ReleaseRequested", fence=True),
     ),
     "the same with more finished pods than places": Case(
-        sight(claim(GROUP), *(finished(f"p{n}") for n in range(LIMIT + 1)), group=OwnerState.GONE),
+        scanned(
+            claim(GROUP), *(finished(f"p{n}") for n in range(LIMIT + 1)), group=OwnerState.GONE
+        ),
         Cause.DANGLING_REFERENCE,
         (Reason.FINISHED_PODS_LEFT,),
     ),
     "shared and deleted: the deletion is the fence": Case(
-        sight(claim(GROUP, deleting=True, shared=True), group=OwnerState.GONE),
+        scanned(claim(GROUP, deleting=True, shared=True), group=OwnerState.GONE),
         Cause.DELETED_BUT_ALLOCATED,
         write=FREED_DELETED,
     ),
-    "a PodGroup that is there": Case(sight(claim(GROUP), group=OwnerState.ALIVE), None),
+    "a PodGroup that is there": Case(scanned(claim(GROUP), group=OwnerState.ALIVE), None),
     "deallocated by an earlier run": Case(
-        sight(marked(claim(allocated=False))),
+        scanned(marked(claim(allocated=False))),
         Cause.UNFINISHED_RELEASE,
         write=RemoveClaimFinalizer("10"),
     ),
     "the mark of another claim of that name": Case(
-        sight(marked(claim(allocated=False), "uid-old")), None
+        scanned(marked(claim(allocated=False), "uid-old")), None
     ),
     "deleted and deallocated by somebody else": Case(
-        sight(claim(allocated=False, deleting=True)),
+        scanned(claim(allocated=False, deleting=True)),
         Cause.FINALIZER_LEFT,
         (Reason.FOREIGN_FINALIZER,),
     ),
     "deleted and deallocated, the finalizer gone": Case(
-        sight(claim(allocated=False, deleting=True, finalizer=False)), None
+        scanned(claim(allocated=False, deleting=True, finalizer=False)), None
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_what_is_left_over_and_what_frees_it(case: Case) -> None:
-    found = judge(case.sight, case.patience)
+    found = judge(case.scanned, case.times)
     if found is None:
         assert case.cause is None
     else:
-        told = (found.cause, tuple(each.reason for each in found.against), found.write)
-        assert told == (case.cause, case.against, case.write)
+        told = (found.cause, tuple(each.reason for each in found.blockers), found.write)
+        assert told == (case.cause, case.blockers, case.write)
         assert found.wait is None
 
 
 @pytest.mark.parametrize(
-    ("patience", "wait"),
+    ("times", "wait"),
     [
         (WatchTimes(), (Reason.SETTLING, 5.0)),
         (WatchTimes(version_age=4.0, quiet_age=1000.0), (Reason.SETTLING, 1.0)),
@@ -253,24 +259,24 @@ def test_what_is_left_over_and_what_frees_it(case: Case) -> None:
 @pytest.mark.parametrize(
     "seen",
     [
-        sight(claim()),
-        sight(claim(pod_ref("a"), deleting=True)),
-        sight(claim(HELD), train=OwnerState.GONE),
-        sight(claim(HELD, shared=True), train=OwnerState.GONE),
+        scanned(claim()),
+        scanned(claim(pod_ref("a"), deleting=True)),
+        scanned(claim(HELD), train=OwnerState.GONE),
+        scanned(claim(HELD, shared=True), train=OwnerState.GONE),
     ],
     ids=["empty", "deleted", "dangling", "shared"],
 )
 def test_nothing_is_written_before_it_was_watched_for_long_enough(
-    seen: ScannedClaim, patience: WatchTimes, wait: tuple[Reason, float] | None
+    seen: ScannedClaim, times: WatchTimes, wait: tuple[Reason, float] | None
 ) -> None:
-    found = judge(seen, patience)
+    found = judge(seen, times)
     assert found is not None
     told = (found.wait.reason, found.wait.after) if found.wait else None
     assert (told, found.write is None) == (wait, wait is not None)
 
 
 def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() -> None:
-    seen = sight(marked(claim(allocated=False)))
+    seen = scanned(marked(claim(allocated=False)))
     assert judge(seen, WatchTimes(version_age=5.0)) == Orphan(
         Cause.UNFINISHED_RELEASE,
         "deallocated by an earlier run, which did not take the finalizer off",
@@ -285,18 +291,18 @@ def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() ->
 @pytest.mark.parametrize(
     ("seen", "asked"),
     [
-        (sight(claim(HELD, VM)), (HELD, VM)),
-        (sight(claim(GROUP, pod_ref("a"), tomb("b"))), (GROUP,)),
-        (sight(claim(HELD, VM), running("a")), ()),
-        (sight(by_claimctl(claim(HELD, VM), HELD), running("a")), (HELD,)),
-        (sight(claim(HELD), reserved=True), ()),
-        (sight(claim(allocated=False)), ()),
+        (scanned(claim(HELD, VM)), (HELD, VM)),
+        (scanned(claim(GROUP, pod_ref("a"), tomb("b"))), (GROUP,)),
+        (scanned(claim(HELD, VM), running("a")), ()),
+        (scanned(by_claimctl(claim(HELD, VM), HELD), running("a")), (HELD,)),
+        (scanned(claim(HELD), reserved=True), ()),
+        (scanned(claim(allocated=False)), ()),
     ],
 )
 def test_only_suspicious_references_are_asked_about(
     seen: ScannedClaim, asked: tuple[Reference, ...]
 ) -> None:
-    assert questions(seen) == asked
+    assert references_to_read(seen) == asked
 
 
 # -- what holds for every claim
@@ -306,7 +312,7 @@ PODS = (running, pending, finished, lambda name: pod(name, deleting=True))
 
 
 @st.composite
-def sights(draw: st.DrawFn) -> ScannedClaim:
+def claims(draw: st.DrawFn) -> ScannedClaim:
     names = draw(st.lists(st.sampled_from(NAMES), unique=True))
     pods = tuple(draw(st.sampled_from(PODS))(name) for name in names)
     entries = [HELD, VM, GROUP, *map(pod_ref, NAMES), tomb("d"), pod_ref("gone")]
@@ -322,8 +328,8 @@ def sights(draw: st.DrawFn) -> ScannedClaim:
         on = by_claimctl(on, HELD)
     if draw(st.booleans()):
         on = marked(on)
-    fates = {uid: draw(st.sampled_from(list(OwnerState))) for uid in ("train", "v", "group")}
-    return sight(on, *pods, reserved=draw(st.integers(0, 4)) == 0, **fates)
+    states = {uid: draw(st.sampled_from(list(OwnerState))) for uid in ("train", "v", "group")}
+    return scanned(on, *pods, reserved=draw(st.integers(0, 4)) == 0, **states)
 
 
 def _may_be_used(seen: ScannedClaim) -> bool:
@@ -339,33 +345,33 @@ def _may_be_used(seen: ScannedClaim) -> bool:
     return False
 
 
-@given(sights())
+@given(claims())
 def test_what_is_used_reserved_or_held_is_never_written(seen: ScannedClaim) -> None:
     found = judge(seen, WATCHED)
     if found is None or not isinstance(found.write, WriteList):
         return
     assert not seen.reserved
     assert not _may_be_used(seen)
-    fates = {uid: answer.fate for uid, answer in seen.answers.items()}
+    states = {uid: answer.state for uid, answer in seen.answers.items()}
     mine = bool(seen.claim.metadata.managed_fields)
     for each in seen.claim.status.reserved_for:
         if each.resource in ("pods", "finishedpods"):
             continue
-        gone = fates[each.uid] in (OwnerState.GONE, OwnerState.REPLACED)
+        gone = states[each.uid] in (OwnerState.GONE, OwnerState.REPLACED)
         own = (
             mine
             and each == HELD
-            and fates[each.uid] not in (OwnerState.RESERVING, OwnerState.UNTOLD)
+            and states[each.uid] not in (OwnerState.RESERVING, OwnerState.UNKNOWN)
         )
         assert gone or own
 
 
-@given(sights())
+@given(claims())
 def test_a_write_frees_the_claim_or_fences_it(seen: ScannedClaim) -> None:
     found = judge(seen, WATCHED)
     if found is None:
         return
-    assert (found.write is None) == bool(found.against)
+    assert (found.write is None) == bool(found.blockers)
     if isinstance(found.write, RemoveClaimFinalizer):
         assert seen.claim.status.allocation is None
         assert seen.claim.metadata.annotations == {RELEASE_ANNOTATION: "uid-slice"}
@@ -381,7 +387,7 @@ def test_a_write_frees_the_claim_or_fences_it(seen: ScannedClaim) -> None:
         assert found.write.reserved_for == ()
 
 
-@given(sights(), st.floats(0, 400), st.floats(0, 400))
+@given(claims(), st.floats(0, 400), st.floats(0, 400))
 def test_nothing_is_written_within_the_settle_time_or_the_grace(
     seen: ScannedClaim, age: float, quiet: float
 ) -> None:
@@ -391,7 +397,7 @@ def test_nothing_is_written_within_the_settle_time_or_the_grace(
         assert quiet >= 300 or isinstance(found.write, RemoveClaimFinalizer)
 
 
-@given(sights())
+@given(claims())
 def test_what_nobody_asked_about_is_never_taken_for_gone(seen: ScannedClaim) -> None:
     unasked = replace(seen, answers={})
     found = judge(unasked, WATCHED)
@@ -407,7 +413,7 @@ def test_a_pod_that_may_be_bound_to_a_deleted_claim_is_waited_for_as_long_as_is_
     watched: float, binding: float, freed: bool
 ) -> None:
     deleted = by_claimctl(claim(HELD, deleting=True), HELD)
-    patience = WatchTimes(version_age=watched, quiet_age=1000.0, binding_seconds=binding)
-    found = judge(sight(deleted, pending("a"), train=OwnerState.GONE), patience)
+    times = WatchTimes(version_age=watched, quiet_age=1000.0, binding_seconds=binding)
+    found = judge(scanned(deleted, pending("a"), train=OwnerState.GONE), times)
     assert found is not None
     assert (found.write is not None) is freed, found
