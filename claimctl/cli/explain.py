@@ -116,7 +116,7 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
                 for one in explanation.obstacles
             ],
         },
-        "leftover": _orphan_document(explanation),
+        "orphan": _orphan_document(explanation),
         "unreadable": [_unread(each) for each in explanation.unreadable],
         "leftAlone": explanation.left_alone,
         "controller": _controller_document(explanation),
@@ -131,7 +131,7 @@ def _orphan_document(explanation: Explanation) -> dict[str, Any] | None:
     return {
         "reason": str(found.cause),
         "message": found.message,
-        "against": [{"reason": one.reason, "message": one.message} for one in found.blockers],
+        "blockers": [{"reason": one.reason, "message": one.message} for one in found.blockers],
     }
 
 

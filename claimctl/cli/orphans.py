@@ -199,7 +199,7 @@ def document(found: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
 
     return {
         "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "LeftoverList",
+        "kind": "OrphanList",
         "dryRun": not wanted.write,
         "items": [
             {
@@ -210,7 +210,7 @@ def document(found: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
                 "message": each.orphan.message,
                 "reservedFor": [to_plain(one) for one in each.claim.status.reserved_for],
                 "outcome": str(each.outcome),
-                "against": [_blocker(one) for one in each.orphan.blockers],
+                "blockers": [_blocker(one) for one in each.orphan.blockers],
                 "error": each.note,
             }
             for each in found

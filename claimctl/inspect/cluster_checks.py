@@ -70,7 +70,7 @@ def _rights(observed: Observed) -> Iterator[Finding]:
 
 def _unread(observed: Observed) -> Iterator[Finding]:
     for each in observed.unreadable:
-        text = f"{each.told()}; claimctl decides nothing about what it concerns"
+        text = f"{each.told()}; claimctl makes no decision about claims that it concerns"
         yield Finding("unreadable-objects", text, each.namespace, each.name)
 
 
@@ -85,7 +85,7 @@ def _claims(observed: Observed) -> Iterator[Finding]:
 def _places(claim: ResourceClaim) -> Iterator[Finding]:
     count = len(claim.status.reserved_for)
     if count >= NEAR_LIMIT:
-        text = f"{count} of {LIMIT} places are taken; dialects podgroup and native need one or two"
+        text = f"{count} of {LIMIT} entries are in use; dialects podgroup and native need 1 or 2"
         yield _about(claim, "near-limit", text)
 
 
@@ -97,7 +97,7 @@ def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
 
 def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
     command = f"claimctl orphans -n {claim.metadata.namespace}"
-    yield _about(claim, "leftovers", f"{orphan.cause}: {orphan_text(orphan)}; see `{command}`")
+    yield _about(claim, "orphans", f"{orphan.cause}: {orphan_text(orphan)}; see `{command}`")
 
 
 def orphan_text(orphan: Orphan) -> str:
@@ -109,7 +109,7 @@ def orphan_text(orphan: Orphan) -> str:
 def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
     gone = [each for each in claim.status.reserved_for if _is_gone(each, observed)]
     if gone:
-        text = f"listed and not there: {listed(map(describe, gone))}"
+        text = f"listed but gone: {listed(map(describe, gone))}"
         yield _about(claim, "dangling-references", text)
 
 
@@ -132,7 +132,7 @@ def _kubelets(observed: Observed) -> Iterator[Finding]:
     for node in observed.nodes:
         if not knows_pod_groups(node):
             version = node.status.node_info.kubelet_version
-            text = f"kubelet {version} refuses pods that share through a PodGroup"
+            text = f"kubelet {version} refuses pods that share a claim through a PodGroup"
             yield Finding("mixed-versions", text, object=node.metadata.name)
 
 

@@ -73,23 +73,22 @@ class Trouble:
 
 ADVICE = {
     Sign.NOT_ACTING: (
-        "Look at the controller (kubectl -n claimctl-system get pods, and their logs): it does not "
-        "run, or cannot write its Lease. Until it does, everything stays held as it is."
+        "Look at the controller's pods and logs (kubectl -n claimctl-system get pods): it does not "
+        "run, or cannot write its Lease. Until it does, claims stay as they are."
     ),
     Sign.REFUSED: (
-        f"Give the controller what it needs, then it goes on by itself: {GRANT}; "
+        f"Grant the missing rights, then the controller goes on by itself: {GRANT}; "
         "`claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller` lists "
-        "the rights that are missing."
+        "them."
     ),
     Sign.INVALID: (
-        "Correct what the API server does not take, as it says above; the controller tries again "
-        "by itself."
+        "Correct what the API server refuses, as said above; the controller tries again by itself."
     ),
 }
 _BEHIND = (
     "The controller's writes do not get through, or it does not run: look at its log (429 is "
     'throttling) and at the metric claimctl_reconcile_duration_seconds{outcome="error"}. Then it '
-    "goes on by itself; until then everything stays held as it is."
+    "goes on by itself; until then claims stay as they are."
 )
 
 
@@ -108,7 +107,7 @@ async def election(client: Client, now: datetime) -> Election:
     try:
         leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
     except (Forbidden, NotFound):
-        return Election(State.UNKNOWN, "you may not list Leases, which would tell")
+        return Election(State.UNKNOWN, "you may not list Leases")
     except UnreadableObject as error:
         return Election(State.UNKNOWN, error.found.told())
     return elected(leases.items, now)
@@ -118,11 +117,11 @@ def elected(leases: Iterable[Lease], now: datetime) -> Election:
     """Whether one of the controller's Leases is held and was renewed in time before ``now``."""
     lease = max(leases, key=renewed_at, default=None)
     if lease is None:
-        text = f"there is no Lease {LEASE_NAME}: none runs, or one without --leader-elect"
+        text = f"no Lease {LEASE_NAME}: no controller runs, or one without --leader-elect"
         return Election(State.UNKNOWN, text)
     where = f"Lease {lease.metadata.namespace}/{lease.metadata.name}"
     if not lease.spec.holder_identity:
-        return Election(State.NOT_ACTING, f"nobody holds the {where}")
+        return Election(State.NOT_ACTING, f"the {where} has no holder")
     held = f"the {where} is held by {lease.spec.holder_identity}"
     if not is_held(lease, now, SKEW_SECONDS):
         silent = duration((now - renewed_at(lease)).total_seconds())
@@ -179,10 +178,10 @@ def _behind(found: Assessment, retention: RetentionDecision) -> Found:
     meta, status = retention.held.reservation.metadata, retention.held.reservation.status
     if status.observed_generation != meta.generation:
         seen = status.observed_generation or "none"
-        text = f"has a status of generation {seen}, and a spec of {meta.generation}"
+        text = f"has a status for generation {seen}, but a spec of generation {meta.generation}"
         yield Sign.STATUS_BEHIND, text
     elif status.consumers != found.consumers.count and not found.snapshot.unreadable:
-        text = f"tells of {status.consumers} consumers, and there are {found.consumers.count}"
+        text = f"reports {status.consumers} consumers, but there are {found.consumers.count}"
         yield Sign.STATUS_BEHIND, text
 
 
@@ -194,11 +193,14 @@ def _stalled(found: Assessment, retention: RetentionDecision) -> Found:
     if found.blockers or _waits(found, retention):
         return
     if progress is None:
-        yield Sign.STATUS_BEHIND, f"lets go ({retention.reason}), and no release has begun"
+        yield (
+            Sign.STATUS_BEHIND,
+            f"releases the claim ({retention.reason}), but no release has begun",
+        )
     elif progress.since is not None:
         age = (found.snapshot.now - progress.since).total_seconds()
         if age > STALLED_SECONDS:
-            text = f"is being released, step {progress.step}, without an end for {duration(age)}"
+            text = f"has not finished its release (step {progress.step}) after {duration(age)}"
             yield Sign.RELEASE_STALLED, text
 
 
@@ -221,7 +223,7 @@ def _unheld(found: Assessment, retention: RetentionDecision) -> Found:
         return
     told_why = reserved is not None and reserved.reason in _NOT_LISTED
     if not found.listed(reference) and not told_why:
-        yield Sign.HOLD_MISSING, "holds the claim, and its workload is not listed"
+        yield Sign.HOLD_MISSING, "holds the claim, but its workload is not listed"
 
 
 _NOT_LISTED = frozenset(

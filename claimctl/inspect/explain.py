@@ -56,7 +56,7 @@ ADVICE = {
     ),
     Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
     Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
-    Reason.UNKNOWN_REFERENCES: "Let the owner of that reference let go; claimctl never touches it.",
+    Reason.UNKNOWN_REFERENCES: "Ask the owner of that reference to remove it; claimctl never does.",
     Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
         "Recreate the claim from a ResourceClaimTemplate (spec.resourceClaimTemplateName of the "
         "ClaimReservation)."
@@ -149,10 +149,12 @@ def _plain_advice(explanation: Explanation) -> str:
     if explanation.releasable:
         return f"`claimctl release {view.name} -n {view.namespace}` frees its devices now."
     if view.workloads:
-        return "No ClaimReservation names it: whoever wrote the workload's reference releases it."
+        return (
+            "No ClaimReservation names it: the writer of the workload's reference has to remove it."
+        )
     if view.listed_pods:
         return "No workload holds it: the cluster frees its devices when the last pod is gone."
-    return "Nobody holds it: delete the claim to free its devices, or start a pod that uses it."
+    return "Nothing holds it: delete the claim to free its devices, or start a pod that uses it."
 
 
 async def explain_with_controller(
@@ -319,5 +321,5 @@ def says(retention: RetentionDecision) -> str:
     if retention.action is Action.HOLD and retention.blocker is not None:
         return f"holds ({retention.blocker.reason}): {retention.blocker.message}"
     if retention.action is Action.RELEASE:
-        return f"lets go ({retention.reason})"
-    return f"asks for nothing ({retention.reason})"
+        return f"releases the claim ({retention.reason})"
+    return f"inactive ({retention.reason})"

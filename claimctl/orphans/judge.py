@@ -149,11 +149,11 @@ def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
         case Cause.ORPHANED_HOLD:
             return f"claimctl's own hold for {_names(entries.orphaned)} has no ClaimReservation"
         case Cause.DANGLING_REFERENCE:
-            return f"held for {_names(entries.dangling)}, gone by now"
+            return f"held for objects that are gone: {_names(entries.dangling)}"
         case Cause.UNKNOWN_REFERENCE:
-            return f"reserved for {_names(entries.unknown)}, and used by nobody"
+            return f"reserved for {_names(entries.unknown)}, and no pod uses it"
         case Cause.ORPHANED_TOMBSTONES:
-            return f"reserved for {len(entries.tombstones)} marks of finished pods and nobody else"
+            return f"reserved only for {len(entries.tombstones)} tombstones of finished pods"
         case Cause.DEAD_PODS:
             return f"reserved for pods that are gone or done: {_names(entries.pods)}"
     listed = claim.status.reserved_for
@@ -188,7 +188,7 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
         text = f"listed, and not bound yet: {_names(waiting)}"
         found = (Blocker(Reason.CONSUMERS_LEFT, text),)
     if strangers:
-        text = f"listed and there, though they do not name the claim: {_names(strangers)}"
+        text = f"listed and existing, but not naming the claim: {_names(strangers)}"
         found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
     return (*found, *against_release(scanned.live.unreadable))
 
@@ -200,15 +200,15 @@ def _reason(claim: ResourceClaim) -> Reason:
 
 def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
     if entries.held:
-        text = f"held by what is still there: {_names(entries.held)}"
+        text = f"held by objects that exist: {_names(entries.held)}"
         yield Blocker(Reason.OTHER_HOLDERS, text)
     for each in entries.unknown:
         answer = scanned.answers.get(each.uid, NOT_READ)
         if answer.state is OwnerState.UNKNOWN:
-            text = f"whether {describe(each)} is there is not known: {answer.note}"
+            text = f"it is unknown whether {describe(each)} exists: {answer.note}"
             yield Blocker(Reason.CANNOT_TELL, text)
         else:
-            text = f"no API of the cluster knows {describe(each)}: its owner has to let go"
+            text = f"no API of the cluster serves {describe(each)}: its owner has to remove it"
             yield Blocker(Reason.UNKNOWN_REFERENCES, text)
 
 
@@ -228,7 +228,7 @@ def _next(found: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchT
         return replace(found, blockers=step.blockers)
     left = times.grace_seconds - times.quiet_age
     if left > 0:
-        text = "a pod that vanished before the first look may still be running"
+        text = "a pod that vanished before the first scan may still be running"
         return replace(found, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
     assert isinstance(step.write, WriteList)
     return replace(found, write=step.write)
@@ -268,19 +268,21 @@ def _finalizer(claim: ResourceClaim, times: WatchTimes) -> Orphan | None:
     if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for:
         return None
     if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
-        text = "deallocated by an earlier run, which did not take the finalizer off"
+        text = "deallocated by an earlier run that did not remove the finalizer"
         found = Orphan(Cause.UNFINISHED_RELEASE, text)
         if (settling := _settling(times)) is not None:
             return replace(found, wait=settling)
         return replace(found, write=RemoveClaimFinalizer(meta.resource_version))
     if not meta.deleting:
         return None
-    text = "nothing shows that claimctl deallocated it; kube-controller-manager takes it off"
+    text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"
     blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
-    return Orphan(Cause.FINALIZER_LEFT, "deleted, not allocated, its finalizer left", blockers)
+    return Orphan(
+        Cause.FINALIZER_LEFT, "deleted, not allocated, but still with the finalizer", blockers
+    )
 
 
 def _settling(times: WatchTimes) -> Blocker | None:
     left = times.settle_seconds - times.version_age
-    text = "waits until every scheduler sees the claim as it is"
+    text = "waiting until every scheduler sees this version of the claim"
     return Blocker(Reason.SETTLING, text, left) if left > 0 else None

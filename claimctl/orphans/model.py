@@ -57,7 +57,7 @@ class OwnerState(StrEnum):
     will make a ClaimReservation."""
     UNKNOWN_KIND = "UnknownKind"
     """The cluster does not serve objects of this kind."""
-    UNKNOWN = "Untold"
+    UNKNOWN = "Unknown"
     """The read failed, so the state is unknown."""
 
 
@@ -68,7 +68,7 @@ class Answer:
     """Why the read failed."""
 
 
-NOT_READ = Answer(OwnerState.UNKNOWN, "nobody asked")
+NOT_READ = Answer(OwnerState.UNKNOWN, "it was not read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class WatchTimes:
 class Orphan:
     """The judgement that a claim is an orphan.
 
-    Without ``against`` and ``wait``, the next write may be made.
+    Without ``blockers`` and ``wait``, the next write may be made.
     """
 
     cause: Cause

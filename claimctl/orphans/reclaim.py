@@ -47,7 +47,7 @@ class Outcome(StrEnum):
     FREED = "Freed"
     LEFT = "Left"
     FAILED = "Failed"
-    NOT_ORPHAN = "NotLeftOver"
+    NOT_ORPHAN = "NotOrphan"
     """The claim is no orphan any more: a pod uses it, or another client freed it."""
 
 
@@ -188,7 +188,7 @@ class Reclaim:
 
     def _record(self, candidate: Candidate, found: Orphan) -> None:
         if not found.blockers and candidate.changes > MAX_CHANGES:
-            text = "somebody else changes the claim again and again: run again later"
+            text = "another client keeps changing the claim: run again later"
             found = replace(found, blockers=(Blocker(Reason.FIGHTING_WRITER, text),))
         # Keep the first cause and message: our own fence changes the list, and thereby the cause.
         first = candidate.orphan
@@ -201,7 +201,7 @@ class Reclaim:
     def _finish(self, candidate: Candidate) -> None:
         """Close a candidate that is no orphan any more, by our own or another client's write."""
         candidate.outcome = Outcome.FREED if candidate.deallocated else Outcome.NOT_ORPHAN
-        self._report(candidate, "freed" if candidate.deallocated else "not left over any more")
+        self._report(candidate, "freed" if candidate.deallocated else "no longer an orphan")
 
     # -- waiting
 
@@ -245,7 +245,7 @@ class Reclaim:
             candidate.claim = await self._patch(candidate.claim, patch, "status")
             candidate.since, candidate.quiet_since = self.clock.monotonic(), None
             candidate.due = candidate.since + self.times.settle_seconds
-            self._report(candidate, "its dead holders are taken out")
+            self._report(candidate, "dead references removed from its list")
 
     async def _deallocate(self, candidate: Candidate) -> None:
         """Mark, deallocate, remove the finalizer.

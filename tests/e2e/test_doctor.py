@@ -88,11 +88,11 @@ def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
         assert answer.code == table.code == 3
         assert found == [
             ("near-limit", "full"),
-            ("leftovers", "full"),
-            ("leftovers", "leaked"),
+            ("orphans", "full"),
+            ("orphans", "leaked"),
             ("mixed-versions", "node-0"),
         ]
-        assert "kubelet v1.35.1 refuses pods that share through a PodGroup" in table.out
+        assert "kubelet v1.35.1 refuses pods that share a claim through a PodGroup" in table.out
 
     asyncio.run(scenario())
 

@@ -88,10 +88,10 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
             ("emptied", "AllocatedToNobody", "WouldFree"),
             ("theirs", "UnknownReference", "Left"),
         ]
-        found = [one for one in doctor.document["findings"] if one["check"] == "leftovers"]
+        found = [one for one in doctor.document["findings"] if one["check"] == "orphans"]
         assert [one["object"] for one in found] == ["emptied", "theirs"]
         assert all("see `claimctl orphans -n ml`" in one["message"] for one in found)
-        assert (dry.document["dryRun"], dry.document["kind"]) == (True, "LeftoverList")
+        assert (dry.document["dryRun"], dry.document["kind"]) == (True, "OrphanList")
         assert yaml.safe_load(dry_too.out) == dry.document
         assert table.out.splitlines()[0].split() == [
             *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT"),
@@ -107,8 +107,8 @@ def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory
         )
         assert "Orphan:     allocated and reserved for nobody" in told.out
         assert "`claimctl orphans -n ml`" in told.out
-        assert left.document["leftover"]["reason"] == "UnknownReference"
-        assert left.document["leftover"]["against"][0]["reason"] == "UnknownReferences"
+        assert left.document["orphan"]["reason"] == "UnknownReference"
+        assert left.document["orphan"]["blockers"][0]["reason"] == "UnknownReferences"
 
     asyncio.run(scenario())
 

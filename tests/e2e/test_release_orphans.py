@@ -177,7 +177,7 @@ def test_a_reservation_made_meanwhile_stops_it() -> None:
         await stage.clock.sleep(stage.scaled(200))
         body = manifests.reservation("late", workload="nobody", claim="slice")
         await stage.create(CLAIMRESERVATIONS, body)
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
         assert await stage.allocated()
 
     judged(scenario)
@@ -191,7 +191,7 @@ def test_a_pod_that_comes_meanwhile_keeps_its_device(when: float) -> None:
         await stage.clock.sleep(stage.scaled(when))
         await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
         await leftovers.until_pods(stage, "slice", 1)
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
         assert await stage.allocated()
         assert (await stage.claim()).metadata.annotations is None
 
@@ -217,7 +217,7 @@ def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(
         found = await freeing(stage, line_, grace=0).run()
         assert line_.happened
         assert list(map(line, found)) in (
-            [("slice", "AllocatedToNobody", "NotLeftOver")],
+            [("slice", "AllocatedToNobody", "NotOrphan")],
             [("slice", "AllocatedToNobody", "Freed")],
         )
         assert await stage.allocated()
@@ -283,7 +283,7 @@ def test_another_claim_of_the_same_name_is_not_the_one_that_was_found() -> None:
         await stage.delete(RESOURCECLAIMS, "slice")
         await stage.create(RESOURCECLAIMS, manifests.claim())
         await stage.patch_status(RESOURCECLAIMS, "slice", {"status": to_plain(left)})
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotLeftOver")]
+        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
         assert await stage.allocated()
 
     judged(scenario)
@@ -445,7 +445,7 @@ def test_kcm_back_at_work_wins() -> None:
         run = asyncio.create_task(freeing(stage).run())
         await stage.clock.sleep(stage.scaled(100))
         await stage.site.resume(leftovers.KCM)
-        assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotLeftOver")]
+        assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotOrphan")]
 
     judged(scenario)
 

@@ -133,7 +133,7 @@ def test_an_answer_that_is_lost_is_found_out_about(
             await maker(stage)
             line_ = Line(connection(stage), at, delivered=delivered, reads=maker in READS_TOO)
             (found,) = await freeing(stage, line_).run()
-            assert line(found)[2] in {"Freed", "NotLeftOver"}
+            assert line(found)[2] in {"Freed", "NotOrphan"}
             await comes_out_right(stage)
 
         judged(scenario, options)

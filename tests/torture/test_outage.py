@@ -68,7 +68,7 @@ class Outage:
 
 SLOW_DOWN = Fault(status=429, retry_after=5)
 NOBODY, BEHIND, REFUSED = "NoControllerActing", "StatusBehind", "WritesRefused"
-LOOK = "Look at the controller (kubectl -n claimctl-system get pods"
+LOOK = "Look at the controller's pods and logs (kubectl -n claimctl-system get pods"
 OUTAGES = {
     "throttled": Outage(
         _writes(SLOW_DOWN, but="leases"),
@@ -83,7 +83,7 @@ OUTAGES = {
     "revoked": Outage(
         _writes(Fault(status=403, reason="Forbidden", message="no"), "resourceclaims"),
         signs=frozenset({REFUSED, "ReleaseStalled"}),
-        advice="Give the controller what it needs",
+        advice="Grant the missing rights",
         error_metric=True,
     ),
 }

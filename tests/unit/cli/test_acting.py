@@ -66,14 +66,18 @@ WHERE = "Lease claimctl-system/claimctl-controller"
             State.NOT_ACTING,
             f"the {WHERE} is held by one and has not been renewed for 30m",
         ),
-        ([lease(holder="")], State.NOT_ACTING, f"nobody holds the {WHERE}"),
+        ([lease(holder="")], State.NOT_ACTING, f"the {WHERE} has no holder"),
         ([lease(renewed=-1800), lease("two", -1)], State.ACTING, f"the {WHERE} is held by two"),
         (
             [],
             State.UNKNOWN,
-            "there is no Lease claimctl-controller: none runs, or one without --leader-elect",
+            "no Lease claimctl-controller: no controller runs, or one without --leader-elect",
         ),
-        ([Lease(spec=LeaseSpec(holder_identity=""))], State.NOT_ACTING, "nobody holds the Lease /"),
+        (
+            [Lease(spec=LeaseSpec(holder_identity=""))],
+            State.NOT_ACTING,
+            "the Lease / has no holder",
+        ),
     ],
 )
 def test_the_lease_tells_who_is_elected(leases: list[Lease], state: State, message: str) -> None:
@@ -138,14 +142,19 @@ NAME = "ClaimReservation train-slice"
             told(),
             ACTIVE,
             (running("a"),),
-            [(Sign.STATUS_BEHIND, f"{NAME} tells of 0 consumers, and there are 1")],
+            [(Sign.STATUS_BEHIND, f"{NAME} reports 0 consumers, but there are 1")],
         ),
         (
             claim(WORKLOAD),
             told(observed_generation=0, consumers=9),
             ACTIVE,
             (),
-            [(Sign.STATUS_BEHIND, f"{NAME} has a status of generation none, and a spec of 1")],
+            [
+                (
+                    Sign.STATUS_BEHIND,
+                    f"{NAME} has a status for generation none, but a spec of generation 1",
+                )
+            ],
         ),
         (
             claim(WORKLOAD),
@@ -159,7 +168,7 @@ NAME = "ClaimReservation train-slice"
             told(reserved_for=None, consumers=1),
             ACTIVE,
             (running("a"),),
-            [(Sign.HOLD_MISSING, f"{NAME} holds the claim, and its workload is not listed")],
+            [(Sign.HOLD_MISSING, f"{NAME} holds the claim, but its workload is not listed")],
         ),
         (
             claim(pod_ref("a")),
@@ -173,7 +182,12 @@ NAME = "ClaimReservation train-slice"
             told(),
             GONE,
             (),
-            [(Sign.STATUS_BEHIND, f"{NAME} lets go (WorkloadEnded), and no release has begun")],
+            [
+                (
+                    Sign.STATUS_BEHIND,
+                    f"{NAME} releases the claim (WorkloadEnded), but no release has begun",
+                )
+            ],
         ),
         (claim(WORKLOAD), told(conditions=blind("HistoryUnknown")), GONE, (), []),
         (claim(WORKLOAD), told(release=released("Intent", 59)), GONE, (), []),
@@ -185,7 +199,7 @@ NAME = "ClaimReservation train-slice"
             [
                 (
                     Sign.RELEASE_STALLED,
-                    f"{NAME} is being released, step Fenced, without an end for 30m",
+                    f"{NAME} has not finished its release (step Fenced) after 30m",
                 )
             ],
         ),
@@ -249,13 +263,13 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
         assert server.clock.monotonic() == LOOK_AGAIN_SECONDS
         degraded = document(told, NOW)["controller"]["degraded"]
         assert degraded == (not acts)
-        return [line for line in lines(told) if "consumers, and" in line or "Controller" in line]
+        return [line for line in lines(told) if "consumers, but" in line or "Controller" in line]
 
-    nobody = "there is no Lease claimctl-controller: none runs, or one without --leader-elect"
+    nobody = "no Lease claimctl-controller: no controller runs, or one without --leader-elect"
     assert run(scenario(acts=True)) == [f"Controller: unknown; {nobody}"]
     assert run(scenario(acts=False)) == [
         f"Controller: degraded; {nobody}",
-        "  ClaimReservation train tells of 0 consumers, and there are 1",
+        "  ClaimReservation train reports 0 consumers, but there are 1",
     ]
 
 
@@ -269,6 +283,6 @@ def test_who_may_not_list_leases_is_told_so_and_everything_else() -> None:
         told = await explain_with_controller(server.client, ML, "slice", server.clock)
         assert server.clock.now() - NOW == timedelta()
         shown = lines(told)
-        assert "Controller: unknown; you may not list Leases, which would tell" in shown
+        assert "Controller: unknown; you may not list Leases" in shown
 
     run(scenario())

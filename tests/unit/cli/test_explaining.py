@@ -155,7 +155,7 @@ def test_a_reservation_without_its_workload_says_so() -> None:
         server.claim("slice", server.pod("a"))
         reserved(server)
         told = await explained(server)
-        assert "asks for nothing (WorkloadNotFound)" in "\n".join(lines(told))
+        assert "inactive (WorkloadNotFound)" in "\n".join(lines(told))
         assert "Create the workload" in told.advice()[1]
 
     run(scenario())

@@ -81,7 +81,7 @@ def test_the_exit_code_tells_what_is_left(outcomes: tuple[Outcome, ...], code: i
 
 
 def test_a_row_says_why_and_what_stands_against_it() -> None:
-    held = Blocker(Reason.OTHER_HOLDERS, "held by what is still there: jobs.batch/x")
+    held = Blocker(Reason.OTHER_HOLDERS, "held by objects that exist: jobs.batch/x")
     shown = orphans.table(
         [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], LOOK
     )
@@ -89,7 +89,7 @@ def test_a_row_says_why_and_what_stands_against_it() -> None:
         (
             "train", "slice", "DeadPods", "Left",
             "reserved for pods that are gone; "
-            "OtherHolders: held by what is still there: jobs.batch/x",
+            "OtherHolders: held by objects that exist: jobs.batch/x",
         ),
         ("train", "slice", "DeadPods", "Failed", "PATCH /x: 403"),
     ]  # fmt: skip
@@ -107,7 +107,7 @@ def test_the_document_is_whole() -> None:
     held = Blocker(Reason.OTHER_HOLDERS, "held")
     assert orphans.document([candidate(Outcome.LEFT, held)], LOOK) == {
         "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "LeftoverList",
+        "kind": "OrphanList",
         "dryRun": True,
         "items": [
             {
@@ -118,7 +118,7 @@ def test_the_document_is_whole() -> None:
                 "message": "reserved for pods that are gone",
                 "reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"}],
                 "outcome": "Left",
-                "against": [{"reason": "OtherHolders", "message": "held"}],
+                "blockers": [{"reason": "OtherHolders", "message": "held"}],
                 "error": "",
             }
         ],

@@ -279,7 +279,7 @@ def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() ->
     seen = scanned(marked(claim(allocated=False)))
     assert judge(seen, WatchTimes(version_age=5.0)) == Orphan(
         Cause.UNFINISHED_RELEASE,
-        "deallocated by an earlier run, which did not take the finalizer off",
+        "deallocated by an earlier run that did not remove the finalizer",
         write=RemoveClaimFinalizer("10"),
     )
     early = judge(seen, WatchTimes(version_age=4.0))
