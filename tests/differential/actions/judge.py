@@ -42,13 +42,12 @@ _COUNTED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "PodDisruptionBudg
 _MERGED = ("generation", "status.observedGeneration")
 """Fields of a ReplicaSet that count the writes of its size, which are merged."""
 _SUMS = {
-    "Deployment": ("status.",),
+    "Deployment": ("status.", "conditions.Available"),
     "ReplicaSet": ("status.",),
     "PodDisruptionBudget": ("status.", "conditions."),
 }
 """Fields that sum up other compared things (pods, sizes). During a rollout they change sooner or
-later, so they are compared at rest. The condition of a PodDisruptionBudget repeats a counter in
-words."""
+later, so they are compared at rest. These conditions repeat counters in words."""
 _NO_SUMS: tuple[str, ...] = ()
 _AT_REST = ("Namespace", "Node", "ControllerRevision")
 """Kinds that several controllers write independently; compared only at rest."""

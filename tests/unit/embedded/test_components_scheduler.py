@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from claimctl.embedded.components.scheduler.binding import FINALIZER
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.embedded.storage.requests import Fault, FaultPoint
@@ -359,3 +361,17 @@ def test_a_finalizer_that_goes_just_before_the_allocation_is_put_there_again() -
         assert w.get("resourceclaims", "shared")["metadata"]["finalizers"] == [FINALIZER]
 
     play(HOLD, story)
+
+
+@pytest.mark.parametrize(("version", "generations"), [((1, 32), [None, None]), ((1, 34), [1, 2])])
+def test_a_pod_that_loses_its_gates_has_a_generation_from_133_on(
+    version: tuple[int, int], generations: list[int | None]
+) -> None:
+    async def story(w: World) -> None:
+        w.pod("p1", schedulingGates=[{"name": "g"}])
+        found = [w.get("pods", "p1")["metadata"].get("generation")]
+        w.api.patch("pods", "default", "p1", {"spec": {"schedulingGates": []}}, kind="merge")
+        found.append(w.get("pods", "p1")["metadata"].get("generation"))
+        assert found == generations
+
+    play(replace(HOLD, kubernetes_version=version), story)

@@ -25,6 +25,8 @@ _IMMUTABLE = (
     "to 1 if it was previously negative)"
 )
 _TERMINAL = ("Succeeded", "Failed")
+_GENERATION_SINCE = (1, 33)
+"""Pods have a generation from then on."""
 _SELECTABLE = (
     "spec.nodeName",
     "spec.restartPolicy",
@@ -47,7 +49,7 @@ class PodStrategy(Strategy):
         default_pod(obj)
 
     def prepare_create(self, obj: Object, context: Context) -> None:
-        if context.features.version >= (1, 33):
+        if context.features.version >= _GENERATION_SINCE:
             obj["metadata"]["generation"] = 1
         spec = obj["spec"]
         if not context.features.api_pod_groups:
@@ -82,6 +84,8 @@ class PodStrategy(Strategy):
         # As at create, so that whoever applies a list without them takes nothing away.
         admit_tolerations(new["spec"])
         super().prepare_update(new, old, context)
+        if context.features.version < _GENERATION_SINCE:
+            new["metadata"].pop("generation", None)
 
     def warn(self, obj: Object, context: Context) -> None:
         context.warnings.extend(pod_warnings(obj))
