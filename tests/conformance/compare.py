@@ -48,10 +48,20 @@ def compare(path: str, recorded: Any, found: Any, bindings: Bindings) -> list[Di
 
 def _compare_texts(path: str, recorded: str, found: str, bindings: Bindings) -> list[Difference]:
     if path.endswith("message"):
+        recorded, found = _lines(recorded), _lines(found)
         short = (without_printed_values(recorded), without_printed_values(found))
         if short != (recorded, found) and bindings.match(*short):
             return []
     return [] if bindings.match(recorded, found) else [_differs(path, recorded, found)]
+
+
+_ERRORS = "errors:\n"
+
+
+def _lines(message: str) -> str:
+    """What is wrong with an applied configuration comes in the order of a Go map."""
+    head, several, lines = message.partition(_ERRORS)
+    return head + several + "\n".join(sorted(lines.split("\n"))) if several else message
 
 
 def _store_version(path: str, recorded: str, found: Any, bindings: Bindings) -> list[Difference]:
@@ -88,6 +98,9 @@ def _of_causes(status: dict[str, Any]) -> dict[str, Any]:
     given = status.get("details")
     details: dict[str, Any] = given if isinstance(given, dict) else {}
     causes = details.get("causes")
+    if status.get("code") == 409 and isinstance(causes, list):
+        ordered = sorted(causes, key=lambda each: (each.get("message", ""), each.get("field", "")))
+        return {**status, "details": {**details, "causes": ordered}}
     if status.get("code") != 422 or not isinstance(causes, list) or len(causes) < 2:
         return status
     unique = {(c.get("field", ""), _short_message(c), c.get("reason", "")): c for c in causes}

@@ -114,7 +114,7 @@ class Replay:
         return self._compare(step, answered, self.bindings)
 
     async def _request(self, step: Step, index: str) -> Answered:
-        request = _timed(self.bindings.fill(step["request"]))
+        request = timed(self.bindings.fill(step["request"]))
         parts = urlsplit(request["path"])
         query = parse_qsl(parts.query, keep_blank_values=True)
         body, headers = _sent(request)
@@ -157,12 +157,12 @@ class Replay:
 _SOME_TIME = "2026-01-01T00:00:00Z"
 
 
-def _timed(value: Any) -> Any:
+def timed(value: Any) -> Any:
     """A time that a server made, sent back: any time will do."""
     if isinstance(value, dict):
-        return {key: _timed(inner) for key, inner in value.items()}
+        return {key: timed(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_timed(inner) for inner in value]
+        return [timed(inner) for inner in value]
     return _SOME_TIME if value == "<time>" else value
 
 

@@ -13,7 +13,7 @@ from tests.differential.templates import Step
 
 Object = dict[str, Any]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_ACCEPTS = ("application/json", "application/yaml", "text/html", "*/*", _AGGREGATED)
+_ACCEPTS = ("application/json", "*/*", f"{_AGGREGATED},application/json")
 _RBAC = "rbac.authorization.k8s.io"
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "*", "odd")
 
@@ -28,9 +28,10 @@ def asking_sequence(rng: Random, kinds: tuple[Exemplar, ...], name: str) -> Sequ
 
 
 def _discovery(rng: Random, kind: Exemplar) -> Step:
-    group = f"/apis/{kind.group}" if kind.group else "/api"
+    builtin = kind.group and kind.group != "claimctl.io"
+    group = f"/apis/{kind.group if builtin else 'apps'}"
     path = rng.choice((group, kind.root, kind.root, f"{group}/v9", "/apis/nosuch.example.com"))
-    headers = {"accept": rng.choice(_ACCEPTS[:-1])} if rng.random() < 0.3 else {}
+    headers = {"accept": rng.choice(_ACCEPTS)} if rng.random() < 0.3 else {}
     return {"request": {"method": "GET", "path": path, "headers": headers}}
 
 

@@ -15,6 +15,7 @@ import aiohttp
 
 from tests.conformance.compare import compare, without_managed_fields
 from tests.conformance.placeholders import Bindings
+from tests.conformance.replay import timed
 from tests.differential.placeholders import Encoder
 from tests.differential.server import Answer, RealServer
 from tests.differential.templates import Known, Step
@@ -80,7 +81,7 @@ class Recorder:
     def _request(self, step: Step) -> Step:
         if self.sequence.recorded:
             # A value of an earlier answer that is missing because its request was changed.
-            return dict(_known(self.old.fill(step["request"])))
+            return dict(timed(_known(self.old.fill(step["request"]))))
         return dict(self.known.resolved(step["request"]))
 
     def _answered(

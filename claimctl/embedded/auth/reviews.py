@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from claimctl.embedded.auth.authn import Tokens
 from claimctl.embedded.auth.rbac import Grant
-from claimctl.embedded.errors import Subject, invalid, invalid_text, invalid_value
+from claimctl.embedded.errors import FieldError, Subject, invalid, invalid_text, invalid_value
 from claimctl.embedded.kinds.authorization import Attributes, Authorizer
 from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.storage.requests import Actor
@@ -21,6 +21,7 @@ _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
 _AUDIENCE = "https://kubernetes.default.svc"
 _SHORTEST_SECONDS = 600
+_LONGEST_SECONDS = 2**32
 
 
 class Reasoning(Authorizer, Protocol):
@@ -52,6 +53,10 @@ class Reviews:
 
     def _access(self, write: Write, body: Object) -> Object:
         spec = body.get("spec") or {}
+        if not spec.get("user") and not spec.get("groups"):
+            text = "at least one of user or group must be specified"
+            found = [invalid_value("spec.user", spec.get("user", ""), text)]
+            raise invalid(Subject(_AUTHORIZATION, ""), [*_attributes_error(spec), *found])
         actor = Actor(spec.get("user", ""), tuple(spec.get("groups") or ()))
         return self._answered(write, body, actor)
 
@@ -63,6 +68,9 @@ class Reviews:
     def _answered(self, write: Write, body: Object, actor: Actor) -> Object:
         spec = body.get("spec") or {}
         reason = self._authorizer.reason(_asked(spec, actor))
+        for key in ("resourceAttributes", "nonResourceAttributes"):
+            if isinstance(spec.get(key), dict):
+                spec[key] = {name: value for name, value in spec[key].items() if value != ""}
         status: Object = {"allowed": reason is not None}
         if reason:
             status["reason"] = reason
@@ -98,8 +106,10 @@ class Reviews:
         account = stored(write.state, Target(target.kind, target.namespace, target.name))
         spec = body.get("spec") or {}
         seconds = spec.get("expirationSeconds") or 3600
-        if seconds < _SHORTEST_SECONDS:
+        if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
             text = "may not specify a duration less than 10 minutes"
+            if seconds > _LONGEST_SECONDS:
+                text = "may not specify a duration larger than 2^32 seconds"
             error = invalid_value("spec.expirationSeconds", seconds, text)
             raise invalid(Subject(_AUTHENTICATION, "TokenRequest"), [error])
         token, expires = self._tokens.issue(account, seconds)
@@ -138,12 +148,18 @@ def _owner(write: Write, spec: Object) -> Object:
     }
 
 
+def _attributes_error(spec: Object) -> list[FieldError]:
+    given = ("resourceAttributes", "nonResourceAttributes")
+    if sum(spec.get(key) is not None for key in given) == 1:
+        return []
+    text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+    return [invalid_text("spec.resourceAttributes", "null", text)]
+
+
 def _asked(spec: Object, actor: Actor) -> Attributes:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if (resource is None) == (path is None):
-        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        error = invalid_text("spec.resourceAttributes", "null", text)
-        raise invalid(Subject(_AUTHORIZATION, ""), [error])
+    if wrong := _attributes_error(spec):
+        raise invalid(Subject(_AUTHORIZATION, ""), wrong)
     if path is not None:
         return Attributes(actor, path.get("verb", ""), path=path.get("path", ""))
     asked = resource or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -112,17 +113,18 @@ _PLAIN = re.compile(r'Invalid value: (?=[^"\[{\d-])(?!null|true|false)')
 
 
 def _with_types(found: list[FieldError], obj: Object, features: Features) -> list[FieldError]:
-    """Before 1.35 the error of a broken rule names the type of the value."""
-    if features.version >= (1, 35):
-        return found
-    return [
-        FieldError(
-            error.reason,
-            error.path,
-            _PLAIN.sub(f'Invalid value: "{type_name(_at(obj, error.path))}": ', error.message),
-        )
-        for error in found
-    ]
+    """The error of a broken rule names the type of the value; from 1.35 on the value, if it is no
+    object or list."""
+    told = []
+    for error in found:
+        value = _at(obj, error.path)
+        shown = f'"{type_name(value)}"'
+        if features.version >= (1, 35):
+            shown = "" if isinstance(value, (dict, list)) else json.dumps(value)
+        prefix = f"Invalid value: {shown}: " if shown else "Invalid value: "
+        text = _PLAIN.sub(prefix.replace("\\", "\\\\"), error.message)
+        told.append(FieldError(error.reason, error.path, text))
+    return told
 
 
 def _at(obj: Object, path: str) -> Any:

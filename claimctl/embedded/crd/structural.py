@@ -52,8 +52,6 @@ def fill_defaults(raw: Raw, value: Json) -> None:
 def _fill_object(raw: Raw, value: dict[str, Json]) -> None:
     for name, below in raw.get("properties", {}).items():
         if name in value and value[name] is None and not below.get("nullable"):
-            if "default" not in below:
-                continue
             del value[name]
         if name not in value and "default" in below:
             value[name] = copy.deepcopy(below["default"])

@@ -238,7 +238,7 @@ def _new_finalizers(new: Object, old: Object) -> list[FieldError]:
     added = [name for name in new.get("finalizers") or [] if name not in kept]
     if not added:
         return []
-    shown = ", ".join(f'"{name}"' for name in added)
+    shown = ", ".join(f'"{name}"' for name in sorted(set(added)))
     detail = (
         "no new finalizers can be added if the object is being deleted, "
         f"found new finalizers []string{{{shown}}}"

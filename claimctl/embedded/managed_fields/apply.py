@@ -81,7 +81,7 @@ class Applier:
         _check(request, schema)
         patch = _relevant(request)
         fields = declared(schema, patch)
-        reset = reset_fields(request.kind, request.subresource)
+        reset = reset_fields(request.kind, request.subresource, self._schemas.version)
         for path in reset:
             drop(fields, path)
         old = request.old

@@ -84,10 +84,12 @@ def entries_of(obj: Object) -> list[Entry]:
 _REPLICAS = ("f:spec", "f:replicas")
 
 
-def reset_fields(kind: Kind, subresource: str) -> tuple[Path, ...]:
+def reset_fields(kind: Kind, subresource: str, version: tuple[int, int]) -> tuple[Path, ...]:
     """What a subresource may not change: nobody owns it through there, nobody is in the way."""
     if subresource == "status":
-        return (_SPEC,) if kind.custom else _STATUS_RESETS.get(kind.plural, (_SPEC,))
+        if kind.custom:
+            return (_SPEC, _METADATA) if version >= (1, 35) else (_SPEC,)
+        return _STATUS_RESETS.get(kind.plural, (_SPEC,))
     return (("f:status",),) if not subresource and "status" in kind.subresources else ()
 
 
@@ -202,7 +204,7 @@ class ManagedFields:
             return None
         if write.subresource == "scale" and not write.kind.custom:
             return _scaled(write, old)
-        reset = reset_fields(write.kind, write.subresource)
+        reset = reset_fields(write.kind, write.subresource, self._schemas.version)
         change = difference(schema, old, write.new).without(reset)
         if not change:
             return before

@@ -95,7 +95,10 @@ class Api(ServerState):
         write = self._write(actor, Target(kind, ns), "create", options)
         virtual = self.virtual.get((kind.group, kind.plural))
         if virtual is not None:
-            self.decoder.check(kind.group, write.target.version or kind.version, kind.kind, obj)
+            version = write.target.version or kind.version
+            unknown = self.decoder.check(kind.group, version, kind.kind, obj)
+            if write.options.field_validation != "Ignore":
+                write.options.warnings.extend(unknown)
             return virtual(write, obj)
         return self._answer(write, writing.create(write, obj))
 

@@ -157,6 +157,7 @@ def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
         _shorten(removal, meta, grace)
     if obj == before or removal.options.dry_run:
         return obj
+    removal.state.completed.discard(obj["metadata"]["uid"])
     return removal.state.store.put(removal.target.address, obj, removal.author)
 
 

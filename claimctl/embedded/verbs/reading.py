@@ -222,15 +222,12 @@ def list_objects(state: ServerState, target: Target, options: ListOptions) -> Ob
     metadata: Object = {"resourceVersion": str(page.revision)}
     if target.kind.custom:
         metadata["continue"] = ""
-    if remaining and _any_left(page.items[after:], selector):
+    if remaining:
+        # whether any of the rest is selected is not looked at
         metadata["continue"] = Continue(page.revision, last).encode()
         if selector.everything:
             metadata["remainingItemCount"] = remaining
     return _list_body(state, target, metadata, found)
-
-
-def _any_left(items: Items, selector: Selector) -> bool:
-    return selector.everything or any(selector.matches(decode(data)) for _, data in items)
 
 
 def _list_body(state: ServerState, target: Target, metadata: Object, found: list[Object]) -> Object:

@@ -93,9 +93,10 @@ def _store_new(write: Write, obj: Object) -> Object:
     obj["metadata"] = _in_order(obj["metadata"])
     write.state.decoder.settle(target.kind, obj)
     write.options.outcome.created = True
+    completed = write.strategy.read_back(obj)
     if write.options.dry_run:
         return {**obj, "metadata": {**obj["metadata"], **_kept_version(version)}}
-    if write.strategy.read_back(obj):
+    if completed:
         write.state.completed.add(obj["metadata"]["uid"])
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)

@@ -234,11 +234,11 @@ def validate_status(new: Object, old: Object, features: Features) -> list[FieldE
     """What is wrong with a change of a claim's status."""
     status, before = new["status"], old["status"]
     allocation, references = status.get("allocation"), status.get("reservedFor") or []
-    found = _status_devices(status)
+    found = _status_devices(status, features)
     if len(references) > RESERVED_FOR_LIMIT:
         found.append(errors.too_many("status.reservedFor", len(references), RESERVED_FOR_LIMIT))
     else:
-        found += _references(references)
+        found += _references(references, features)
     found += _reservations(status, before, bool(new["metadata"].get("deletionTimestamp")))
     if allocation and not before.get("allocation"):
         found += _allocation(allocation, new["spec"], features)
@@ -248,15 +248,16 @@ def validate_status(new: Object, old: Object, features: Features) -> list[FieldE
     return found
 
 
-def _status_devices(status: Object) -> list[FieldError]:
+def _status_devices(status: Object, features: Features) -> list[FieldError]:
     """What drivers say of their devices: each is one that the claim has."""
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
     has = {(each.get("driver"), each.get("pool"), each.get("device")) for each in results}
     found: list[FieldError] = []
     for index, device in enumerate(status.get("devices") or []):
-        path = f"status.devices[{index}]"
-        wanted = ("driver", "pool")
-        found += [errors.required(f"{path}.{key}") for key in wanted if not device.get(key)]
+        path, name = f"status.devices[{index}]", device.get("device", "")
+        found += driver_name(device.get("driver", ""), f"{path}.driver", features)
+        found += pool_name(device.get("pool", ""), f"{path}.pool")
+        found += [errors.invalid_value(f"{path}.device", name, t) for t in names.label(name)]
         found += _addresses(device.get("networkData") or {}, f"{path}.networkData")
         if tuple(device.get(key) for key in ("driver", "pool", "device")) not in has:
             shown = go_text(device, STATUS_DEVICE)
@@ -286,7 +287,7 @@ def _addresses(data: Object, path: str) -> list[FieldError]:
 _NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 
 
-def _references(references: list[Object]) -> list[FieldError]:
+def _references(references: list[Object], features: Features) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, reference in enumerate(references):
@@ -294,7 +295,8 @@ def _references(references: list[Object]) -> list[FieldError]:
         found += _reference(reference, path)
         uid = reference.get("uid", "")
         if uid and uid in seen:
-            found.append(errors.duplicate(path, uid))
+            where = path if features.version >= (1, 35) else f"{path}.uid"
+            found.append(errors.duplicate(where, uid))
         seen.add(uid)
     return found
 

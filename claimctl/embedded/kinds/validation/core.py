@@ -85,7 +85,12 @@ class NodeStrategy(Strategy):
         return [*_taints(obj["spec"].get("taints") or []), *_pod_counts(obj["status"])]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        return [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
+        found = [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
+        addresses = new["status"].get("addresses") or []
+        for index, address in enumerate(addresses):
+            if address in addresses[:index]:
+                found.append(errors.duplicate(f"status.addresses[{index}]", address))
+        return found
 
     def admit(self, obj: Object, context: Context) -> None:
         """A new node is not ready until the node lifecycle controller says so."""

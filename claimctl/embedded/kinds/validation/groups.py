@@ -169,7 +169,8 @@ class WorkloadStrategy(Strategy):
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         templates = obj["spec"].get("podGroupTemplates") or []
         path = "spec.podGroupTemplates"
-        found = [] if templates else [errors.required(path)]
+        found = _controller(obj["spec"].get("controllerRef"))
+        found += [] if templates else [errors.required(path)]
         seen: set[str] = set()
         for index, template in enumerate(templates):
             below, name = f"{path}[{index}]", template.get("name", "")
@@ -183,6 +184,16 @@ class WorkloadStrategy(Strategy):
             found += _policy(template, f"{below}.schedulingPolicy")
             found += _claims(template.get("resourceClaims") or [], f"{below}.resourceClaims")
         return found
+
+
+def _controller(reference: Object | None) -> list[FieldError]:
+    if reference is None:
+        return []
+    path, group = "spec.controllerRef", reference.get("apiGroup") or ""
+    texts = names.subdomain(group) if group else []
+    found = [errors.invalid_value(f"{path}.apiGroup", group, text) for text in texts]
+    wanted = ("kind", "name")
+    return [*found, *(errors.required(f"{path}.{k}") for k in wanted if not reference.get(k))]
 
 
 def _in_order(template: Object) -> Object:

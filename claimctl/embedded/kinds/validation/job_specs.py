@@ -113,7 +113,7 @@ def _restarts(spec: Object, path: str) -> list[FieldError]:
         found.append(errors.required(path, f"valid values: {valid}"))
     elif policy not in _POLICIES:
         found.append(errors.not_supported(path, policy, _POLICIES))
-    if spec.get("podFailurePolicy") is not None and policy not in ("Never", "Always"):
+    if spec.get("podFailurePolicy") is not None and policy == "OnFailure":
         text = 'only "Never" is supported when podFailurePolicy is specified'
         found.append(errors.invalid_value(path, policy, text))
     return found

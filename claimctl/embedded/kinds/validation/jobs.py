@@ -30,7 +30,7 @@ _ORPHANED = (
     "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
     "this warning"
 )
-_LABEL_LIMIT = 63
+_SURPRISE = "surprising behavior; a DNS label is recommended"
 _CRON_LIMIT = 52
 """The names of a CronJob's Jobs are 11 characters longer than its own."""
 _SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
@@ -86,6 +86,12 @@ class JobStrategy(Strategy):
             found += _generated(new)
         return [*found, *_immutable(new, old, context.features)]
 
+    def warn(self, obj: Object, context: Context) -> None:
+        wrong = names.label(obj["metadata"].get("name", ""))
+        if wrong:
+            text = "metadata.name: this is used in Pod names and hostnames, which can result in"
+            context.warnings.append(f"{text} {_SURPRISE}: [{' '.join(wrong)}]")
+
     def default_propagation(self) -> str:
         return "Orphan"
 
@@ -121,14 +127,16 @@ def _status(new: Object, old: Object) -> list[FieldError]:
 
 
 def _started(job: Object, before: Object, features: Features) -> list[FieldError]:
-    """The start of a Job that is not suspended stays; until 1.35 it may be another one."""
+    """Once a Job has started its start stays, unless it is or was suspended."""
     old, new = before.get("startTime"), job["status"].get("startTime")
-    if not old or new == old or job["spec"].get("suspend"):
+    conditions = before.get("conditions") or []
+    resumed = any(c["type"] == "Suspended" and c["status"] == "True" for c in conditions)
+    if not old or new == old or job["spec"].get("suspend") or resumed:
         return []
     path = "status.startTime"
     if features.version < (1, 35):
         text = "startTime cannot be removed for unsuspended job"
-        return [errors.required(path, text)] if new is None else []
+        return [errors.required(path, text)]
     return [errors.invalid_value(path, new, "field is immutable for unsuspended job once set")]
 
 
@@ -155,8 +163,6 @@ def _generate_selector(job: Object) -> None:
     meta, spec = job["metadata"], job["spec"]
     uid, name = meta["uid"], meta.get("name", "")
     generated = {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
-    if len(name) > _LABEL_LIMIT:
-        generated = {_UID: uid, "controller-uid": uid}
     template = spec["template"]["metadata"]
     shared = bool(template.get("labels")) and not meta.get("labels")
     template["labels"] = {**(template.get("labels") or {}), **generated}

@@ -133,6 +133,14 @@ class StatefulSetStrategy(WorkloadStrategy):
 
     name_check = staticmethod(names.label)
 
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        """The name of its service may be left out; from 1.34 on it is a label at create."""
+        name, found = obj["spec"].get("serviceName") or "", super().validate(obj, context)
+        if name and context.features.version >= (1, 34):
+            texts = names.label(name)
+            found += [errors.invalid_value("spec.serviceName", name, text) for text in texts]
+        return found
+
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
         """What may not change: nearly everything."""
         if _fixed(new) == _fixed(old):
