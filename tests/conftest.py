@@ -12,6 +12,10 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from claimctl.embedded.options import ClusterOptions
+
+pytest_plugins = ("tests.support.async_tests",)
+
 settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
@@ -23,3 +27,12 @@ def default_logging() -> Iterator[None]:
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def options(request: pytest.FixtureRequest) -> ClusterOptions:
+    """The cluster that ``@pytest.mark.cluster(OPTIONS)`` names, where no parameter does."""
+    marker = request.node.get_closest_marker("cluster")
+    assert marker is not None, "the test has to say on which cluster: @pytest.mark.cluster(OPTIONS)"
+    found: ClusterOptions = marker.args[0]
+    return found
