@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from claimctl.embedded.options import ClusterOptions
 from tests.e2e import harness, playground, selection
+from tests.e2e.elsewhere import SCENARIO_SECONDS, real_stage
+from tests.e2e.harness import NewStage, Stage, embedded_stage
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -18,11 +22,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = kept
     config.hook.pytest_deselected(items=left)
     selection.skip(items, cluster)
+    for item in items:
+        if isinstance(item, pytest.Function) and new_stage.__name__ in item.fixturenames:
+            item.add_marker(pytest.mark.real_time(SCENARIO_SECONDS))
 
 
 @pytest.fixture(autouse=True)
 def _cluster(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let ``harness.play`` use the cluster that the launcher selected."""
+    """Note the cluster that the launcher selected."""
     alone = selection.is_alone(request.node)
     cluster = playground.own() if alone else playground.shared()
     if alone and cluster is None and playground.shared() is not None:
@@ -30,3 +37,24 @@ def _cluster(request: pytest.FixtureRequest) -> Iterator[None]:
     token = harness.chosen.set(cluster)
     yield
     harness.chosen.reset(token)
+
+
+@pytest.fixture
+def new_stage() -> NewStage:
+    """Make a stage, on the cluster that the launcher wants or on an embedded one of its own."""
+    cluster = harness.chosen.get()
+    if cluster is None:
+        return embedded_stage
+
+    def on_real_cluster(options: ClusterOptions) -> AbstractAsyncContextManager[Stage]:
+        if not cluster.can_play(options):
+            pytest.skip(f"the cluster speaks {cluster.dialect}, not {options.dialect}")
+        return real_stage(cluster, options)
+
+    return on_real_cluster
+
+
+@pytest.fixture
+def stage(new_stage: NewStage, options: ClusterOptions) -> AbstractAsyncContextManager[Stage]:
+    """The stage of a scenario, on the cluster that ``options`` tell of."""
+    return new_stage(options)

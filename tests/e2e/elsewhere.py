@@ -24,7 +24,7 @@ from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
 from tests.e2e.authors import Authors, Signed
-from tests.e2e.harness import Scenario, Stage
+from tests.e2e.harness import Stage
 from tests.e2e.heartbeats import beat
 from tests.e2e.places import Places, Rewritten, Scoped
 from tests.e2e.refusals import ClaimsController
@@ -59,14 +59,10 @@ class RealCluster:
     """The servers, if only this scenario uses the cluster: it may pause and kill them."""
     keeps: bool = True
     """Whether objects of a scenario may stay, because the cluster is thrown away."""
-    plays_hold: bool = True
-    """Whether it plays scenarios of ``hold`` that it does not speak itself."""
 
     def can_play(self, options: ClusterOptions) -> bool:
         """Whether the cluster can play a scenario; one of ``hold`` can be played everywhere."""
-        return options.dialect is self.dialect or (
-            options.dialect is Dialect.HOLD and self.plays_hold
-        )
+        return options.dialect in (self.dialect, Dialect.HOLD)
 
 
 @dataclass(slots=True)
@@ -177,20 +173,16 @@ class RealSite:
         return self.cluster.servers
 
 
-async def on_real_cluster(
-    scenario: Scenario, cluster: RealCluster, options: ClusterOptions, *, strands: bool
-) -> None:
-    """Play a scenario, and judge the writes and what the nodes saw.
-
-    Args:
-        strands: whether pods may be left bound without an allocation.
-    """
-    async with asyncio.timeout(SCENARIO_SECONDS), _stage(cluster, options) as (stage, site):
-        await stage.play(scenario)
+@asynccontextmanager
+async def real_stage(cluster: RealCluster, options: ClusterOptions) -> AsyncIterator[Stage]:
+    """A stage on a real cluster. At its end, judge the writes and what the nodes saw."""
+    async with _stage(cluster, options) as (stage, site):
+        async with stage.controllers():
+            yield stage
         await site.set_lag(0.0)
         found = accused(await site.history(), frozenset({site.account}))
         assert found == []
-        assert strands or site.kubelets.findings == []
+        assert site.kubelets.findings == []
     # TLS connections close a moment after their session.
     await asyncio.sleep(_CLOSE_SECONDS)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 
 from claimctl.controller.manager import Manager
@@ -50,7 +49,6 @@ from tests.e2e.site import (
     accused,
 )
 from tests.support.builders import NOW
-from tests.support.virtual import run as run_virtually
 
 if TYPE_CHECKING:
     from tests.e2e.elsewhere import RealCluster
@@ -60,8 +58,6 @@ __all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "CRDS", "DEVICE_CLASS", "NAME
 Body = Mapping[str, Any]
 _SHOWN = 10
 """How many pods a failure message names."""
-
-Scenario = Callable[["Stage"], Awaitable[None]]
 chosen: ContextVar[RealCluster | None] = ContextVar("chosen", default=None)
 """The real cluster that scenarios use; None: each has an embedded one."""
 
@@ -131,10 +127,11 @@ class Stage:
         if not task.cancelled():
             task.exception()
 
-    async def play(self, scenario: Scenario) -> None:
-        """Play a scenario, then stop all controllers; they must end without an error."""
+    @asynccontextmanager
+    async def controllers(self) -> AsyncIterator[None]:
+        """Stop all controllers at the end of a scenario; they must end without an error."""
         try:
-            await scenario(self)
+            yield
             for identity in list(self.managers):
                 await self.stop(identity)
         finally:
@@ -296,28 +293,12 @@ class Stage:
         return "".join(lines)
 
 
-def play(
-    scenario: Scenario, options: ClusterOptions, *, limit: float = 7200.0, strands: bool = False
-) -> None:
-    """Run a scenario, and let a witness judge the history of its cluster.
-
-    Args:
-        limit: virtual seconds after which the run is given up.
-        strands: whether pods may be left bound to claims without an allocation; on a real cluster
-            the nodes would find that.
-    """
-    cluster = chosen.get()
-    if cluster is None:
-        run_virtually(_on_embedded_cluster(scenario, options), limit=limit)
-        return
-    from tests.e2e.elsewhere import on_real_cluster
-
-    if not cluster.can_play(options):
-        pytest.skip(f"the cluster speaks {cluster.dialect}, not {options.dialect}")
-    asyncio.run(on_real_cluster(scenario, cluster, options, strands=strands))
+NewStage = Callable[[ClusterOptions], AbstractAsyncContextManager[Stage]]
 
 
-async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> None:
+@asynccontextmanager
+async def embedded_stage(options: ClusterOptions) -> AsyncIterator[Stage]:
+    """A stage on an embedded cluster of its own; at the end a witness judges its history."""
     async with embedded_cluster(options) as cluster:
         site = EmbeddedSite(cluster)
         stage = Stage(
@@ -327,7 +308,8 @@ async def _on_embedded_cluster(scenario: Scenario, options: ClusterOptions) -> N
             site=site,
             cluster=cluster,
         )
-        await stage.play(scenario)
+        async with stage.controllers():
+            yield stage
         judge(cluster)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from claimctl.kube.client import Client
@@ -23,6 +23,7 @@ from claimctl.wire.resources import (
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.site import accused
 
 ADMINISTRATOR = "administrator"
 KCM = "resourceclaim-controller"
@@ -232,3 +233,26 @@ MAKERS: dict[str, Maker] = {
     "OrphanedTombstones": orphaned_tombstones,
 }
 """By the cause that ``claimctl orphans`` must report."""
+
+
+@asynccontextmanager
+async def judged(
+    stage: AbstractAsyncContextManager[Stage], grace: float = 300
+) -> AsyncIterator[Stage]:
+    """A stage whose witness also judges, at the end, what the administrator did."""
+    async with stage as found:
+        yield found
+        users = frozenset({ADMINISTRATOR, found.site.account})
+        least = min(grace, found.scaled(300))
+        told = accused(await found.site.history(), users, least)
+        assert not told, told
+
+
+async def until_free(stage: Stage, name: str = "slice") -> None:
+    """Gone, or allocated to nobody and without the finalizer."""
+
+    async def holds() -> bool:
+        gone = await stage.gone(RESOURCECLAIMS, name)
+        return gone or await stage.released(name)
+
+    await stage.until(holds, f"{name} is free")

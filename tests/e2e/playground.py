@@ -8,7 +8,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -49,7 +48,6 @@ def shared() -> RealCluster | None:
         (given["version"][0], given["version"][1]),
         Dialect(given["dialect"]),
         keeps=given["keeps"],
-        plays_hold=given["plays_hold"],
     )
 
 
@@ -62,7 +60,9 @@ def own() -> RealCluster | None:
         plane, cluster = _stack.enter_context(
             started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
         )
-        _owned.append(replace(common, kubeconfig=cluster.kubeconfig, servers=Servers(plane)))
+        _owned.append(
+            RealCluster(cluster.kubeconfig, cluster.version, cluster.dialect, Servers(plane))
+        )
     return _owned[0]
 
 

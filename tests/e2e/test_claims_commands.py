@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -37,117 +36,105 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_get_shows_claims_in_every_form(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            await furnished(served)
-            table = await served.claimctl("get", "-n", "ml")
-            wide = await served.claimctl("get", "-A", "-o", "wide")
-            names = await served.claimctl("get", "-n", "ml", "-o", "name")
-            listed = await served.claimctl("get", "slice", "-n", "ml", "-o", "json")
-            as_yaml = await served.claimctl("get", "slice", "-n", "ml", "-o", "yaml")
-        lines = table.out.splitlines()
-        assert lines[0].split() == [
-            *("NAME", "STATE", "DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE"),
-        ]
-        assert lines[1].startswith("beside   InUse   node-")
-        assert "pods 1/256" in lines[1]
-        assert lines[2].startswith("slice    Held ")
-        assert "pods 3/256, deployments/train   WhileRunning" in lines[2]
-        assert wide.out.splitlines()[0].startswith("NAMESPACE")
-        assert wide.out.splitlines()[0].endswith("UID")
-        assert names.out == (
-            "resourceclaim.resource.k8s.io/beside\nresourceclaim.resource.k8s.io/slice\n"
-        )
-        document = listed.document
-        assert (document["apiVersion"], document["kind"]) == (
-            "cli.claimctl.io/v1alpha1",
-            "ClaimList",
-        )
-        (item,) = document["items"]
-        assert (item["state"], item["references"]["pods"], item["consumers"]["bound"]) == (
-            "Held",
-            3,
-            3,
-        )
-        assert yaml.safe_load(as_yaml.out)["items"][0]["uid"] == item["uid"]
-        assert {one.code for one in (table, wide, names, listed, as_yaml)} == {0}
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_get_shows_claims_in_every_form(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        await furnished(served)
+        table = await served.claimctl("get", "-n", "ml")
+        wide = await served.claimctl("get", "-A", "-o", "wide")
+        names = await served.claimctl("get", "-n", "ml", "-o", "name")
+        listed = await served.claimctl("get", "slice", "-n", "ml", "-o", "json")
+        as_yaml = await served.claimctl("get", "slice", "-n", "ml", "-o", "yaml")
+    lines = table.out.splitlines()
+    assert lines[0].split() == [
+        *("NAME", "STATE", "DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE"),
+    ]
+    assert lines[1].startswith("beside   InUse   node-")
+    assert "pods 1/256" in lines[1]
+    assert lines[2].startswith("slice    Held ")
+    assert "pods 3/256, deployments/train   WhileRunning" in lines[2]
+    assert wide.out.splitlines()[0].startswith("NAMESPACE")
+    assert wide.out.splitlines()[0].endswith("UID")
+    assert names.out == (
+        "resourceclaim.resource.k8s.io/beside\nresourceclaim.resource.k8s.io/slice\n"
+    )
+    document = listed.document
+    assert (document["apiVersion"], document["kind"]) == (
+        "cli.claimctl.io/v1alpha1",
+        "ClaimList",
+    )
+    (item,) = document["items"]
+    assert (item["state"], item["references"]["pods"], item["consumers"]["bound"]) == (
+        "Held",
+        3,
+        3,
+    )
+    assert yaml.safe_load(as_yaml.out)["items"][0]["uid"] == item["uid"]
+    assert {one.code for one in (table, wide, names, listed, as_yaml)} == {0}
 
 
-def test_what_cannot_be_shown_is_one_line_and_the_right_exit_code(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            missing = await served.claimctl("get", "nosuch")
-            mixed = await served.claimctl("get", "nosuch", "-A")
-            nothing = await served.claimctl("get", "-n", "nowhere")
-            unknown = await served.claimctl("explain", "nosuch")
-        assert (missing.code, mixed.code, nothing.code, unknown.code) == (1, 2, 0, 1)
-        assert 'resourceclaims.resource.k8s.io "nosuch" not found' in missing.err
-        assert mixed.err == ("error: names of claims cannot be given together with -A or -l\n")
-        assert (nothing.out, nothing.err) == ("", "No claims found in namespace nowhere.\n")
-        assert unknown.err.count("\n") == 1
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_what_cannot_be_shown_is_one_line_and_the_right_exit_code(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        missing = await served.claimctl("get", "nosuch")
+        mixed = await served.claimctl("get", "nosuch", "-A")
+        nothing = await served.claimctl("get", "-n", "nowhere")
+        unknown = await served.claimctl("explain", "nosuch")
+    assert (missing.code, mixed.code, nothing.code, unknown.code) == (1, 2, 0, 1)
+    assert 'resourceclaims.resource.k8s.io "nosuch" not found' in missing.err
+    assert mixed.err == ("error: names of claims cannot be given together with -A or -l\n")
+    assert (nothing.out, nothing.err) == ("", "No claims found in namespace nowhere.\n")
+    assert unknown.err.count("\n") == 1
 
 
-def test_explain_says_who_holds_and_what_would_help(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            await furnished(served)
-            held = await served.claimctl("explain", "slice", "-n", "ml")
-            document = (
-                await served.claimctl("explain", "slice", "-n", "ml", "-o", "json")
-            ).document
-            plain = await served.claimctl("explain", "beside", "-n", "ml")
-        assert "deployments/train is listed (claimctl's)" in held.out
-        assert "holds (WorkloadWantsPods): Deployment train wants 3 pods" in held.out
-        assert "Release:    not possible now" in held.out
-        assert "ConsumersLeft: 3 pods use the claim" in held.out
-        assert document["release"]["blockers"][0]["reason"] == "ConsumersLeft"
-        assert document["reservations"][0]["stand"] == "Hold"
-        assert "no workload and no ClaimReservation" in plain.out
-        assert "the cluster frees its devices when the last pod is gone" in plain.out
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_explain_says_who_holds_and_what_would_help(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        await furnished(served)
+        held = await served.claimctl("explain", "slice", "-n", "ml")
+        document = (await served.claimctl("explain", "slice", "-n", "ml", "-o", "json")).document
+        plain = await served.claimctl("explain", "beside", "-n", "ml")
+    assert "deployments/train is listed (claimctl's)" in held.out
+    assert "holds (WorkloadWantsPods): Deployment train wants 3 pods" in held.out
+    assert "Release:    not possible now" in held.out
+    assert "ConsumersLeft: 3 pods use the claim" in held.out
+    assert document["release"]["blockers"][0]["reason"] == "ConsumersLeft"
+    assert document["reservations"][0]["stand"] == "Hold"
+    assert "no workload and no ClaimReservation" in plain.out
+    assert "the cluster frees its devices when the last pod is gone" in plain.out
 
 
-def test_release_asks_the_controller_which_waits_for_the_pods(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            acts = await furnished(served, retentionPolicy="Manual")
-            dry = await served.claimctl("release", "slice", "-n", "ml", "--dry-run")
-            refused = await served.claimctl("release", "beside", "-n", "ml")
-            asked = await served.claimctl("release", "slice", "-n", "ml")
-            assert acts.allocation(TRAIN) is not None
-            await served.stage.user.delete(DEPLOYMENT, "ml", "train")
-            assert await acts.deallocated(TRAIN) in {"claimctl", "kube-controller-manager"}
-        assert "would be asked (dry run)" in dry.out
-        assert asked.out.splitlines()[:2] == [
-            "release of claim ml/slice asked on 1 ClaimReservation",
-            "it waits until nothing blocks it any more:",
-        ]
-        assert refused.code == 1
-        assert "no ClaimReservation names claim ml/beside" in refused.err
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_release_asks_the_controller_which_waits_for_the_pods(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        acts = await furnished(served, retentionPolicy="Manual")
+        dry = await served.claimctl("release", "slice", "-n", "ml", "--dry-run")
+        refused = await served.claimctl("release", "beside", "-n", "ml")
+        asked = await served.claimctl("release", "slice", "-n", "ml")
+        assert acts.allocation(TRAIN) is not None
+        await served.stage.user.delete(DEPLOYMENT, "ml", "train")
+        assert await acts.deallocated(TRAIN) in {"claimctl", "kube-controller-manager"}
+    assert "would be asked (dry run)" in dry.out
+    assert asked.out.splitlines()[:2] == [
+        "release of claim ml/slice asked on 1 ClaimReservation",
+        "it waits until nothing blocks it any more:",
+    ]
+    assert refused.code == 1
+    assert "no ClaimReservation names claim ml/beside" in refused.err
 
 
-def test_release_frees_an_idle_claim_at_once(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            acts = await furnished(served, retentionPolicy="Persistent")
-            await acts.change(TRAIN, {"replicas": 0})
-            await served.stage.until(lambda: not acts.pods(TRAIN), "its pods are gone")
-            acts.expect_held(TRAIN)
-            asked = await served.claimctl("release", "slice", "-n", "ml")
-            assert await acts.deallocated(TRAIN) == "claimctl"
-            again = await served.claimctl("release", "slice", "-n", "ml")
-        assert "the controller frees its devices now" in asked.out
-        assert (again.code, again.err) == (
-            1,
-            "error: claim ml/slice is not allocated: there is nothing to release\n",
-        )
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_release_frees_an_idle_claim_at_once(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        acts = await furnished(served, retentionPolicy="Persistent")
+        await acts.change(TRAIN, {"replicas": 0})
+        await served.stage.until(lambda: not acts.pods(TRAIN), "its pods are gone")
+        acts.expect_held(TRAIN)
+        asked = await served.claimctl("release", "slice", "-n", "ml")
+        assert await acts.deallocated(TRAIN) == "claimctl"
+        again = await served.claimctl("release", "slice", "-n", "ml")
+    assert "the controller frees its devices now" in asked.out
+    assert (again.code, again.err) == (
+        1,
+        "error: claim ml/slice is not allocated: there is nothing to release\n",
+    )

@@ -18,7 +18,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, NewStage, Stage
 from tests.e2e.mortal import MortalTransport
 
 STEPS = 25
@@ -93,8 +93,8 @@ class Chance:
 @pytest.mark.parametrize(
     "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "hold-1.34", "hold-1.36"]
 )
-def test_whatever_happens(options: ClusterOptions, seed: int) -> None:
-    async def scenario(stage: Stage) -> None:
+async def test_whatever_happens(new_stage: NewStage, options: ClusterOptions, seed: int) -> None:
+    async with new_stage(replace(options, seed=seed)) as stage:
         chance = Chance(stage, random.Random(seed))
         chance.start_controller()
         await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
@@ -114,8 +114,6 @@ def test_whatever_happens(options: ClusterOptions, seed: int) -> None:
         await stage.kill(f"c{chance.generation}")
         await stage.started("last")
         await stage.until(lambda: given_back(stage), "the claim is given back", within=200)
-
-    play(scenario, replace(options, seed=seed))
 
 
 async def given_back(stage: Stage) -> bool:

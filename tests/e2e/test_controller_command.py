@@ -96,45 +96,41 @@ def in_real_time(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-def test_it_holds_releases_answers_probes_and_ends_well_on_sigterm(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with served(tmp_path) as (stage, kubeconfig), controller(kubeconfig) as process:
+@pytest.mark.real_time(120)
+async def test_it_holds_releases_answers_probes_and_ends_well_on_sigterm(tmp_path: Path) -> None:
+    async with served(tmp_path) as (stage, kubeconfig), controller(kubeconfig) as process:
+        await leads(stage)
+        await held(stage)
+        assert await stage.references() == ("deployments/train",)
+        url = await health_url(process)
+        async with aiohttp.ClientSession() as session:
+            assert await status_of(session, f"{url}/readyz") == 200
+            assert await status_of(session, f"{url}/healthz") == 200
+            async with session.get(f"{url}/metrics") as answer:
+                metrics = await answer.text()
+        assert 'claimctl_claims{state="reserved"} 1.0' in metrics
+        assert "claimctl_leader 1.0" in metrics
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_released()
+        process.send_signal(signal.SIGTERM)
+        _, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+        assert not lease.spec.holder_identity
+
+
+@pytest.mark.real_time(120)
+async def test_a_killed_one_is_replaced_by_another_that_finishes(tmp_path: Path) -> None:
+    async with served(tmp_path) as (stage, kubeconfig):
+        async with controller(kubeconfig) as process:
             await leads(stage)
             await held(stage)
-            assert await stage.references() == ("deployments/train",)
-            url = await health_url(process)
-            async with aiohttp.ClientSession() as session:
-                assert await status_of(session, f"{url}/readyz") == 200
-                assert await status_of(session, f"{url}/healthz") == 200
-                async with session.get(f"{url}/metrics") as answer:
-                    metrics = await answer.text()
-            assert 'claimctl_claims{state="reserved"} 1.0' in metrics
-            assert "claimctl_leader 1.0" in metrics
             await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+            await stage.until_condition("Released", "False", "Settling")
+            process.kill()
+            await process.wait()
+        async with controller(kubeconfig, "--no-leader-elect"):
             await stage.until_released()
-            process.send_signal(signal.SIGTERM)
-            _, err = await process.communicate()
-            assert process.returncode == 0, err.decode()
-            lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
-            assert not lease.spec.holder_identity
-
-    in_real_time(scenario)
-
-
-def test_a_killed_one_is_replaced_by_another_that_finishes(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with served(tmp_path) as (stage, kubeconfig):
-            async with controller(kubeconfig) as process:
-                await leads(stage)
-                await held(stage)
-                await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-                await stage.until_condition("Released", "False", "Settling")
-                process.kill()
-                await process.wait()
-            async with controller(kubeconfig, "--no-leader-elect"):
-                await stage.until_released()
-
-    in_real_time(scenario)
 
 
 async def health_url(process: asyncio.subprocess.Process) -> str:
@@ -153,19 +149,18 @@ async def status_of(session: aiohttp.ClientSession, url: str) -> int:
         return answer.status
 
 
-def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with served(tmp_path, crds=False) as (_, kubeconfig):
-            answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK)
-        assert answer.code == 1
-        assert answer.err.splitlines()[-1] == (
-            "error: the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-            "kubectl apply -k crds"
-        )
-
-    in_real_time(scenario)
+@pytest.mark.real_time(120)
+async def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Path) -> None:
+    async with served(tmp_path, crds=False) as (_, kubeconfig):
+        answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK)
+    assert answer.code == 1
+    assert answer.err.splitlines()[-1] == (
+        "error: the CustomResourceDefinition claimreservations.claimctl.io is missing: "
+        "kubectl apply -k crds"
+    )
 
 
+@pytest.mark.real_time(120)
 @pytest.mark.parametrize(
     ("flags", "code", "text"),
     [
@@ -180,27 +175,22 @@ def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Path) -> 
         (("--bind-address", "here"), 2, "'here' is no address to listen on"),
     ],
 )
-def test_bad_input_is_one_line(
+async def test_bad_input_is_one_line(
     tmp_path: Path, flags: tuple[str, ...], code: int, text: str
 ) -> None:
-    async def scenario() -> None:
-        kubeconfig = tmp_path / "kubeconfig"
-        write_kubeconfig(kubeconfig, Access("http://127.0.0.1:1"))
-        answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK, *flags)
-        assert (answer.code, answer.out) == (code, "")
-        assert len(answer.err.splitlines()) == 1
-        assert text in answer.err
-
-    in_real_time(scenario)
+    kubeconfig = tmp_path / "kubeconfig"
+    write_kubeconfig(kubeconfig, Access("http://127.0.0.1:1"))
+    answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK, *flags)
+    assert (answer.code, answer.out) == (code, "")
+    assert len(answer.err.splitlines()) == 1
+    assert text in answer.err
 
 
-def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        kubeconfig = tmp_path / "kubeconfig"
-        write_kubeconfig(kubeconfig, Access("http://127.0.0.1:1"))
-        answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK)
-        assert answer.code == 1
-        assert answer.err.splitlines()[-1].startswith("error: GET /")
-        assert "Traceback" not in answer.err
-
-    in_real_time(scenario)
+@pytest.mark.real_time(120)
+async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    write_kubeconfig(kubeconfig, Access("http://127.0.0.1:1"))
+    answer = await claimctl("controller", "--kubeconfig", str(kubeconfig), *QUICK)
+    assert answer.code == 1
+    assert answer.err.splitlines()[-1].startswith("error: GET /")
+    assert "Traceback" not in answer.err

@@ -19,8 +19,10 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage
 from tests.e2e.link import Link
+
+pytestmark = pytest.mark.cluster(HOLD_136)
 
 GRACE = 60
 
@@ -89,160 +91,131 @@ async def missed_a_gap(stage: Stage) -> Link:
 
 @clusters
 @pytest.mark.parametrize("late", ["", "pods", "resourceclaims"])
-def test_an_allocation_made_in_a_gap_has_an_unknown_history(
-    options: ClusterOptions, late: str
-) -> None:
+async def test_an_allocation_made_in_a_gap_has_an_unknown_history(stage: Stage, late: str) -> None:
     """Whatever is listed first afterwards: the claim was known, and known to be unallocated."""
-
-    async def scenario(stage: Stage) -> None:
-        link = await missed_a_gap(stage)
-        link.cut, link.refused = False, frozenset({late})
-        await stage.clock.sleep(10)
-        link.refused = frozenset()
-        await until_held(stage)
-        await scaled_to_zero(stage)
-
-    play(scenario, options)
+    link = await missed_a_gap(stage)
+    link.cut, link.refused = False, frozenset({late})
+    await stage.clock.sleep(10)
+    link.refused = frozenset()
+    await until_held(stage)
+    await scaled_to_zero(stage)
 
 
-def test_a_claim_written_after_the_pods_were_listed_may_have_been_allocated_before() -> None:
+async def test_a_claim_written_after_the_pods_were_listed_may_have_been_allocated_before(
+    stage: Stage,
+) -> None:
     """The claims' list is late, and another pod is written into the claim meanwhile."""
-
-    async def scenario(stage: Stage) -> None:
-        link = await missed_a_gap(stage)
-        link.cut, link.refused = False, frozenset({"resourceclaims"})
-        await stage.clock.sleep(8)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        link.refused = frozenset()
-        await until_held(stage)
-        await scaled_to_zero(stage)
-
-    play(scenario, HOLD_136)
+    link = await missed_a_gap(stage)
+    link.cut, link.refused = False, frozenset({"resourceclaims"})
+    await stage.clock.sleep(8)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    link.refused = frozenset()
+    await until_held(stage)
+    await scaled_to_zero(stage)
 
 
 @clusters
-def test_an_allocation_that_was_watched_needs_no_blind_wait(options: ClusterOptions) -> None:
+async def test_an_allocation_that_was_watched_needs_no_blind_wait(stage: Stage) -> None:
     """Also after a gap that ended before it: the pods were listed first."""
-
-    async def scenario(stage: Stage) -> None:
-        link = Link(stage.connect())
-        await stage.started(transport=link, leader_elect=False)
-        await reserved(stage, pods=0)
-        link.cut_off()
-        await stage.clock.sleep(3)
-        await forgotten(stage, link)
-        link.cut = False
-        await stage.clock.sleep(10)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released(within=20)
-
-    play(scenario, options)
+    link = Link(stage.connect())
+    await stage.started(transport=link, leader_elect=False)
+    await reserved(stage, pods=0)
+    link.cut_off()
+    await stage.clock.sleep(3)
+    await forgotten(stage, link)
+    link.cut = False
+    await stage.clock.sleep(10)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=20)
 
 
-def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost() -> None:
+async def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost(stage: Stage) -> None:
     """The pods' watch is ahead: the old claim's deletion is seen after the pod has vanished."""
+    link = Link(stage.connect())
+    await stage.started(transport=link, leader_elect=False)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=0))
+    body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=GRACE)
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.clock.sleep(5)
+    link.late["resourceclaims"] = 0.12
+    await stage.delete(RESOURCECLAIMS, "slice")
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    victim = await come_and_vanish(stage)
+    await stage.clock.sleep(5)
+    link.late.clear()
 
-    async def scenario(stage: Stage) -> None:
-        link = Link(stage.connect())
-        await stage.started(transport=link, leader_elect=False)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=0))
-        body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=GRACE)
-        await stage.create(CLAIMRESERVATIONS, body)
-        await stage.clock.sleep(5)
-        link.late["resourceclaims"] = 0.12
-        await stage.delete(RESOURCECLAIMS, "slice")
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        victim = await come_and_vanish(stage)
-        await stage.clock.sleep(5)
-        link.late.clear()
+    async def recorded() -> bool:
+        (one,) = await stage.reservations()
+        ghosts = [(each.name, each.node_name) for each in one.status.force_deleted_pods]
+        return ghosts == [(victim.metadata.name, victim.spec.node_name)]
 
-        async def recorded() -> bool:
-            (one,) = await stage.reservations()
-            ghosts = [(each.name, each.node_name) for each in one.status.force_deleted_pods]
-            return ghosts == [(victim.metadata.name, victim.spec.node_name)]
-
-        await stage.until(recorded, "the pod that vanished is recorded")
-        await scaled_to_zero(stage)
-
-    play(scenario, HOLD_136)
+    await stage.until(recorded, "the pod that vanished is recorded")
+    await scaled_to_zero(stage)
 
 
+@pytest.mark.cluster(NATIVE)
 @pytest.mark.parametrize("late", [0.3, 2.0, 9.0])
-def test_a_live_list_waits_for_a_pod_watch_that_is_late(late: float) -> None:
+async def test_a_live_list_waits_for_a_pod_watch_that_is_late(stage: Stage, late: float) -> None:
     """Where pods are not listed one by one nothing but the pod watch tells of who vanished."""
-
-    async def scenario(stage: Stage) -> None:
-        link = Link(stage.connect())
-        await stage.started(transport=link, leader_elect=False)
-        await reserved(stage, pods=1)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_running(0)
-        await stage.clock.sleep(0.5)
-        link.late["pods"] = late
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
-        await stage.until_running(1)
-        (victim,) = await stage.running()
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.site.force_delete(victim.metadata.name)
-        await stage.until_released(within=GRACE * 3)
-
-    play(scenario, NATIVE)
+    link = Link(stage.connect())
+    await stage.started(transport=link, leader_elect=False)
+    await reserved(stage, pods=1)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_running(0)
+    await stage.clock.sleep(0.5)
+    link.late["pods"] = late
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+    await stage.until_running(1)
+    (victim,) = await stage.running()
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.site.force_delete(victim.metadata.name)
+    await stage.until_released(within=GRACE * 3)
 
 
 @clusters
-def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
-    options: ClusterOptions,
+async def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
+    stage: Stage, options: ClusterOptions
 ) -> None:
     """One watch of a few seconds, and no wait for the next bookmark, a minute away."""
-
-    async def scenario(stage: Stage) -> None:
-        link = Link(stage.connect())
-        await stage.started(transport=link, leader_elect=False)
-        await reserved(stage, pods=2)
-        await stage.until_running(2)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.clock.sleep(0.9)
-        began = stage.clock.monotonic()
-        asked = len(link.asked)
-        await stage.until_released()
-        took = stage.clock.monotonic() - began
-        assert stage.cluster is None or took < settles(options) + 5
-        lists = sum(what == "list pods" for _, what in link.asked[asked:])
-        probes = sum(what == "watch pods" for _, what in link.asked[asked:])
-        # on a real cluster a release begins anew after each write of KCM's, in whatever it is
-        assert lists == probes or (stage.cluster is None and lists < probes)
-        assert probes <= 2 or stage.cluster is None
-
-    play(scenario, options)
+    link = Link(stage.connect())
+    await stage.started(transport=link, leader_elect=False)
+    await reserved(stage, pods=2)
+    await stage.until_running(2)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.clock.sleep(0.9)
+    began = stage.clock.monotonic()
+    asked = len(link.asked)
+    await stage.until_released()
+    took = stage.clock.monotonic() - began
+    assert stage.cluster is None or took < settles(options) + 5
+    lists = sum(what == "list pods" for _, what in link.asked[asked:])
+    probes = sum(what == "watch pods" for _, what in link.asked[asked:])
+    # on a real cluster a release begins anew after each write of KCM's, in whatever it is
+    assert lists == probes or (stage.cluster is None and lists < probes)
+    assert probes <= 2 or stage.cluster is None
 
 
 @pytest.mark.long
 @clusters
-def test_a_pod_swept_before_its_kubelet_told_of_a_container_is_a_ghost(
-    options: ClusterOptions,
-) -> None:
+async def test_a_pod_swept_before_its_kubelet_told_of_a_container_is_a_ghost(stage: Stage) -> None:
     """The node is cut off as the pod is bound, and its object is deleted: PodGC does the rest."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await reserved(stage, pods=0)
-        for node in (await stage.client.list(NODES)).items:
-            await stage.site.lose(node.metadata.name)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
-        await stage.until(lambda: _all_bound(stage), "the pod is bound")
-        await stage.clock.sleep(2)
-        (pod,) = (await stage.client.list(PODS, NAMESPACE)).items
-        assert (pod.status.phase, pod.status.container_statuses) == ("Pending", ())
-        await stage.client.delete(NODES, pod.spec.node_name)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until(lambda: stage.gone(PODS, pod.metadata.name), "the pod is swept")
-        await stage.until_released(within=GRACE * 3)
-
-    play(scenario, options)
+    await stage.started()
+    await reserved(stage, pods=0)
+    for node in (await stage.client.list(NODES)).items:
+        await stage.site.lose(node.metadata.name)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+    await stage.until(lambda: _all_bound(stage), "the pod is bound")
+    await stage.clock.sleep(2)
+    (pod,) = (await stage.client.list(PODS, NAMESPACE)).items
+    assert (pod.status.phase, pod.status.container_statuses) == ("Pending", ())
+    await stage.client.delete(NODES, pod.spec.node_name)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until(lambda: stage.gone(PODS, pod.metadata.name), "the pod is swept")
+    await stage.until_released(within=GRACE * 3)
 
 
 async def _all_bound(stage: Stage) -> bool:
@@ -250,34 +223,30 @@ async def _all_bound(stage: Stage) -> bool:
     return bool(pods) and all(pod.spec.node_name for pod in pods)
 
 
-def test_a_use_that_no_leader_saw_begins_the_idle_time_anew() -> None:
+async def test_a_use_that_no_leader_saw_begins_the_idle_time_anew(stage: Stage) -> None:
     """The standby saw it; the status still tells of the idle time before."""
-
-    async def scenario(stage: Stage) -> None:
-        idle = 60 if stage.cluster is not None else 30
-        link = Link(stage.connect())
-        await stage.started("one", transport=link)
-        stage.manager("two")
-        await stage.clock.sleep(5)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-        body = manifests.reservation(
-            idleTimeoutSeconds=idle, forceDeletedPodGraceSeconds=round(stage.scaled(300))
-        )
-        await stage.create(CLAIMRESERVATIONS, body)
-        await stage.until_condition("Reserved", "True", "Reserved")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.clock.sleep(idle - 5)
-        link.cut_off()
-        await stage.kill("one")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
-        await stage.until_running(1)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.clock.sleep(idle)
-        assert await stage.allocated()
-        await stage.until_released(within=120)
-
-    play(scenario, HOLD_136)
+    idle = 60 if stage.cluster is not None else 30
+    link = Link(stage.connect())
+    await stage.started("one", transport=link)
+    stage.manager("two")
+    await stage.clock.sleep(5)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+    body = manifests.reservation(
+        idleTimeoutSeconds=idle, forceDeletedPodGraceSeconds=round(stage.scaled(300))
+    )
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.clock.sleep(idle - 5)
+    link.cut_off()
+    await stage.kill("one")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+    await stage.until_running(1)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.clock.sleep(idle)
+    assert await stage.allocated()
+    await stage.until_released(within=120)
 
 
 def settles(options: ClusterOptions) -> float:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -16,7 +15,9 @@ from claimctl.wire.resources import (
     STATEFULSETS,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage, play
+from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage
+
+pytestmark = pytest.mark.cluster(HOLD_136)
 
 both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
 
@@ -35,210 +36,181 @@ async def pod_names(stage: Stage) -> tuple[str, ...]:
 
 @pytest.mark.core
 @both
-def test_a_deployment_is_listed_beside_its_pods(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        manager = await stage.started()
-        assert manager.detection is not None
-        assert manager.detection.dialect == "hold"
-        await reserved_deployment(stage, replicas=3)
-        await stage.until_listed("deployments/train", *await pod_names(stage))
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, options)
+async def test_a_deployment_is_listed_beside_its_pods(stage: Stage) -> None:
+    manager = await stage.started()
+    assert manager.detection is not None
+    assert manager.detection.dialect == "hold"
+    await reserved_deployment(stage, replicas=3)
+    await stage.until_listed("deployments/train", *await pod_names(stage))
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 @pytest.mark.core
 @both
-def test_a_hold_survives_idle_time_and_pods_that_come_and_go(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await reserved_deployment(stage, idle_timeout_seconds="20")
-        await stage.until_condition("Reserved", "True", "Reserved")
-        before = (await stage.claim()).status.allocation
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_listed("deployments/train")
-        await stage.clock.sleep(8)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        assert (await stage.claim()).status.allocation == before
-        await stage.until_listed("deployments/train", *await pod_names(stage))
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released(within=120)
-        await stage.until_condition("Released", "True", "Idle")
-
-    play(scenario, options)
+async def test_a_hold_survives_idle_time_and_pods_that_come_and_go(stage: Stage) -> None:
+    await stage.started()
+    await reserved_deployment(stage, idle_timeout_seconds="20")
+    await stage.until_condition("Reserved", "True", "Reserved")
+    before = (await stage.claim()).status.allocation
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_listed("deployments/train")
+    await stage.clock.sleep(8)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    assert (await stage.claim()).status.allocation == before
+    await stage.until_listed("deployments/train", *await pod_names(stage))
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=120)
+    await stage.until_condition("Released", "True", "Idle")
 
 
 @pytest.mark.core
 @both
-def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
-    options: ClusterOptions,
+async def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment("service", replicas=1))
-        await stage.until_running(1)
-        await stage.create(JOBS, manifests.job(pods=1, seconds=3, reserve="slice"))
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation("service", workload="service"))
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment("service", replicas=1))
+    await stage.until_running(1)
+    await stage.create(JOBS, manifests.job(pods=1, seconds=3, reserve="slice"))
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation("service", workload="service"))
 
-        async def buried() -> bool:
-            listed = await stage.references()
-            held = "deployments/service" in listed
-            return held and any(each.startswith("finishedpods/train-") for each in listed)
-
-        await stage.until(buried, "the finished pod has a tombstone beside the hold")
-        await stage.quiet(20)
+    async def buried() -> bool:
         listed = await stage.references()
-        assert "deployments/service" in listed
-        assert any(each.startswith("finishedpods/train-") for each in listed)
-        assert not any(each.startswith("pods/train-") for each in listed)
-        before = (await stage.claim()).metadata.resource_version
-        await stage.quiet(30)
-        assert (await stage.claim()).metadata.resource_version == before
-        await stage.delete(JOBS, "train")
-        await stage.until_listed("deployments/service", *await pod_names(stage))
+        held = "deployments/service" in listed
+        return held and any(each.startswith("finishedpods/train-") for each in listed)
 
-    play(scenario, options)
+    await stage.until(buried, "the finished pod has a tombstone beside the hold")
+    await stage.quiet(20)
+    listed = await stage.references()
+    assert "deployments/service" in listed
+    assert any(each.startswith("finishedpods/train-") for each in listed)
+    assert not any(each.startswith("pods/train-") for each in listed)
+    before = (await stage.claim()).metadata.resource_version
+    await stage.quiet(30)
+    assert (await stage.claim()).metadata.resource_version == before
+    await stage.delete(JOBS, "train")
+    await stage.until_listed("deployments/service", *await pod_names(stage))
 
 
 @pytest.mark.core
 @both
-def test_a_job_that_has_ended_gives_its_claim_back_while_its_pods_are_kept(
-    options: ClusterOptions,
+async def test_a_job_that_has_ended_gives_its_claim_back_while_its_pods_are_kept(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(JOBS, manifests.job(pods=3, seconds=4, reserve="*"))
-        await stage.until_some_run()
-        await stage.until_condition("Reserved", "True", "Reserved")
-        await stage.until_released()
-        assert len((await stage.client.list(PODS, NAMESPACE)).items) == 3
-
-    play(scenario, options)
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(JOBS, manifests.job(pods=3, seconds=4, reserve="*"))
+    await stage.until_some_run()
+    await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.until_released()
+    assert len((await stage.client.list(PODS, NAMESPACE)).items) == 3
 
 
 @both
-def test_a_stateful_set_keeps_its_device_through_a_restart(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(STATEFULSETS, manifests.stateful_set(replicas=1, reserve="*"))
-        await stage.until_listed("statefulsets/train", "pods/train-0")
-        await stage.until_running(1)
-        before = (await stage.claim()).status.allocation
-        old = (await stage.running())[0].metadata.uid
-        await stage.delete(PODS, "train-0")
+async def test_a_stateful_set_keeps_its_device_through_a_restart(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(STATEFULSETS, manifests.stateful_set(replicas=1, reserve="*"))
+    await stage.until_listed("statefulsets/train", "pods/train-0")
+    await stage.until_running(1)
+    before = (await stage.claim()).status.allocation
+    old = (await stage.running())[0].metadata.uid
+    await stage.delete(PODS, "train-0")
 
-        async def replaced() -> bool:
-            return any(pod.metadata.uid != old for pod in await stage.running())
+    async def replaced() -> bool:
+        return any(pod.metadata.uid != old for pod in await stage.running())
 
-        await stage.until(replaced, "the pod is replaced")
-        await stage.until_listed("statefulsets/train", "pods/train-0")
-        assert (await stage.claim()).status.allocation == before
-        await stage.delete(STATEFULSETS, "train")
-        await stage.until_released()
-
-    play(scenario, options)
+    await stage.until(replaced, "the pod is replaced")
+    await stage.until_listed("statefulsets/train", "pods/train-0")
+    assert (await stage.claim()).status.allocation == before
+    await stage.delete(STATEFULSETS, "train")
+    await stage.until_released()
 
 
 @pytest.mark.core
 @both
-def test_removing_the_annotation_lets_go_and_the_pods_keep_their_references(
-    options: ClusterOptions,
+async def test_removing_the_annotation_lets_go_and_the_pods_keep_their_references(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await reserved_deployment(stage)
-        await stage.until_listed("deployments/train", *await pod_names(stage))
-        await stage.patch(
-            DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
-        )
-        await stage.until_listed(*await pod_names(stage))
+    await stage.started()
+    await reserved_deployment(stage)
+    await stage.until_listed("deployments/train", *await pod_names(stage))
+    await stage.patch(
+        DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+    )
+    await stage.until_listed(*await pod_names(stage))
 
-        async def no_reservation() -> bool:
-            return not await stage.reservations()
+    async def no_reservation() -> bool:
+        return not await stage.reservations()
 
-        await stage.until(no_reservation, "the reservation is gone")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released()
-
-    play(scenario, options)
+    await stage.until(no_reservation, "the reservation is gone")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released()
 
 
 @pytest.mark.core
-def test_a_force_deleted_pod_counts_for_its_grace() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-        grace = round(stage.scaled(300))
-        body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=grace)
-        await stage.create(CLAIMRESERVATIONS, body)
-        await stage.until_running(1)
-        (pod,) = await stage.running()
-        await stage.until_condition("Reserved", "True", "Reserved")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.site.force_delete(pod.metadata.name)
-        await stage.until_condition("Released", "False", "ForceDeletedPods")
-        (reservation,) = await stage.reservations()
-        (ghost,) = reservation.status.force_deleted_pods
-        assert (ghost.uid, ghost.node_name) == (pod.metadata.uid, pod.spec.node_name)
-        assert ghost.boot_id
-        await stage.clock.sleep(stage.scaled(200))
-        assert await stage.allocated()
-        await stage.until_released(within=150)
-
-    play(scenario, HOLD_136)
+async def test_a_force_deleted_pod_counts_for_its_grace(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+    grace = round(stage.scaled(300))
+    body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=grace)
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_running(1)
+    (pod,) = await stage.running()
+    await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.site.force_delete(pod.metadata.name)
+    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    (reservation,) = await stage.reservations()
+    (ghost,) = reservation.status.force_deleted_pods
+    assert (ghost.uid, ghost.node_name) == (pod.metadata.uid, pod.spec.node_name)
+    assert ghost.boot_id
+    await stage.clock.sleep(stage.scaled(200))
+    assert await stage.allocated()
+    await stage.until_released(within=150)
 
 
-def test_a_reboot_of_its_node_ends_a_ghost_at_once() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
-        await stage.until_condition("Reserved", "True", "Reserved")
-        (pod,) = await stage.running()
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.site.force_delete(pod.metadata.name)
-        await stage.until_condition("Released", "False", "ForceDeletedPods")
-        await stage.site.reboot(pod.spec.node_name)
-        await stage.until_released(within=20)
-
-    play(scenario, HOLD_136)
+async def test_a_reboot_of_its_node_ends_a_ghost_at_once(stage: Stage) -> None:
+    await stage.started()
+    await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
+    await stage.until_condition("Reserved", "True", "Reserved")
+    (pod,) = await stage.running()
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.site.force_delete(pod.metadata.name)
+    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    await stage.site.reboot(pod.spec.node_name)
+    await stage.until_released(within=20)
 
 
+@pytest.mark.cluster(replace(HOLD_136, nodes=2))
 @pytest.mark.core
-def test_a_cordoned_node_does_not_trap_the_workload() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-        await stage.until_running(1)
-        await stage.until_condition("Reserved", "True", "Reserved")
-        (pod,) = await stage.running()
-        await stage.cordon(pod.spec.node_name)
-        await stage.delete(PODS, pod.metadata.name)
+async def test_a_cordoned_node_does_not_trap_the_workload(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+    await stage.until_running(1)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    (pod,) = await stage.running()
+    await stage.cordon(pod.spec.node_name)
+    await stage.delete(PODS, pod.metadata.name)
 
-        async def moved() -> bool:
-            return any(one.spec.node_name != pod.spec.node_name for one in await stage.running())
+    async def moved() -> bool:
+        return any(one.spec.node_name != pod.spec.node_name for one in await stage.running())
 
-        await stage.until(moved, "the workload runs elsewhere", within=120)
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, replace(HOLD_136, nodes=2))
+    await stage.until(moved, "the workload runs elsewhere", within=120)
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
-def test_nothing_is_written_when_nothing_changes() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await reserved_deployment(stage, replicas=3)
-        await stage.until_condition("Reserved", "True", "Reserved")
-        await stage.quiet(60)
-        before = max((each.number for each in await stage.site.history()), default=0)
-        await stage.quiet(600)
-        written = {each.plural for each in await stage.site.history(before)}
-        assert written <= {"leases"}
-
-    play(scenario, HOLD_136)
+async def test_nothing_is_written_when_nothing_changes(stage: Stage) -> None:
+    await stage.started()
+    await reserved_deployment(stage, replicas=3)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.quiet(60)
+    before = max((each.number for each in await stage.site.history()), default=0)
+    await stage.quiet(600)
+    written = {each.plural for each in await stage.site.history(before)}
+    assert written <= {"leases"}

@@ -23,7 +23,9 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.faulty import Faulty
-from tests.e2e.harness import GROUP_136, GROUP_137, NAMESPACE, PODGROUP_136, Stage, play
+from tests.e2e.harness import GROUP_136, GROUP_137, NAMESPACE, PODGROUP_136, Stage
+
+pytestmark = pytest.mark.cluster(GROUP_136)
 
 both = pytest.mark.parametrize("options", [GROUP_136, GROUP_137], ids=["1.36", "1.37"])
 FINALIZER = "claimctl.io/release"
@@ -76,256 +78,232 @@ async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") ->
 @pytest.mark.alone
 @pytest.mark.heavy
 @both
-def test_600_pods_share_one_claim_with_two_references(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, options)
-        await reserved(stage, replicas=600)
-        made = await group(stage)
-        assert made is not None
-        assert made.metadata.finalizers[0] == FINALIZER
-        assert [owner.kind for owner in made.metadata.owner_references] == ["Deployment"]
-        await stage.until_condition("Reserved", "True", "Reserved")
-        assert await writes_to_claim(stage, 60) == 0
-
-    play(scenario, options)
-
-
-@both
-def test_a_group_is_kept_through_idle_times_and_released_claims(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, options)
-        await reserved(stage, idle_timeout_seconds="20")
-        before = await group(stage)
-        assert before is not None
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released(within=60)
-        await stage.until_condition("Released", "True", "Idle")
-        kept = await group(stage)
-        assert kept is not None
-        assert kept.metadata.uid == before.metadata.uid
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.until_listed("podgroups/train", "deployments/train")
-
-    play(scenario, options)
-
-
-@pytest.mark.core
-@both
-def test_a_deleted_deployment_gives_claim_and_group_back(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, options)
-        await reserved(stage)
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released()
-        await until_no_group(stage)
-
-    play(scenario, options)
-
-
-def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        seconds = int(stage.scaled(300))
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        held = manifests.reservation(forceDeletedPodGraceSeconds=seconds)
-        await stage.create(CLAIMRESERVATIONS, held)
-        await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=1)))
-        await stage.until_running(1)
-        await stage.until_listed("podgroups/train", "deployments/train")
-        ghost = (await stage.running())[0].metadata.name
-        await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
-        await stage.site.force_delete(ghost)
-        for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
-            await stage.delete(REPLICASETS, replica_set.metadata.name)
-        await stage.clock.sleep(stage.scaled(250))
-        assert await stage.allocated()
-        assert await group(stage) is not None
-        await stage.until_released(within=120)
-        await until_no_group(stage)
-
-    play(scenario, GROUP_136)
-
-
-@pytest.mark.core
-@both
-def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept(
-    options: ClusterOptions,
+async def test_600_pods_share_one_claim_with_two_references(
+    stage: Stage, options: ClusterOptions
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, options)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=5, seconds=4, reserve="*")
-        await stage.create(JOBS, manifests.in_group(body))
-        await stage.until_some_run()
-        await stage.until_released()
-        assert len((await stage.client.list(PODS, NAMESPACE)).items) == 5
-        await until_no_group(stage)
+    await begin(stage, options)
+    await reserved(stage, replicas=600)
+    made = await group(stage)
+    assert made is not None
+    assert made.metadata.finalizers[0] == FINALIZER
+    assert [owner.kind for owner in made.metadata.owner_references] == ["Deployment"]
+    await stage.until_condition("Reserved", "True", "Reserved")
+    assert await writes_to_claim(stage, 60) == 0
 
-    play(scenario, options)
+
+@both
+async def test_a_group_is_kept_through_idle_times_and_released_claims(
+    stage: Stage, options: ClusterOptions
+) -> None:
+    await begin(stage, options)
+    await reserved(stage, idle_timeout_seconds="20")
+    before = await group(stage)
+    assert before is not None
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=60)
+    await stage.until_condition("Released", "True", "Idle")
+    kept = await group(stage)
+    assert kept is not None
+    assert kept.metadata.uid == before.metadata.uid
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.until_listed("podgroups/train", "deployments/train")
+
+
+@pytest.mark.core
+@both
+async def test_a_deleted_deployment_gives_claim_and_group_back(
+    stage: Stage, options: ClusterOptions
+) -> None:
+    await begin(stage, options)
+    await reserved(stage)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+    await until_no_group(stage)
+
+
+async def test_a_deployment_deleted_under_a_ghost_frees_nothing_until_the_grace_is_over(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    seconds = int(stage.scaled(300))
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    held = manifests.reservation(forceDeletedPodGraceSeconds=seconds)
+    await stage.create(CLAIMRESERVATIONS, held)
+    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=1)))
+    await stage.until_running(1)
+    await stage.until_listed("podgroups/train", "deployments/train")
+    ghost = (await stage.running())[0].metadata.name
+    await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
+    await stage.site.force_delete(ghost)
+    for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
+        await stage.delete(REPLICASETS, replica_set.metadata.name)
+    await stage.clock.sleep(stage.scaled(250))
+    assert await stage.allocated()
+    assert await group(stage) is not None
+    await stage.until_released(within=120)
+    await until_no_group(stage)
+
+
+@pytest.mark.core
+@both
+async def test_a_job_that_has_ended_gives_claim_and_group_back_while_its_pods_are_kept(
+    stage: Stage, options: ClusterOptions
+) -> None:
+    await begin(stage, options)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.job(pods=5, seconds=4, reserve="*")
+    await stage.create(JOBS, manifests.in_group(body))
+    await stage.until_some_run()
+    await stage.until_released()
+    assert len((await stage.client.list(PODS, NAMESPACE)).items) == 5
+    await until_no_group(stage)
 
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=270, seconds=45, reserve="*")
-        await stage.create(JOBS, manifests.in_group(body))
-        await stage.until_running(270)
-        await stage.until_released(within=120)
-        assert len((await stage.client.list(PODS, NAMESPACE)).items) == 270
-        await until_no_group(stage)
-
-    play(scenario, GROUP_136)
-
-
-def test_a_suspended_job_with_finished_pods_releases_by_its_policy() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=6, seconds=5, reserve="*", idle_timeout_seconds="10")
-        body["spec"]["parallelism"] = 2
-        await stage.create(JOBS, manifests.in_group(body))
-        await stage.until_listed("podgroups/train", "jobs/train")
-        await stage.clock.sleep(7)
-        await stage.patch(JOBS, "train", {"spec": {"suspend": True}})
-        await stage.until_released(within=60)
-        assert await group(stage) is not None
-        await stage.patch(JOBS, "train", {"spec": {"suspend": False}})
-        await stage.until_condition("Released", "True", "WorkloadEnded")
-        await stage.until_released()
-        await until_no_group(stage)
-
-    play(scenario, GROUP_136)
+async def test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.job(pods=270, seconds=45, reserve="*")
+    await stage.create(JOBS, manifests.in_group(body))
+    await stage.until_running(270)
+    await stage.until_released(within=120)
+    assert len((await stage.client.list(PODS, NAMESPACE)).items) == 270
+    await until_no_group(stage)
 
 
-def test_a_finished_pod_beside_running_ones_starts_no_storm() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await reserved(stage, replicas=2)
-        other = manifests.in_group(manifests.job("once", pods=1, seconds=2))
-        await stage.create(JOBS, other)
-        await stage.clock.sleep(10)
-        assert await writes_to_claim(stage, 60) == 0
-
-    play(scenario, GROUP_136)
-
-
-def test_a_stateful_set_shares_too() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.stateful_set(replicas=3, reserve="*")
-        await stage.create(STATEFULSETS, manifests.in_group(body))
-        await stage.until_running(3)
-        await stage.until_listed("podgroups/train", "statefulsets/train")
-
-    play(scenario, GROUP_136)
+async def test_a_suspended_job_with_finished_pods_releases_by_its_policy(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.job(pods=6, seconds=5, reserve="*", idle_timeout_seconds="10")
+    body["spec"]["parallelism"] = 2
+    await stage.create(JOBS, manifests.in_group(body))
+    await stage.until_listed("podgroups/train", "jobs/train")
+    await stage.clock.sleep(7)
+    await stage.patch(JOBS, "train", {"spec": {"suspend": True}})
+    await stage.until_released(within=60)
+    assert await group(stage) is not None
+    await stage.patch(JOBS, "train", {"spec": {"suspend": False}})
+    await stage.until_condition("Released", "True", "WorkloadEnded")
+    await stage.until_released()
+    await until_no_group(stage)
 
 
-def test_a_group_that_others_made_is_used_and_never_deleted() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await stage.create(PODGROUPS, manifests.pod_group("train", "slice"))
-        before = await group(stage)
-        await reserved(stage)
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released()
-        await stage.quiet(60)
-        after = await group(stage)
-        assert before is not None
-        assert after is not None
-        assert after.metadata.uid == before.metadata.uid
-        assert after.metadata.finalizers == before.metadata.finalizers
-
-    play(scenario, GROUP_136)
+async def test_a_finished_pod_beside_running_ones_starts_no_storm(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await reserved(stage, replicas=2)
+    other = manifests.in_group(manifests.job("once", pods=1, seconds=2))
+    await stage.create(JOBS, other)
+    await stage.clock.sleep(10)
+    assert await writes_to_claim(stage, 60) == 0
 
 
-def test_a_group_that_has_nothing_to_do_with_the_workload_is_left_and_blocks() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await reserved(stage)
-        await stage.create(PODGROUPS, manifests.pod_group("other", "slice"))
-        pod = manifests.in_group(manifests.deployment("other"), "other")
-        pod["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
-        await stage.create(DEPLOYMENTS, pod)
-        await stage.until_running(4)
-        await stage.until_condition("Consistent", "False", "UnknownReferences")
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.quiet(60)
-        assert "podgroups/other" in await stage.references()
-        await stage.delete(DEPLOYMENTS, "other")
-        await stage.quiet(30)
-        assert await stage.allocated()
-        await stage.delete(PODGROUPS, "other")
-        await stage.until_released(within=120)
-
-    play(scenario, GROUP_136)
+async def test_a_stateful_set_shares_too(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.stateful_set(replicas=3, reserve="*")
+    await stage.create(STATEFULSETS, manifests.in_group(body))
+    await stage.until_running(3)
+    await stage.until_listed("podgroups/train", "statefulsets/train")
 
 
-def test_a_recreated_deployment_goes_on_with_its_device() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation())
-        body = manifests.in_group(manifests.deployment(replicas=2))
-        await stage.create(DEPLOYMENTS, body)
-        await stage.until_listed("podgroups/train", "deployments/train")
-        await stage.delete(DEPLOYMENTS, "train", propagation="Foreground")
-        await stage.until(lambda: stage.gone(DEPLOYMENTS, "train"), "the Deployment is gone")
-        await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
-        await stage.until_running(2)
-        new = (await stage.client.get(DEPLOYMENTS, "train", NAMESPACE)).metadata.uid
-
-        async def held() -> bool:
-            listed = (await stage.claim()).status.reserved_for
-            return new in {each.uid for each in listed} and len(listed) == 2
-
-        await stage.until(held, "the new incarnation is listed beside the group")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released(within=120)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.until_listed("podgroups/train", "deployments/train")
-
-    play(scenario, GROUP_136)
+async def test_a_group_that_others_made_is_used_and_never_deleted(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(PODGROUPS, manifests.pod_group("train", "slice"))
+    before = await group(stage)
+    await reserved(stage)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+    await stage.quiet(60)
+    after = await group(stage)
+    assert before is not None
+    assert after is not None
+    assert after.metadata.uid == before.metadata.uid
+    assert after.metadata.finalizers == before.metadata.finalizers
 
 
-def test_a_template_without_group_is_held_as_in_hold_and_told_what_to_add() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
-        await stage.until_running(1)
-        await stage.until_condition("Reserved", "True", "PodTemplateWithoutSchedulingGroup")
-        await stage.until_event("PodTemplateWithoutSchedulingGroup")
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released()
-
-    play(scenario, GROUP_136)
-
-
-def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136, allow_template_injection=True)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
-        await stage.create(DEPLOYMENTS, body)
-        await stage.until_running(2)
-
-        async def shares() -> bool:
-            listed = sorted(each.split("/")[0] for each in await stage.references())
-            return listed == ["deployments", "podgroups"]
-
-        await stage.until(shares, "the pods share through a group")
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, GROUP_136)
+async def test_a_group_that_has_nothing_to_do_with_the_workload_is_left_and_blocks(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await reserved(stage)
+    await stage.create(PODGROUPS, manifests.pod_group("other", "slice"))
+    pod = manifests.in_group(manifests.deployment("other"), "other")
+    pod["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
+    await stage.create(DEPLOYMENTS, pod)
+    await stage.until_running(4)
+    await stage.until_condition("Consistent", "False", "UnknownReferences")
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.quiet(60)
+    assert "podgroups/other" in await stage.references()
+    await stage.delete(DEPLOYMENTS, "other")
+    await stage.quiet(30)
+    assert await stage.allocated()
+    await stage.delete(PODGROUPS, "other")
+    await stage.until_released(within=120)
 
 
-def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile() -> None:
+async def test_a_recreated_deployment_goes_on_with_its_device(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+    body = manifests.in_group(manifests.deployment(replicas=2))
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_listed("podgroups/train", "deployments/train")
+    await stage.delete(DEPLOYMENTS, "train", propagation="Foreground")
+    await stage.until(lambda: stage.gone(DEPLOYMENTS, "train"), "the Deployment is gone")
+    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
+    await stage.until_running(2)
+    new = (await stage.client.get(DEPLOYMENTS, "train", NAMESPACE)).metadata.uid
+
+    async def held() -> bool:
+        listed = (await stage.claim()).status.reserved_for
+        return new in {each.uid for each in listed} and len(listed) == 2
+
+    await stage.until(held, "the new incarnation is listed beside the group")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=120)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.until_listed("podgroups/train", "deployments/train")
+
+
+async def test_a_template_without_group_is_held_as_in_hold_and_told_what_to_add(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
+    await stage.until_running(1)
+    await stage.until_condition("Reserved", "True", "PodTemplateWithoutSchedulingGroup")
+    await stage.until_event("PodTemplateWithoutSchedulingGroup")
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+
+
+async def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136, allow_template_injection=True)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(2)
+
+    async def shares() -> bool:
+        listed = sorted(each.split("/")[0] for each in await stage.references())
+        return listed == ["deployments", "podgroups"]
+
+    await stage.until(shares, "the pods share through a group")
+    await stage.until_condition("Reserved", "True", "Reserved")
+
+
+async def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile(
+    stage: Stage,
+) -> None:
     """Deployments' controllers write statuses at the very time; that alone wakes no worker."""
     conflicts = 2
 
@@ -336,126 +314,112 @@ def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile()
         conflicts -= 1
         return Fault(status=409, reason="Conflict", message="no") if conflicts >= 0 else None
 
-    async def scenario(stage: Stage) -> None:
-        stage.client.speak(PODGROUPS.group, "v1alpha2")
-        link = Faulty(stage.connect(), conflict)
-        await stage.started(transport=link, allow_template_injection=True)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
-        await stage.create(DEPLOYMENTS, body)
+    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    link = Faulty(stage.connect(), conflict)
+    await stage.started(transport=link, allow_template_injection=True)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
+    await stage.create(DEPLOYMENTS, body)
 
-        async def shares() -> bool:
-            return any(each.startswith("podgroups/") for each in await stage.references())
+    async def shares() -> bool:
+        return any(each.startswith("podgroups/") for each in await stage.references())
 
-        await stage.until(shares, "the pods share through a group")
-        assert conflicts < 0
-
-    play(scenario, GROUP_136)
+    await stage.until(shares, "the pods share through a group")
+    assert conflicts < 0
 
 
-def test_injection_that_is_not_allowed_and_jobs_are_reported() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        for name in ("slice", "other"):
-            await stage.create(RESOURCECLAIMS, manifests.claim(name))
-        body = manifests.deployment(replicas=1, reserve="*", pod_group="inject")
-        await stage.create(DEPLOYMENTS, body)
-        job = manifests.job("once", claim="other", seconds=60, reserve="*", pod_group="inject")
-        await stage.create(JOBS, job)
-        await stage.until_event("TemplateInjectionNotAllowed")
-        await stage.until_event("PodTemplateImmutable")
-
-    play(scenario, GROUP_136)
+async def test_injection_that_is_not_allowed_and_jobs_are_reported(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    for name in ("slice", "other"):
+        await stage.create(RESOURCECLAIMS, manifests.claim(name))
+    body = manifests.deployment(replicas=1, reserve="*", pod_group="inject")
+    await stage.create(DEPLOYMENTS, body)
+    job = manifests.job("once", claim="other", seconds=60, reserve="*", pod_group="inject")
+    await stage.create(JOBS, job)
+    await stage.until_event("TemplateInjectionNotAllowed")
+    await stage.until_event("PodTemplateImmutable")
 
 
-def test_a_fifth_claim_is_held_one_by_one_and_reported() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        names = [f"claim-{number}" for number in range(5)]
-        body = manifests.in_group(manifests.deployment(replicas=1, reserve="*"))
-        pod = body["spec"]["template"]["spec"]
-        pod["resourceClaims"] = [{"name": n, "resourceClaimName": n} for n in names]
-        pod["containers"][0]["resources"]["claims"] = [{"name": n} for n in names]
-        for name in names:
-            await stage.create(RESOURCECLAIMS, manifests.claim(name))
-        await stage.create(DEPLOYMENTS, body)
-        await stage.until_running(1)
-        await stage.until_listed("podgroups/train", "deployments/train", claim="claim-3")
+@pytest.mark.cluster(replace(GROUP_136, devices_per_node=8))
+async def test_a_fifth_claim_is_held_one_by_one_and_reported(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    names = [f"claim-{number}" for number in range(5)]
+    body = manifests.in_group(manifests.deployment(replicas=1, reserve="*"))
+    pod = body["spec"]["template"]["spec"]
+    pod["resourceClaims"] = [{"name": n, "resourceClaimName": n} for n in names]
+    pod["containers"][0]["resources"]["claims"] = [{"name": n} for n in names]
+    for name in names:
+        await stage.create(RESOURCECLAIMS, manifests.claim(name))
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(1)
+    await stage.until_listed("podgroups/train", "deployments/train", claim="claim-3")
 
-        async def told() -> bool:
-            reasons = {
-                condition.reason
-                for one in await stage.reservations()
-                for condition in one.status.conditions
-            }
-            return "TooManyClaimsForPodGroup" in reasons
+    async def told() -> bool:
+        reasons = {
+            condition.reason
+            for one in await stage.reservations()
+            for condition in one.status.conditions
+        }
+        return "TooManyClaimsForPodGroup" in reasons
 
-        await stage.until(told, "the fifth claim is told")
-        await stage.delete(DEPLOYMENTS, "train")
-        for name in names:
-            await stage.until_released(name)
-        await until_no_group(stage)
-
-    play(scenario, replace(GROUP_136, devices_per_node=8))
+    await stage.until(told, "the fifth claim is told")
+    await stage.delete(DEPLOYMENTS, "train")
+    for name in names:
+        await stage.until_released(name)
+    await until_no_group(stage)
 
 
-def test_a_claim_that_is_deleted_goes_with_its_pods() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await reserved(stage)
-        await stage.delete(RESOURCECLAIMS, "slice")
-        await stage.quiet(20)
-        assert await stage.allocated()
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
-
-    play(scenario, GROUP_136)
+async def test_a_claim_that_is_deleted_goes_with_its_pods(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await reserved(stage)
+    await stage.delete(RESOURCECLAIMS, "slice")
+    await stage.quiet(20)
+    assert await stage.allocated()
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
 
 
-def test_a_workload_whose_node_was_cordoned_moves() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, PODGROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
-        await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
-        await stage.until_listed("podgroups/train", "deployments/train")
-        await stage.until_running(2)
-        pods = await stage.running()
-        node = pods[0].spec.node_name
-        await stage.cordon(node)
-        for pod in pods:
-            await stage.delete(PODS, pod.metadata.name)
+@pytest.mark.cluster(PODGROUP_136)
+async def test_a_workload_whose_node_was_cordoned_moves(stage: Stage) -> None:
+    await begin(stage, PODGROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
+    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
+    await stage.until_listed("podgroups/train", "deployments/train")
+    await stage.until_running(2)
+    pods = await stage.running()
+    node = pods[0].spec.node_name
+    await stage.cordon(node)
+    for pod in pods:
+        await stage.delete(PODS, pod.metadata.name)
 
-        async def moved() -> bool:
-            now = await stage.running()
-            return len(now) == 2 and all(pod.spec.node_name != node for pod in now)
+    async def moved() -> bool:
+        now = await stage.running()
+        return len(now) == 2 and all(pod.spec.node_name != node for pod in now)
 
-        await stage.until(moved, "the pods run elsewhere", within=120)
-        await stage.until_listed("podgroups/train", "deployments/train")
-
-    play(scenario, PODGROUP_136)
+    await stage.until(moved, "the pods run elsewhere", within=120)
+    await stage.until_listed("podgroups/train", "deployments/train")
 
 
-def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await reserved(stage)
-        await stage.patch(
-            DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
-        )
-        await stage.quiet(30)
-        assert len(await stage.running()) == 3
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released(within=60)
-        await stage.clock.sleep(5)
-        assert await stage.reservations() == ()
-        left = await group(stage)
-        assert left is not None
-        assert FINALIZER not in left.metadata.finalizers
-        await stage.delete(DEPLOYMENTS, "train")
-        await until_no_group(stage)
-
-    play(scenario, GROUP_136)
+async def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await reserved(stage)
+    await stage.patch(
+        DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+    )
+    await stage.quiet(30)
+    assert len(await stage.running()) == 3
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=60)
+    await stage.clock.sleep(5)
+    assert await stage.reservations() == ()
+    left = await group(stage)
+    assert left is not None
+    assert FINALIZER not in left.metadata.finalizers
+    await stage.delete(DEPLOYMENTS, "train")
+    await until_no_group(stage)
 
 
 async def withdrawn(stage: Stage) -> None:
@@ -472,103 +436,91 @@ async def withdrawn(stage: Stage) -> None:
     await stage.until(holds, "the reservation is gone", 60)
 
 
-def test_a_group_that_outlived_its_reservation_stands_in_no_other_reservations_way() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await withdrawn(stage)
-        body = manifests.stateful_set(replicas=1, reserve="*", name="eval")
-        await stage.create(STATEFULSETS, manifests.in_group(body, "eval"))
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(3)
-        await stage.until_listed("podgroups/train", "podgroups/eval", "statefulsets/eval")
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.delete(STATEFULSETS, "eval")
-        await stage.until_released(within=60)
-        await until_no_group(stage)
-        await until_no_group(stage, "eval")
-
-    play(scenario, GROUP_136)
-
-
-def test_a_group_that_nobody_names_any_more_goes_with_the_last_pod_and_frees_the_claim() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        await withdrawn(stage)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
-        await stage.quiet(60)
-        assert await group(stage) is not None
-        for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
-            await stage.delete(REPLICASETS, replica_set.metadata.name)
-        await until_no_group(stage, within=600)
-        await stage.until_released(within=60)
-
-    play(scenario, GROUP_136)
+async def test_a_group_that_outlived_its_reservation_stands_in_no_other_reservations_way(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await withdrawn(stage)
+    body = manifests.stateful_set(replicas=1, reserve="*", name="eval")
+    await stage.create(STATEFULSETS, manifests.in_group(body, "eval"))
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(3)
+    await stage.until_listed("podgroups/train", "podgroups/eval", "statefulsets/eval")
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.delete(STATEFULSETS, "eval")
+    await stage.until_released(within=60)
+    await until_no_group(stage)
+    await until_no_group(stage, "eval")
 
 
-def test_a_scheduler_without_the_gate_is_noticed_by_the_pods_it_lists() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        cluster = stage.embedded
-        off = replace(cluster.features, scheduler_pod_groups=False, kcm_pod_groups=False)
-        cluster.switch(off)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.in_group(manifests.deployment(replicas=2, reserve="*"))
-        await stage.create(DEPLOYMENTS, body)
-        await stage.until_running(2)
-        await stage.until_condition("Consistent", "True", "SchedulerIgnoresPodGroups")
-        await stage.until_event("SchedulerIgnoresPodGroups")
-
-    play(scenario, GROUP_136)
-
-
-def test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start() -> None:
-    async def scenario(stage: Stage) -> None:
-        await begin(stage, GROUP_136)
-        cluster = stage.embedded
-        cluster.switch(replace(cluster.features, kubelet_pod_groups=False))
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.in_group(manifests.deployment(replicas=2, reserve="*"))
-        await stage.create(DEPLOYMENTS, body)
-        await stage.until_listed("podgroups/train", "deployments/train")
-        await stage.until_condition("Consistent", "True", "KubeletsRefusePods")
-        await stage.until_event("KubeletsRefusePods")
-
-    play(scenario, GROUP_136)
+async def test_a_group_that_nobody_names_any_more_goes_with_the_last_pod_and_frees_the_claim(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await withdrawn(stage)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.delete(DEPLOYMENTS, "train", propagation="Orphan")
+    await stage.quiet(60)
+    assert await group(stage) is not None
+    for replica_set in (await stage.client.list(REPLICASETS, NAMESPACE)).items:
+        await stage.delete(REPLICASETS, replica_set.metadata.name)
+    await until_no_group(stage, within=600)
+    await stage.until_released(within=60)
 
 
-def test_older_kubelets_are_reported_before_pods_get_stuck_there() -> None:
-    async def scenario(stage: Stage) -> None:
-        for name in stage.site.nodes:
-            older = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.1"}}}
-            await stage.site.patch_node(name, older, "status")
-        await begin(stage, GROUP_136)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.in_group(manifests.deployment(replicas=0, reserve="*"))
-        await stage.create(DEPLOYMENTS, body)
-        await stage.until_condition("Consistent", "True", "OldKubelets")
+async def test_a_scheduler_without_the_gate_is_noticed_by_the_pods_it_lists(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    cluster = stage.embedded
+    off = replace(cluster.features, scheduler_pod_groups=False, kcm_pod_groups=False)
+    cluster.switch(off)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.in_group(manifests.deployment(replicas=2, reserve="*"))
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(2)
+    await stage.until_condition("Consistent", "True", "SchedulerIgnoresPodGroups")
+    await stage.until_event("SchedulerIgnoresPodGroups")
 
-    play(scenario, GROUP_136)
+
+async def test_kubelets_without_the_gate_are_noticed_by_the_pods_they_do_not_start(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    cluster = stage.embedded
+    cluster.switch(replace(cluster.features, kubelet_pod_groups=False))
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.in_group(manifests.deployment(replicas=2, reserve="*"))
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_listed("podgroups/train", "deployments/train")
+    await stage.until_condition("Consistent", "True", "KubeletsRefusePods")
+    await stage.until_event("KubeletsRefusePods")
 
 
-def test_gates_that_are_switched_while_the_controller_runs_are_noticed() -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.client.speak(PODGROUPS.group, "v1alpha2")
-        manager = await stage.started()
-        cluster = stage.embedded
-        on = cluster.features
-        await reserved(stage)
-        cluster.switch(replace(on, api_group_claims=False))
-        await stage.clock.sleep(700)
-        assert manager.detection is not None
-        assert manager.detection.dialect == "hold"
-        cluster.switch(on)
-        await stage.clock.sleep(700)
-        assert manager.detection.dialect == "podgroup"
-        assert await stage.references() == ("podgroups/train", "deployments/train")
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released()
-        await until_no_group(stage)
+async def test_older_kubelets_are_reported_before_pods_get_stuck_there(stage: Stage) -> None:
+    for name in stage.site.nodes:
+        older = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.1"}}}
+        await stage.site.patch_node(name, older, "status")
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.in_group(manifests.deployment(replicas=0, reserve="*"))
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_condition("Consistent", "True", "OldKubelets")
 
-    play(scenario, GROUP_136)
+
+async def test_gates_that_are_switched_while_the_controller_runs_are_noticed(stage: Stage) -> None:
+    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    manager = await stage.started()
+    cluster = stage.embedded
+    on = cluster.features
+    await reserved(stage)
+    cluster.switch(replace(on, api_group_claims=False))
+    await stage.clock.sleep(700)
+    assert manager.detection is not None
+    assert manager.detection.dialect == "hold"
+    cluster.switch(on)
+    await stage.clock.sleep(700)
+    assert manager.detection.dialect == "podgroup"
+    assert await stage.references() == ("podgroups/train", "deployments/train")
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+    await until_no_group(stage)

@@ -15,8 +15,10 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import GROUP_136, NAMESPACE, Stage, play
+from tests.e2e.harness import GROUP_136, NAMESPACE, Stage
 from tests.e2e.mortal import WRITES, MortalTransport
+
+pytestmark = pytest.mark.cluster(GROUP_136)
 
 MOST_WRITES = 8
 """At least as many as a story's end takes; one more is tried, which is one without a crash."""
@@ -51,87 +53,80 @@ async def no_group(stage: Stage) -> bool:
 
 @pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
 @pytest.mark.parametrize("write", range(1, MOST_WRITES + 2))
-def test_an_idle_release_is_finished_after_a_kill_at_any_write(delivered: bool, write: int) -> None:
-    async def scenario(stage: Stage) -> None:
-        transport = Mortal(stage.connect(), write, delivered=delivered)
-        await stage.started("first", transport=transport)
-        await held(stage)
-        transport.arm()
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+async def test_an_idle_release_is_finished_after_a_kill_at_any_write(
+    stage: Stage, delivered: bool, write: int
+) -> None:
+    transport = Mortal(stage.connect(), write, delivered=delivered)
+    await stage.started("first", transport=transport)
+    await held(stage)
+    transport.arm()
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
 
-        async def over() -> bool:
-            return transport.dead.is_set() or (await stage.condition("Released"))[0] == "True"
+    async def over() -> bool:
+        return transport.dead.is_set() or (await stage.condition("Released"))[0] == "True"
 
-        await stage.until(over, "the controller dies or releases")
-        await stage.kill("first")
-        await stage.started("second")
-        await stage.until_released(within=300)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.until_listed("podgroups/train", "deployments/train")
-
-    play(scenario, GROUP_136)
+    await stage.until(over, "the controller dies or releases")
+    await stage.kill("first")
+    await stage.started("second")
+    await stage.until_released(within=300)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.until_listed("podgroups/train", "deployments/train")
 
 
 @pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
 @pytest.mark.parametrize("write", range(1, MOST_WRITES + 2))
-def test_a_whole_life_is_finished_after_a_kill_at_any_write(delivered: bool, write: int) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.client.speak(PODGROUPS.group, "v1alpha2")
-        transport = Mortal(stage.connect(), write, delivered=delivered)
-        await stage.started("first", transport=transport)
-        transport.arm()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        body = manifests.job(pods=3, seconds=3, reserve="*")
-        await stage.create(JOBS, manifests.in_group(body))
+async def test_a_whole_life_is_finished_after_a_kill_at_any_write(
+    stage: Stage, delivered: bool, write: int
+) -> None:
+    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    transport = Mortal(stage.connect(), write, delivered=delivered)
+    await stage.started("first", transport=transport)
+    transport.arm()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.job(pods=3, seconds=3, reserve="*")
+    await stage.create(JOBS, manifests.in_group(body))
 
-        async def over() -> bool:
-            return transport.dead.is_set() or await no_group(stage)
+    async def over() -> bool:
+        return transport.dead.is_set() or await no_group(stage)
 
-        await stage.clock.sleep(1)
-        await stage.until(over, "the controller dies or all is done")
-        await stage.kill("first")
-        await stage.started("second")
-        await stage.until_released(within=400)
-        await stage.until(lambda: no_group(stage), "the group is gone", within=400)
-
-    play(scenario, GROUP_136)
+    await stage.clock.sleep(1)
+    await stage.until(over, "the controller dies or all is done")
+    await stage.kill("first")
+    await stage.started("second")
+    await stage.until_released(within=400)
+    await stage.until(lambda: no_group(stage), "the group is gone", within=400)
 
 
-def test_two_controllers_at_once_do_no_harm() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started("first", leader_elect=False)
-        await stage.started("second", leader_elect=False)
-        await held(stage)
-        for _ in range(5):
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-            await stage.clock.sleep(2.1)
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 5}})
-            await stage.clock.sleep(1.3)
+async def test_two_controllers_at_once_do_no_harm(stage: Stage) -> None:
+    await stage.started("first", leader_elect=False)
+    await stage.started("second", leader_elect=False)
+    await held(stage)
+    for _ in range(5):
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released()
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until(lambda: no_group(stage), "the group is gone")
+        await stage.clock.sleep(2.1)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 5}})
+        await stage.clock.sleep(1.3)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released()
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until(lambda: no_group(stage), "the group is gone")
 
-    play(scenario, GROUP_136)
 
-
+@pytest.mark.cluster(replace(GROUP_136, seed=7))
 @pytest.mark.parametrize("pause", [1.0, 2.5, 5.0, 6.1, 7.3])
 @pytest.mark.parametrize("lag", [0.5, 2.0, 4.5])
-def test_a_scale_up_into_a_release_under_a_lagging_scheduler_strands_nobody(
-    pause: float, lag: float
+async def test_a_scale_up_into_a_release_under_a_lagging_scheduler_strands_nobody(
+    stage: Stage, pause: float, lag: float
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await held(stage)
-        await stage.site.set_lag(lag)
-        for _ in range(4):
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-            await stage.clock.sleep(pause)
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 4}})
-            await stage.until_running(4)
-            await stage.clock.sleep(3)
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released(within=120)
-
-    play(scenario, replace(GROUP_136, seed=7))
+    await stage.started()
+    await held(stage)
+    await stage.site.set_lag(lag)
+    for _ in range(4):
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.clock.sleep(pause)
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 4}})
+        await stage.until_running(4)
+        await stage.clock.sleep(3)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released(within=120)

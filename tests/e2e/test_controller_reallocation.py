@@ -16,7 +16,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage, play
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, NewStage, Stage
 
 GRACE = 20
 """forceDeletedPodGraceSeconds: pods of a lost node are ghosts first."""
@@ -50,10 +50,10 @@ async def lost(stage: Stage, node: str) -> None:
 
 @pytest.mark.parametrize("way", [cordoned, tainted, deleted, lost])
 @pytest.mark.parametrize("options", CLUSTERS.values(), ids=CLUSTERS)
-def test_pods_whose_devices_cannot_be_reached_get_others(
-    options: ClusterOptions, way: Callable[[Stage, str], Awaitable[None]]
+async def test_pods_whose_devices_cannot_be_reached_get_others(
+    new_stage: NewStage, options: ClusterOptions, way: Callable[[Stage, str], Awaitable[None]]
 ) -> None:
-    async def scenario(stage: Stage) -> None:
+    async with new_stage(replace(options, nodes=2, timings=TIMINGS)) as stage:
         await stage.started()
         await _reserved(stage, shared=options is PODGROUP_136)
         pods = await stage.running()
@@ -68,8 +68,6 @@ def test_pods_whose_devices_cannot_be_reached_get_others(
 
         await stage.until(moved, "the pods run elsewhere", within=200)
         await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, replace(options, nodes=2, timings=TIMINGS))
 
 
 async def _reserved(stage: Stage, *, shared: bool) -> None:

@@ -17,7 +17,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import DEVICE_CLASS, HOLD_134, HOLD_136, Stage, play
+from tests.e2e.harness import DEVICE_CLASS, HOLD_134, HOLD_136, NewStage, Stage
 
 VERSIONS = {(1, 32): "v1beta1", (1, 33): "v1beta2"}
 """What is preferred of resource.k8s.io; v1 from 1.34 on."""
@@ -36,10 +36,11 @@ def claim(version: str, name: str = "slice") -> dict[str, Any]:
 
 @pytest.mark.core
 @pytest.mark.parametrize("minor", [32, 33, 34, 35, 36, 37])
-def test_a_claim_is_held_through_idle_time_and_released_at_the_end(minor: int) -> None:
+async def test_a_claim_is_held_through_idle_time_and_released_at_the_end(
+    new_stage: NewStage, minor: int
+) -> None:
     version = VERSIONS.get((1, minor), "v1")
-
-    async def scenario(stage: Stage) -> None:
+    async with new_stage(hold(minor)) as stage:
         stage.client.speak(RESOURCECLAIMS.group, version)
         manager = await stage.started()
         assert manager.detection is not None
@@ -56,14 +57,13 @@ def test_a_claim_is_held_through_idle_time_and_released_at_the_end(minor: int) -
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released()
 
-    play(scenario, hold(minor))
-
 
 @pytest.mark.parametrize("minor", [32, 33])
-def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(minor: int) -> None:
+async def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(
+    new_stage: NewStage, minor: int
+) -> None:
     version = VERSIONS[1, minor]
-
-    async def scenario(stage: Stage) -> None:
+    async with new_stage(hold(minor)) as stage:
         stage.client.speak(RESOURCECLAIMS.group, version)
         template = claim(version, "template")
         body = {"metadata": template["metadata"], "spec": {"spec": template["spec"]}}
@@ -75,108 +75,96 @@ def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(minor: in
         await stage.until_running(1)
         await stage.until_condition("Reserved", "True", "Reserved")
 
-    play(scenario, hold(minor))
-
 
 @pytest.mark.core
 @pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-def test_three_pods_and_a_hold_when_the_pods_are_gone_the_list_ends_empty(
-    options: ClusterOptions,
+async def test_three_pods_and_a_hold_when_the_pods_are_gone_the_list_ends_empty(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
-        await stage.until_running(3)
-        pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
-        await stage.until_listed("deployments/train", *pods)
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released()
-        writers = [
-            revision.actor
-            for revision in await stage.site.history()
-            if revision.plural == "resourceclaims" and _deallocates(revision)
-        ]
-        assert writers == [stage.site.account]
-
-    play(scenario, options)
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
+    await stage.until_running(3)
+    pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+    await stage.until_listed("deployments/train", *pods)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+    writers = [
+        revision.actor
+        for revision in await stage.site.history()
+        if revision.plural == "resourceclaims" and _deallocates(revision)
+    ]
+    assert writers == [stage.site.account]
 
 
 @pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
-    options: ClusterOptions,
+async def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_minute(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
-        await stage.until_running(2)
-        await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
+    await stage.until_running(2)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    before = await _writes(stage)
+    await stage.create(JOBS, manifests.job("once", pods=1, seconds=2))
+    await stage.until(lambda: _buried(stage), "the finished pod has a tombstone")
+    if stage.cluster is None:
+        # a real KCM writes 250 times a second until claimctl has seen the pod
         before = await _writes(stage)
-        await stage.create(JOBS, manifests.job("once", pods=1, seconds=2))
-        await stage.until(lambda: _buried(stage), "the finished pod has a tombstone")
-        if stage.cluster is None:
-            # a real KCM writes 250 times a second until claimctl has seen the pod
-            before = await _writes(stage)
-        await stage.quiet(60)
-        assert await _writes(stage) - before < 10
-
-    play(scenario, options)
+    await stage.quiet(60)
+    assert await _writes(stage) - before < 10
 
 
-def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
-        await stage.until_running(3)
-        await stage.until_condition("Reserved", "True", "Reserved")
-        await stage.site.pause("resourceclaim-controller")
-        for replicas, patience in ((2, 30.0), (1, 5.0)):
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
-            await stage.until_running(replicas)
-            pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
-            before = stage.clock.monotonic()
-            await stage.until_listed("deployments/train", *pods)
-            assert stage.clock.monotonic() - before < patience
-
-    play(scenario, HOLD_136)
+@pytest.mark.cluster(HOLD_136)
+async def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
+    await stage.until_running(3)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.site.pause("resourceclaim-controller")
+    for replicas, patience in ((2, 30.0), (1, 5.0)):
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
+        await stage.until_running(replicas)
+        pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+        before = stage.clock.monotonic()
+        await stage.until_listed("deployments/train", *pods)
+        assert stage.clock.monotonic() - before < patience
 
 
-def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version() -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.client.speak(RESOURCECLAIMS.group, "v1beta2")
-        manager = await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
-        await stage.until_running(1)
-        await stage.until_condition("Reserved", "True", "Reserved")
-        cluster = stage.embedded
-        newer = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
-        cluster.switch(newer.features())
-        stage.client.speak(RESOURCECLAIMS.group, "v1")
-        await stage.clock.sleep(1500)
-        assert manager.detection is not None
-        assert manager.detection.dialect == "podgroup"
-        assert manager.detection.claims_version == "v1"
-        assert manager.detection.groups_version == "v1beta1"
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.until_released()
-        assert (await stage.client.list(PODGROUPS)).items == ()
+@pytest.mark.cluster(hold(33))
+async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version(
+    stage: Stage,
+) -> None:
+    stage.client.speak(RESOURCECLAIMS.group, "v1beta2")
+    manager = await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
+    await stage.until_running(1)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    cluster = stage.embedded
+    newer = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
+    cluster.switch(newer.features())
+    stage.client.speak(RESOURCECLAIMS.group, "v1")
+    await stage.clock.sleep(1500)
+    assert manager.detection is not None
+    assert manager.detection.dialect == "podgroup"
+    assert manager.detection.claims_version == "v1"
+    assert manager.detection.groups_version == "v1beta1"
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+    assert (await stage.client.list(PODGROUPS)).items == ()
 
-    play(scenario, hold(33))
 
-
-def test_a_cluster_whose_gate_is_off_is_held_in_the_hold_way() -> None:
-    async def scenario(stage: Stage) -> None:
-        cluster = stage.embedded
-        cluster.switch(replace(cluster.features, api_group_claims=False))
-        manager = await stage.started()
-        assert manager.detection is not None
-        assert manager.detection.dialect == "hold"
-        assert "drops spec.resourceClaims" in " ".join(manager.detection.reasons)
-
-    play(scenario, ClusterOptions(dialect=Dialect.PODGROUP))
+@pytest.mark.cluster(ClusterOptions(dialect=Dialect.PODGROUP))
+async def test_a_cluster_whose_gate_is_off_is_held_in_the_hold_way(stage: Stage) -> None:
+    cluster = stage.embedded
+    cluster.switch(replace(cluster.features, api_group_claims=False))
+    manager = await stage.started()
+    assert manager.detection is not None
+    assert manager.detection.dialect == "hold"
+    assert "drops spec.resourceClaims" in " ".join(manager.detection.reasons)
 
 
 async def _buried(stage: Stage) -> bool:

@@ -23,7 +23,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_136, NATIVE, Stage, play
+from tests.e2e.harness import HOLD_136, NATIVE, NewStage, Stage
 
 RBAC = Path(__file__).parents[2] / "rbac"
 _PLURALS = {
@@ -70,8 +70,8 @@ def _resource(kind: str) -> Resource[ObjectHeader]:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "hold"])
-def test_the_shipped_rights_are_enough(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
+async def test_the_shipped_rights_are_enough(new_stage: NewStage, options: ClusterOptions) -> None:
+    async with new_stage(strict(options)) as stage:
         refused: list[str] = []
         await grant(stage, "controller.yaml", "templates.yaml")
         await stage.started(transport=_Listening(stage.connect(), refused))
@@ -92,8 +92,6 @@ def test_the_shipped_rights_are_enough(options: ClusterOptions) -> None:
         await stage.until(lambda: _prepared(stage), "the downgrade is prepared")
         assert refused == []
 
-    play(scenario, strict(options))
-
 
 async def _prepared(stage: Stage) -> bool:
     return (await stage.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)).status.phase == "Prepared"
@@ -113,29 +111,25 @@ class _Listening:
         return answer
 
 
-def test_what_may_not_be_read_is_named() -> None:
-    async def scenario(stage: Stage) -> None:
-        await grant(stage, "controller.yaml", without="replicasets")
-        manager: Manager = stage.manager()
-        task = stage.managers.pop("one")
-        with pytest.raises(NotReady) as raised:
-            await task
-        assert str(raised.value) == (
-            "not permitted: list replicasets.apps, watch replicasets.apps: kubectl apply -k rbac"
-        )
-        assert not manager.healthy
-
-    play(scenario, strict(HOLD_136))
+@pytest.mark.cluster(strict(HOLD_136))
+async def test_what_may_not_be_read_is_named(stage: Stage) -> None:
+    await grant(stage, "controller.yaml", without="replicasets")
+    manager: Manager = stage.manager()
+    task = stage.managers.pop("one")
+    with pytest.raises(NotReady) as raised:
+        await task
+    assert str(raised.value) == (
+        "not permitted: list replicasets.apps, watch replicasets.apps: kubectl apply -k rbac"
+    )
+    assert not manager.healthy
 
 
+@pytest.mark.cluster(strict(HOLD_136))
 @pytest.mark.core
-def test_without_the_binding_right_the_reservation_says_forbidden() -> None:
-    async def scenario(stage: Stage) -> None:
-        await grant(stage, "controller.yaml", without="resourceclaims/binding")
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
-        await stage.until_condition("Ready", "False", "Forbidden")
-        assert stage.site.account in (await stage.reservations())[0].status.conditions[0].message
-
-    play(scenario, strict(HOLD_136))
+async def test_without_the_binding_right_the_reservation_says_forbidden(stage: Stage) -> None:
+    await grant(stage, "controller.yaml", without="resourceclaims/binding")
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+    await stage.until_condition("Ready", "False", "Forbidden")
+    assert stage.site.account in (await stage.reservations())[0].status.conditions[0].message

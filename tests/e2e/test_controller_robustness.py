@@ -11,7 +11,6 @@ from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import NotReady
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import KubeError
@@ -31,10 +30,10 @@ from tests.e2e.harness import (
     HOLD_136,
     NATIVE,
     Stage,
-    play,
 )
 from tests.e2e.mortal import MortalTransport
-from tests.support.virtual import run
+
+pytestmark = pytest.mark.cluster(HOLD_136)
 
 WRITES_OF_A_RELEASE = 9
 """At least; one more is tried, so that the last try is a release without a crash."""
@@ -63,25 +62,22 @@ async def held(stage: Stage) -> None:
 @options
 @pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
 @pytest.mark.parametrize("write", range(1, WRITES_OF_A_RELEASE + 1))
-def test_a_release_is_finished_after_a_kill_at_any_write(
-    options: ClusterOptions, delivered: bool, write: int
+async def test_a_release_is_finished_after_a_kill_at_any_write(
+    stage: Stage, delivered: bool, write: int
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        transport = MortalTransport(stage.connect(), write, delivered=delivered)
-        await stage.started("first", transport=transport)
-        await held(stage)
-        transport.arm()
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await died_or_done(stage, transport)
-        await stage.kill("first")
-        await stage.started("second")
-        await stage.until_released(within=300)
-        await stage.until_condition("Released", "True", "Idle")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, options)
+    transport = MortalTransport(stage.connect(), write, delivered=delivered)
+    await stage.started("first", transport=transport)
+    await held(stage)
+    transport.arm()
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await died_or_done(stage, transport)
+    await stage.kill("first")
+    await stage.started("second")
+    await stage.until_released(within=300)
+    await stage.until_condition("Released", "True", "Idle")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 async def died_or_done(stage: Stage, transport: MortalTransport) -> None:
@@ -93,38 +89,32 @@ async def died_or_done(stage: Stage, transport: MortalTransport) -> None:
 
 @pytest.mark.core
 @options
-def test_two_controllers_at_once_do_no_harm(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started("first", leader_elect=False)
-        await stage.started("second", leader_elect=False)
-        await held(stage)
+async def test_two_controllers_at_once_do_no_harm(stage: Stage) -> None:
+    await stage.started("first", leader_elect=False)
+    await stage.started("second", leader_elect=False)
+    await held(stage)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released()
+    for _ in range(5):
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 5}})
+        await stage.clock.sleep(1.3)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released()
-        for _ in range(5):
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 5}})
-            await stage.clock.sleep(1.3)
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-            await stage.clock.sleep(2.1)
-        await stage.until_released()
-
-    play(scenario, options)
+        await stage.clock.sleep(2.1)
+    await stage.until_released()
 
 
 @pytest.mark.core
 @native_and_hold
-def test_a_standby_takes_over_when_the_leader_stops(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started("first")
-        second = stage.manager("second")
-        await held(stage)
-        await stage.until(lambda: _ready(second), "the standby is ready")
-        assert not second.leading
-        await stage.stop("first")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released()
-        assert second.leading
-
-    play(scenario, options)
+async def test_a_standby_takes_over_when_the_leader_stops(stage: Stage) -> None:
+    await stage.started("first")
+    second = stage.manager("second")
+    await held(stage)
+    await stage.until(lambda: _ready(second), "the standby is ready")
+    assert not second.leading
+    await stage.stop("first")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released()
+    assert second.leading
 
 
 async def _ready(manager: Manager) -> bool:
@@ -132,88 +122,78 @@ async def _ready(manager: Manager) -> bool:
 
 
 @native_and_hold
-def test_a_controller_that_loses_its_lease_stops_with_an_error(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
-        await stage.client.merge_patch(
-            LEASES,
-            "claimctl-controller",
-            {"spec": {"holderIdentity": "thief"}},
-            "claimctl-system",
-            resource_version=lease.metadata.resource_version,
-        )
-        task = stage.managers.pop("one")
-        with pytest.raises(LeadershipLost, match="held by thief"):
-            await task
-
-    play(scenario, options)
+async def test_a_controller_that_loses_its_lease_stops_with_an_error(stage: Stage) -> None:
+    await stage.started()
+    lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+    await stage.client.merge_patch(
+        LEASES,
+        "claimctl-controller",
+        {"spec": {"holderIdentity": "thief"}},
+        "claimctl-system",
+        resource_version=lease.metadata.resource_version,
+    )
+    task = stage.managers.pop("one")
+    with pytest.raises(LeadershipLost, match="held by thief"):
+        await task
 
 
 @pytest.mark.alone
 @native_and_hold
-def test_a_workload_keeps_its_claim_while_the_api_server_is_killed(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        async def scaled() -> bool:
-            # a connection to the server of before may still be tried
-            with suppress(KubeError):
-                await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
-                return True
-            return False
+async def test_a_workload_keeps_its_claim_while_the_api_server_is_killed(stage: Stage) -> None:
+    async def scaled() -> bool:
+        # a connection to the server of before may still be tried
+        with suppress(KubeError):
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
+            return True
+        return False
 
-        await stage.started()
-        await held(stage)
-        before = (await stage.claim()).status.allocation
-        await stage.site.restart_api_server()
-        for replicas in (5, 2):
-            await stage.until(scaled, "the Deployment is scaled")
-            await stage.until_running(replicas)
-        assert (await stage.claim()).status.allocation == before
-        # two outages in a row would cost the Lease
-        await stage.clock.sleep(10)
-        await stage.site.restart_api_server()
-        replicas = 0
-        await stage.until(scaled, "the Deployment is scaled to zero")
-        await stage.until_released(within=300)
-        await stage.until_condition("Released", "True", "Idle")
-
-    play(scenario, options)
+    await stage.started()
+    await held(stage)
+    before = (await stage.claim()).status.allocation
+    await stage.site.restart_api_server()
+    for replicas in (5, 2):
+        await stage.until(scaled, "the Deployment is scaled")
+        await stage.until_running(replicas)
+    assert (await stage.claim()).status.allocation == before
+    # two outages in a row would cost the Lease
+    await stage.clock.sleep(10)
+    await stage.site.restart_api_server()
+    replicas = 0
+    await stage.until(scaled, "the Deployment is scaled to zero")
+    await stage.until_released(within=300)
+    await stage.until_condition("Released", "True", "Idle")
 
 
-def test_a_controller_on_a_slow_server_can_be_given_more_time_for_its_lease() -> None:
-    async def scenario(stage: Stage) -> None:
-        away = 0.0
+async def test_a_controller_on_a_slow_server_can_be_given_more_time_for_its_lease(
+    stage: Stage,
+) -> None:
+    away = 0.0
 
-        def slow(method: str, path: str) -> Fault | None:
-            hit = path.endswith("/leases/claimctl-controller")
-            return Fault(status=500) if hit and stage.clock.monotonic() < away else None
+    def slow(method: str, path: str) -> Fault | None:
+        hit = path.endswith("/leases/claimctl-controller")
+        return Fault(status=500) if hit and stage.clock.monotonic() < away else None
 
-        await stage.started(transport=Faulty(stage.connect(), slow), lease_seconds=45)
-        lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
-        assert lease.spec.lease_duration_seconds == 45
-        away = stage.clock.monotonic() + 25
-        await stage.clock.sleep(30)
-        assert not stage.managers["one"].done()
-
-    play(scenario, HOLD_136)
+    await stage.started(transport=Faulty(stage.connect(), slow), lease_seconds=45)
+    lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
+    assert lease.spec.lease_duration_seconds == 45
+    away = stage.clock.monotonic() + 25
+    await stage.clock.sleep(30)
+    assert not stage.managers["one"].done()
 
 
-def test_missing_definitions_are_named() -> None:
-    async def main() -> None:
-        cluster = Cluster(NATIVE, LoopClock())
-        await cluster.start()
-        manager = Manager(Settings.checked(identity="x"), cluster.transport(), cluster.clock)
-        try:
-            with pytest.raises(NotReady) as raised:
-                await manager.run(asyncio.Event())
-        finally:
-            await cluster.stop()
-        assert str(raised.value) == (
-            "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-            "kubectl apply -k crds"
-        )
-
-    run(main())
+async def test_missing_definitions_are_named() -> None:
+    cluster = Cluster(NATIVE, LoopClock())
+    await cluster.start()
+    manager = Manager(Settings.checked(identity="x"), cluster.transport(), cluster.clock)
+    try:
+        with pytest.raises(NotReady) as raised:
+            await manager.run(asyncio.Event())
+    finally:
+        await cluster.stop()
+    assert str(raised.value) == (
+        "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
+        "kubectl apply -k crds"
+    )
 
 
 PLAIN = Fault(status=403, reason="Forbidden", message="no")
@@ -227,25 +207,22 @@ BINDING = Fault(
 
 @pytest.mark.parametrize("refusal", [PLAIN, BINDING], ids=["403", "422"])
 @options
-def test_a_missing_permission_is_told_and_made_good_when_granted(
-    options: ClusterOptions, refusal: Fault
+async def test_a_missing_permission_is_told_and_made_good_when_granted(
+    stage: Stage, refusal: Fault
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        link = Faulty(stage.connect())
-        await stage.started(transport=link)
-        await held(stage)
-        link.fault = _refuse_status_of("slice", refusal)
-        await stage.create(RESOURCECLAIMS, manifests.claim("other"))
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_condition("Ready", "False", "Forbidden", name="train-slice")
-        await stage.until_event("Forbidden")
-        await stage.create(JOBS, manifests.job("other", claim="other", seconds=2, reserve="*"))
-        await stage.quiet(30)
-        link.fault = None
-        await stage.until_released(within=200)
-        await stage.until_condition("Ready", "True", "Ready", name="train-slice")
-
-    play(scenario, options)
+    link = Faulty(stage.connect())
+    await stage.started(transport=link)
+    await held(stage)
+    link.fault = _refuse_status_of("slice", refusal)
+    await stage.create(RESOURCECLAIMS, manifests.claim("other"))
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_condition("Ready", "False", "Forbidden", name="train-slice")
+    await stage.until_event("Forbidden")
+    await stage.create(JOBS, manifests.job("other", claim="other", seconds=2, reserve="*"))
+    await stage.quiet(30)
+    link.fault = None
+    await stage.until_released(within=200)
+    await stage.until_condition("Ready", "True", "Ready", name="train-slice")
 
 
 def _refuse_status_of(claim: str, refusal: Fault) -> Hook:
@@ -256,115 +233,102 @@ def _refuse_status_of(claim: str, refusal: Fault) -> Hook:
     return hook
 
 
-def test_a_reservation_of_a_missing_workload_says_so_and_serves_it_when_it_comes() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation())
-        await stage.until_condition("Reserved", "False", "WorkloadNotFound")
-        await stage.create(DEPLOYMENTS, manifests.deployment())
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, HOLD_136)
-
-
-def test_an_annotation_for_a_claim_that_does_not_exist_waits_for_it() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="slice"))
-        await stage.until_condition("Reserved", "False", "ClaimNotFound")
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, HOLD_136)
+async def test_a_reservation_of_a_missing_workload_says_so_and_serves_it_when_it_comes(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+    await stage.until_condition("Reserved", "False", "WorkloadNotFound")
+    await stage.create(DEPLOYMENTS, manifests.deployment())
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
-def test_a_bad_annotation_is_an_event_and_the_others_are_served() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="slice,Not_A_Name,elsewhere"))
-        await stage.until_event("InvalidAnnotation")
-        await stage.until_event("ClaimNotNamedByPodTemplate")
-        await stage.until_condition("Reserved", "True", "Reserved")
+async def test_an_annotation_for_a_claim_that_does_not_exist_waits_for_it(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="slice"))
+    await stage.until_condition("Reserved", "False", "ClaimNotFound")
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.until_condition("Reserved", "True", "Reserved")
 
-    play(scenario, HOLD_136)
+
+async def test_a_bad_annotation_is_an_event_and_the_others_are_served(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="slice,Not_A_Name,elsewhere"))
+    await stage.until_event("InvalidAnnotation")
+    await stage.until_event("ClaimNotNamedByPodTemplate")
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 @native_and_hold
-def test_a_missing_template_is_told_and_used_when_it_comes(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(DEPLOYMENTS, manifests.deployment())
-        body = manifests.reservation(resourceClaimTemplateName="template")
-        await stage.create(CLAIMRESERVATIONS, body)
-        await stage.until_condition("Reserved", "False", "TemplateNotFound")
-        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
-        await stage.until_running(1)
-
-    play(scenario, options)
+async def test_a_missing_template_is_told_and_used_when_it_comes(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(DEPLOYMENTS, manifests.deployment())
+    body = manifests.reservation(resourceClaimTemplateName="template")
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Reserved", "False", "TemplateNotFound")
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.until_running(1)
 
 
 @native_and_hold
-def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does(
-    options: ClusterOptions,
+async def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does(
+    stage: Stage,
 ) -> None:
     def refuse(method: str, path: str) -> Fault | None:
         if (method, path.rpartition("/")[2]) != ("POST", "resourceclaims"):
             return None
         return Fault(status=422, reason="Invalid", message="spec.devices: Invalid value: odd")
 
-    async def scenario(stage: Stage) -> None:
-        link = Faulty(stage.connect())
-        await stage.started(transport=link)
-        link.fault = refuse
-        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
-        await stage.create(DEPLOYMENTS, manifests.deployment())
-        body = manifests.reservation(resourceClaimTemplateName="template")
-        await stage.create(CLAIMRESERVATIONS, body)
-        await stage.until_condition("Reserved", "False", "TemplateInvalid")
-        await stage.until_condition("Ready", "False", "TemplateInvalid")
-        await stage.until_event("TemplateInvalid")
-        (one,) = await stage.reservations()
-        told = {each.type: each.message for each in one.status.conditions}
-        assert "spec.devices: Invalid value: odd" in told["Ready"]
-        assert one.status.observed_generation == one.metadata.generation
-        version = one.metadata.resource_version
-        await stage.quiet(300)
-        (one,) = await stage.reservations()
-        assert one.metadata.resource_version == version
-        link.fault = None
-        await stage.until_running(1)
-        await stage.until_condition("Ready", "True", "Ready")
-
-    play(scenario, options)
+    link = Faulty(stage.connect())
+    await stage.started(transport=link)
+    link.fault = refuse
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(DEPLOYMENTS, manifests.deployment())
+    body = manifests.reservation(resourceClaimTemplateName="template")
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Reserved", "False", "TemplateInvalid")
+    await stage.until_condition("Ready", "False", "TemplateInvalid")
+    await stage.until_event("TemplateInvalid")
+    (one,) = await stage.reservations()
+    told = {each.type: each.message for each in one.status.conditions}
+    assert "spec.devices: Invalid value: odd" in told["Ready"]
+    assert one.status.observed_generation == one.metadata.generation
+    version = one.metadata.resource_version
+    await stage.quiet(300)
+    (one,) = await stage.reservations()
+    assert one.metadata.resource_version == version
+    link.fault = None
+    await stage.until_running(1)
+    await stage.until_condition("Ready", "True", "Ready")
 
 
-def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_released() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await held(stage)
-        uid = (await stage.claim()).metadata.uid
-        await stage.delete(DEPLOYMENTS, "train")
-        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
-        await stage.until_running(2)
-        await stage.until_condition("Reserved", "False", "WorkloadRecreated")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+@pytest.mark.cluster(NATIVE)
+async def test_a_recreated_workload_gets_a_claim_of_its_own_once_the_old_one_is_released(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await held(stage)
+    uid = (await stage.claim()).metadata.uid
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+    await stage.until_running(2)
+    await stage.until_condition("Reserved", "False", "WorkloadRecreated")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
 
-        async def replaced() -> bool:
-            return (await stage.claim()).metadata.uid != uid
+    async def replaced() -> bool:
+        return (await stage.claim()).metadata.uid != uid
 
-        await stage.until(replaced, "the claim is replaced", within=120)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
-        await stage.until_running(2)
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, NATIVE)
+    await stage.until(replaced, "the claim is replaced", within=120)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 @pytest.mark.core
 @native_and_hold
-def test_an_unstable_api_server_delays_and_loses_nothing(options: ClusterOptions) -> None:
+async def test_an_unstable_api_server_delays_and_loses_nothing(stage: Stage) -> None:
     """Every fifth write of the controller fails, every seventh has its answer lost."""
     seen = 0
 
@@ -378,10 +342,7 @@ def test_an_unstable_api_server_delays_and_loses_nothing(options: ClusterOptions
             return Fault(status=500, message="etcd is away")
         return Fault(drop=True, after_write=True) if seen % 7 == 0 else None
 
-    async def scenario(stage: Stage) -> None:
-        await stage.started(transport=Faulty(stage.connect(), hook))
-        await held(stage)
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-        await stage.until_released(within=300)
-
-    play(scenario, options)
+    await stage.started(transport=Faulty(stage.connect(), hook))
+    await held(stage)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_released(within=300)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.options import Dialect
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -19,9 +19,11 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage, play
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage
 from tests.e2e.link import Link
 from tests.support.spoiling import Spoiling
+
+pytestmark = pytest.mark.cluster(HOLD_136)
 
 QUIET = 400.0
 """Longer than any wait of a release, graces included."""
@@ -89,251 +91,216 @@ async def still(stage: Stage, claim: str, seconds: float = QUIET) -> None:
 @pytest.mark.core
 @options
 @pytest.mark.parametrize("first", [True, False], ids=["from the start", "later"])
-def test_everything_else_is_reserved_and_released(options: ClusterOptions, first: bool) -> None:
+async def test_everything_else_is_reserved_and_released(stage: Stage, first: bool) -> None:
     """One object of every kind that is followed cannot be read, in list and watch."""
-
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = Spoiling(stage.connect())
-        if not first:
-            await stage.started(transport=transport)
-        for plural in ("pods", "replicasets", "deployments", "resourceclaims", "claimreservations"):
-            transport.spoil(plural, "bad")
-        await stage.create(CLAIMRESERVATIONS, manifests.reservation("bad", claim="bad"))
-        await stage.create(RESOURCECLAIMS, manifests.claim("bad"))
-        await stage.create(DEPLOYMENTS, manifests.deployment("bad", 1, "bad"))
-        if first:
-            await stage.started(transport=transport)
-        node = stage.site.nodes[1]
-        transport.spoil("nodes", node)
-        await touch(stage, NODES_ANYWHERE, node)
-        await held(stage)
-        await stage.until_running(3)
-        await held(stage, "other", "piece")
-        await idle(stage)
-        await stage.until_released("slice")
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
-        await stage.until_condition("Reserved", "True", "Reserved", name="train-slice")
-        await stage.delete(DEPLOYMENTS, "other")
-        await stage.until_released("piece", within=90)
-        assert await stage.allocated("bad")
-
-    play(scenario, options)
+    await template(stage)
+    transport = Spoiling(stage.connect())
+    if not first:
+        await stage.started(transport=transport)
+    for plural in ("pods", "replicasets", "deployments", "resourceclaims", "claimreservations"):
+        transport.spoil(plural, "bad")
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation("bad", claim="bad"))
+    await stage.create(RESOURCECLAIMS, manifests.claim("bad"))
+    await stage.create(DEPLOYMENTS, manifests.deployment("bad", 1, "bad"))
+    if first:
+        await stage.started(transport=transport)
+    node = stage.site.nodes[1]
+    transport.spoil("nodes", node)
+    await touch(stage, NODES_ANYWHERE, node)
+    await held(stage)
+    await stage.until_running(3)
+    await held(stage, "other", "piece")
+    await idle(stage)
+    await stage.until_released("slice")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+    await stage.until_condition("Reserved", "True", "Reserved", name="train-slice")
+    await stage.delete(DEPLOYMENTS, "other")
+    await stage.until_released("piece", within=90)
+    assert await stage.allocated("bad")
 
 
 NODES_ANYWHERE = Resource("", "v1", "nodes", "Node", ObjectHeader, namespaced=False)
 
 
 @options
-def test_a_pod_that_cannot_be_read_blocks_the_claims_that_it_names(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage)
-        await held(stage, "other", "piece")
-        transport.spoil("pods", "bad")
-        await stage.create(PODS, bare_pod("bad", "slice"))
-        await idle(stage)
-        await idle(stage, "other")
-        await stage.until_released("piece")
-        await stage.until_condition("Released", "False", UNREADABLE, name="train-slice")
-        await still(stage, "slice")
-        (told,) = [one for one in await stage.reservations() if one.metadata.name == "train-slice"]
-        assert told.status.force_deleted_pods == ()
-        transport.mend("pods", "bad")
-        await touch(stage, PODS, "bad")
-        await stage.until_condition("Released", "False", "Held", name="train-slice")
-        await stage.delete(PODS, "bad")
-        await stage.until_released("slice", within=90)
-
-    play(scenario, options)
+async def test_a_pod_that_cannot_be_read_blocks_the_claims_that_it_names(stage: Stage) -> None:
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage)
+    await held(stage, "other", "piece")
+    transport.spoil("pods", "bad")
+    await stage.create(PODS, bare_pod("bad", "slice"))
+    await idle(stage)
+    await idle(stage, "other")
+    await stage.until_released("piece")
+    await stage.until_condition("Released", "False", UNREADABLE, name="train-slice")
+    await still(stage, "slice")
+    (told,) = [one for one in await stage.reservations() if one.metadata.name == "train-slice"]
+    assert told.status.force_deleted_pods == ()
+    transport.mend("pods", "bad")
+    await touch(stage, PODS, "bad")
+    await stage.until_condition("Released", "False", "Held", name="train-slice")
+    await stage.delete(PODS, "bad")
+    await stage.until_released("slice", within=90)
 
 
 @options
-def test_a_pod_whose_claims_cannot_be_read_blocks_every_claim_of_its_namespace(
-    options: ClusterOptions,
+async def test_a_pod_whose_claims_cannot_be_read_blocks_every_claim_of_its_namespace(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage)
-        transport.spoil("pods", "bad", "spec", "resourceClaims")
-        await stage.create(PODS, bare_pod("bad"))
-        await idle(stage)
-        await stage.until_condition("Released", "False", UNREADABLE)
-        await still(stage, "slice")
-        await stage.delete(PODS, "bad")
-        # nobody knows how it ended, and it may have used any claim
-        await stage.until_condition("Released", "False", "ForceDeletedPods")
-        await stage.until_released("slice", within=90)
-
-    play(scenario, options)
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage)
+    transport.spoil("pods", "bad", "spec", "resourceClaims")
+    await stage.create(PODS, bare_pod("bad"))
+    await idle(stage)
+    await stage.until_condition("Released", "False", UNREADABLE)
+    await still(stage, "slice")
+    await stage.delete(PODS, "bad")
+    # nobody knows how it ended, and it may have used any claim
+    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    await stage.until_released("slice", within=90)
 
 
 @options
-def test_a_pod_that_goes_while_it_cannot_be_read_counts_as_one_that_vanished(
-    options: ClusterOptions,
+async def test_a_pod_that_goes_while_it_cannot_be_read_counts_as_one_that_vanished(
+    stage: Stage,
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage)
-        transport.spoil("pods", "train")
-        for pod in await stage.running():
-            await touch(stage, PODS, pod.metadata.name)
-        await idle(stage)
-        # longer than the grace: it begins when they go
-        await stage.until_condition("Released", "False", "ForceDeletedPods")
-        await still(stage, "slice", 20)
-        await stage.until_released("slice", within=60)
-
-    play(scenario, options)
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage)
+    transport.spoil("pods", "train")
+    for pod in await stage.running():
+        await touch(stage, PODS, pod.metadata.name)
+    await idle(stage)
+    # longer than the grace: it begins when they go
+    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    await still(stage, "slice", 20)
+    await stage.until_released("slice", within=60)
 
 
 @options
 @pytest.mark.parametrize("known", [True, False], ids=["known before", "from the start"])
-def test_a_claim_that_cannot_be_read_is_left_alone(options: ClusterOptions, known: bool) -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage)
-        before = await stage.references()
-        transport.spoil("resourceclaims", "slice")
-        if known:
-            await touch(stage, RESOURCECLAIMS, "slice")
-        else:
-            await stage.stop()
-            await stage.started("two", transport=transport)
-        await stage.until_condition("Ready", "False", UNREADABLE)
-        await stage.until_event(UNREADABLE)
-        await idle(stage)
-        await still(stage, "slice")
-        assert set(before) & set(await stage.references())
-        transport.mend("resourceclaims", "slice")
+async def test_a_claim_that_cannot_be_read_is_left_alone(stage: Stage, known: bool) -> None:
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage)
+    before = await stage.references()
+    transport.spoil("resourceclaims", "slice")
+    if known:
         await touch(stage, RESOURCECLAIMS, "slice")
-        await stage.until_released("slice", within=90)
-        await stage.until_condition("Ready", "True", "Ready")
-
-    play(scenario, options)
+    else:
+        await stage.stop()
+        await stage.started("two", transport=transport)
+    await stage.until_condition("Ready", "False", UNREADABLE)
+    await stage.until_event(UNREADABLE)
+    await idle(stage)
+    await still(stage, "slice")
+    assert set(before) & set(await stage.references())
+    transport.mend("resourceclaims", "slice")
+    await touch(stage, RESOURCECLAIMS, "slice")
+    await stage.until_released("slice", within=90)
+    await stage.until_condition("Ready", "True", "Ready")
 
 
 @options
-def test_the_claim_of_a_reservation_that_cannot_be_read_is_left_alone(
-    options: ClusterOptions,
-) -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage)
-        transport.spoil("claimreservations", "train")
-        await touch(stage, CLAIMRESERVATIONS, "train-slice")
-        await idle(stage)
-        await still(stage, "slice")
-        transport.mend("claimreservations", "train")
-        await touch(stage, CLAIMRESERVATIONS, "train-slice")
-        await stage.until_released("slice", within=90)
-
-    play(scenario, options)
+async def test_the_claim_of_a_reservation_that_cannot_be_read_is_left_alone(stage: Stage) -> None:
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage)
+    transport.spoil("claimreservations", "train")
+    await touch(stage, CLAIMRESERVATIONS, "train-slice")
+    await idle(stage)
+    await still(stage, "slice")
+    transport.mend("claimreservations", "train")
+    await touch(stage, CLAIMRESERVATIONS, "train-slice")
+    await stage.until_released("slice", within=90)
 
 
 @options
 @pytest.mark.parametrize("resource", [DEPLOYMENTS, REPLICASETS], ids=["Deployment", "ReplicaSet"])
-def test_who_may_go_on_making_pods_keeps_the_claim(
-    options: ClusterOptions, resource: Resource[Any]
+async def test_who_may_go_on_making_pods_keeps_the_claim(
+    stage: Stage, resource: Resource[Any]
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage)
-        transport.spoil(resource.plural, "train")
-        names = [each.metadata.name for each in (await stage.client.list(resource, "team")).items]
-        for name in names:
-            await touch(stage, resource, name)
-        await idle(stage)
-        await still(stage, "slice")
-        blocked = "UnreadableObject"
-        assert (await stage.condition("Released"))[1] in (blocked, "Held")
-        transport.mend(resource.plural, "train")
-        for name in names:
-            await touch(stage, resource, name)
-        await stage.until_released("slice", within=90)
-
-    play(scenario, options)
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage)
+    transport.spoil(resource.plural, "train")
+    names = [each.metadata.name for each in (await stage.client.list(resource, "team")).items]
+    for name in names:
+        await touch(stage, resource, name)
+    await idle(stage)
+    await still(stage, "slice")
+    blocked = "UnreadableObject"
+    assert (await stage.condition("Released"))[1] in (blocked, "Held")
+    transport.mend(resource.plural, "train")
+    for name in names:
+        await touch(stage, resource, name)
+    await stage.until_released("slice", within=90)
 
 
-def test_a_hold_is_no_trap_while_the_way_to_its_devices_cannot_be_read() -> None:
+async def test_a_hold_is_no_trap_while_the_way_to_its_devices_cannot_be_read(stage: Stage) -> None:
     """A node that cannot be read is not gone, and neither is a device."""
+    await template(stage)
+    transport = await controlled(stage)
+    await held(stage, reallocateTimeoutSeconds=5)
+    (node, *_) = {pod.spec.node_name for pod in await stage.running()}
+    transport.spoil("nodes", node)
+    await touch(stage, NODES_ANYWHERE, node)
+    await stage.cordon(node)
+    for pod in await stage.running():
+        await stage.delete(PODS, pod.metadata.name)
+    await still(stage, "slice")
+    transport.mend("nodes", node)
+    await touch(stage, NODES_ANYWHERE, node)
 
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        await held(stage, reallocateTimeoutSeconds=5)
-        (node, *_) = {pod.spec.node_name for pod in await stage.running()}
-        transport.spoil("nodes", node)
-        await touch(stage, NODES_ANYWHERE, node)
-        await stage.cordon(node)
-        for pod in await stage.running():
-            await stage.delete(PODS, pod.metadata.name)
-        await still(stage, "slice")
-        transport.mend("nodes", node)
-        await touch(stage, NODES_ANYWHERE, node)
+    async def moved() -> bool:
+        return len([pod for pod in await stage.running() if pod.spec.node_name != node]) == 2
 
-        async def moved() -> bool:
-            return len([pod for pod in await stage.running() if pod.spec.node_name != node]) == 2
-
-        await stage.until(moved, "the pods run elsewhere")
-
-    play(scenario, HOLD_136)
+    await stage.until(moved, "the pods run elsewhere")
 
 
-def test_one_without_a_readable_name_holds_up_its_namespace_until_it_is_gone() -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        link = Link(stage.connect())
-        transport = Spoiling(link)
-        await stage.started(transport=transport)
-        await held(stage)
-        transport.spoil("pods", "bad", "metadata", "name")
-        await stage.create(PODS, bare_pod("bad", "slice"))
-        await idle(stage)
-        await stage.until_condition("Released", "False", UNREADABLE)
-        await still(stage, "slice", 100)
-        await stage.delete(PODS, "bad")
-        # the next stream begins with a list, and that is a gap
-        if stage.cluster is None:
-            # by itself a stream ends after some minutes
-            link.forget()
-            link.cut_off()
-            link.cut = False
-        await stage.until_released("slice", within=1200)
-
-    play(scenario, HOLD_136)
-
-
-def test_slices_that_cannot_be_read_change_nothing_for_who_runs() -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = Spoiling(stage.connect())
-        for plural in (RESOURCESLICES.plural, "downgradeplans"):
-            transport.spoil(plural, "")
-        await stage.started(transport=transport)
-        await held(stage)
-        await idle(stage)
-        await stage.until_released("slice")
-
-    play(scenario, HOLD_136)
+async def test_one_without_a_readable_name_holds_up_its_namespace_until_it_is_gone(
+    stage: Stage,
+) -> None:
+    await template(stage)
+    link = Link(stage.connect())
+    transport = Spoiling(link)
+    await stage.started(transport=transport)
+    await held(stage)
+    transport.spoil("pods", "bad", "metadata", "name")
+    await stage.create(PODS, bare_pod("bad", "slice"))
+    await idle(stage)
+    await stage.until_condition("Released", "False", UNREADABLE)
+    await still(stage, "slice", 100)
+    await stage.delete(PODS, "bad")
+    # the next stream begins with a list, and that is a gap
+    if stage.cluster is None:
+        # by itself a stream ends after some minutes
+        link.forget()
+        link.cut_off()
+        link.cut = False
+    await stage.until_released("slice", within=1200)
 
 
-def test_no_claim_is_made_of_a_template_that_cannot_be_read() -> None:
-    async def scenario(stage: Stage) -> None:
-        await template(stage)
-        transport = await controlled(stage)
-        transport.spoil(RESOURCECLAIMTEMPLATES.plural, "template")
-        await stage.create(DEPLOYMENTS, manifests.deployment())
-        body = manifests.reservation(resourceClaimTemplateName="template")
-        await stage.create(CLAIMRESERVATIONS, body)
-        await stage.until_condition("Reserved", "False", "TemplateInvalid")
-        transport.mend(RESOURCECLAIMTEMPLATES.plural, "template")
-        await stage.until_condition("Reserved", "True", "Reserved", within=90)
+async def test_slices_that_cannot_be_read_change_nothing_for_who_runs(stage: Stage) -> None:
+    await template(stage)
+    transport = Spoiling(stage.connect())
+    for plural in (RESOURCESLICES.plural, "downgradeplans"):
+        transport.spoil(plural, "")
+    await stage.started(transport=transport)
+    await held(stage)
+    await idle(stage)
+    await stage.until_released("slice")
 
-    play(scenario, HOLD_136)
+
+async def test_no_claim_is_made_of_a_template_that_cannot_be_read(stage: Stage) -> None:
+    await template(stage)
+    transport = await controlled(stage)
+    transport.spoil(RESOURCECLAIMTEMPLATES.plural, "template")
+    await stage.create(DEPLOYMENTS, manifests.deployment())
+    body = manifests.reservation(resourceClaimTemplateName="template")
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Reserved", "False", "TemplateInvalid")
+    transport.mend(RESOURCECLAIMTEMPLATES.plural, "template")
+    await stage.until_condition("Reserved", "True", "Reserved", within=90)

@@ -70,52 +70,46 @@ def test_the_story_in_podgroup() -> None:
     assert figures(document, "downgrade-refused") == (300, 2)
 
 
-def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it() -> None:
-    async def scenario() -> tuple[str, int]:
-        process = await asyncio.create_subprocess_exec(
-            *command_line("demo"), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
-        async with asyncio.timeout(60):
-            await process.stdout.readline()
-            line = (await process.stdout.readline()).decode()
-            process.send_signal(signal.SIGINT)
-            _, err = await process.communicate()
-        assert err == b""
-        return line, await process.wait()
-
-    line, code = asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command_line("demo"), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        await process.stdout.readline()
+        line = (await process.stdout.readline()).decode()
+        process.send_signal(signal.SIGINT)
+        _, err = await process.communicate()
+    assert err == b""
+    code = await process.wait()
     assert line.startswith("ok ")
     assert "shared-claim: Deployment train of 600 pods shares" in line
     assert code == 130
 
 
-def test_the_witness_sees_through_a_controller_that_deallocates_under_running_pods() -> None:
-    async def scenario() -> list[tuple[str, str, int]]:
-        async with staged(ClusterOptions(dialect=Dialect.HOLD)) as stage:
-            acts = Acts(stage, native=False)
-            train = Workload("ml", "train", "slice", 3)
-            await acts.room("ml")
-            await acts.held(train)
-            await stage.dismiss_controller()
-            rogue = DocumentClient(stage.cluster.transport(CONTROLLER))
-            body = {"status": {"allocation": None, "reservedFor": None}}
-            await rogue.patch_status(CLAIM, "ml", "slice", body)
-            stage.look()
-            return [
-                (found.rule, found.claim, len(found.pods)) for found in stage.witness.violations
-            ]
-
-    assert (DEALLOCATED_IN_USE, "slice", 3) in asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_the_witness_sees_through_a_controller_that_deallocates_under_running_pods() -> None:
+    async with staged(ClusterOptions(dialect=Dialect.HOLD)) as stage:
+        acts = Acts(stage, native=False)
+        train = Workload("ml", "train", "slice", 3)
+        await acts.room("ml")
+        await acts.held(train)
+        await stage.dismiss_controller()
+        rogue = DocumentClient(stage.cluster.transport(CONTROLLER))
+        body = {"status": {"allocation": None, "reservedFor": None}}
+        await rogue.patch_status(CLAIM, "ml", "slice", body)
+        stage.look()
+        violations = stage.witness.violations
+    told = [(found.rule, found.claim, len(found.pods)) for found in violations]
+    assert (DEALLOCATED_IN_USE, "slice", 3) in told
 
 
-def test_a_step_that_does_not_come_true_says_what_it_waited_for() -> None:
-    async def scenario() -> None:
-        async with staged(ClusterOptions(dialect=Dialect.HOLD, devices_per_node=0)) as stage:
-            acts = Acts(stage, native=False)
-            await acts.room("ml")
-            await stage.user.create(objects.claim("ml", "slice"))
+@pytest.mark.real_time(120)
+async def test_a_step_that_does_not_come_true_says_what_it_waited_for() -> None:
+    async with staged(ClusterOptions(dialect=Dialect.HOLD, devices_per_node=0)) as stage:
+        acts = Acts(stage, native=False)
+        await acts.room("ml")
+        await stage.user.create(objects.claim("ml", "slice"))
+        with pytest.raises(Exception, match="not within 1 s: a device"):
             await stage.until(lambda: acts.allocation(Workload("ml", "x", "slice")), "a device", 1)
-
-    with pytest.raises(Exception, match="not within 1 s: a device"):
-        asyncio.run(scenario())

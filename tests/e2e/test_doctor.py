@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ pytestmark = pytest.mark.alone
 TRAIN = Workload("ml", "train", "slice", 2)
 
 
+@pytest.mark.real_time(120)
 @pytest.mark.parametrize(
     ("dialect", "version", "claims", "groups"),
     [
@@ -29,26 +29,19 @@ TRAIN = Workload("ml", "train", "slice", 2)
         (Dialect.HOLD, (1, 32), ["v1beta1"], []),
     ],
 )
-def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
-    tmp_path: Path,
-    dialect: Dialect,
-    version: tuple[int, int],
-    claims: list[str],
-    groups: list[str],
+async def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
+    tmp_path: Path, dialect: Dialect, version: tuple[int, int], claims: list[str], groups: list[str]
 ) -> None:
-    async def scenario() -> None:
-        options = ClusterOptions(dialect=dialect, kubernetes_version=version)
-        async with cluster(options, tmp_path) as served:
-            answer = await served.claimctl("doctor", "-o", "json")
-        document = answer.document
-        assert (answer.code, document["dialect"], document["findings"]) == (0, dialect, [])
-        assert document["reasons"][0].startswith("a dry-run create of a ResourceClaim")
-        assert document["servedVersions"] == {
-            "resource.k8s.io": claims,
-            "podgroups.scheduling.k8s.io": groups,
-        }
-
-    asyncio.run(scenario())
+    options = ClusterOptions(dialect=dialect, kubernetes_version=version)
+    async with cluster(options, tmp_path) as served:
+        answer = await served.claimctl("doctor", "-o", "json")
+    document = answer.document
+    assert (answer.code, document["dialect"], document["findings"]) == (0, dialect, [])
+    assert document["reasons"][0].startswith("a dry-run create of a ResourceClaim")
+    assert document["servedVersions"] == {
+        "resource.k8s.io": claims,
+        "podgroups.scheduling.k8s.io": groups,
+    }
 
 
 async def _busy(served: Cluster) -> Acts:
@@ -74,34 +67,30 @@ async def _spoilt(served: Cluster) -> None:
     await user.patch_status(NODE, "", "node-0", older)
 
 
-def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        options = ClusterOptions(dialect=Dialect.PODGROUP)
-        async with cluster(options, tmp_path) as served:
-            acts = await _busy(served)
-            with served.without_kcm():
-                await _spoilt(served)
-                answer = await served.claimctl("doctor", "-o", "json")
-                table = await served.claimctl("doctor")
-            acts.expect_held(TRAIN)
-        found = [(each["check"], each["object"]) for each in answer.document["findings"]]
-        assert answer.code == table.code == 3
-        assert found == [
-            ("near-limit", "full"),
-            ("orphans", "full"),
-            ("orphans", "leaked"),
-            ("mixed-versions", "node-0"),
-        ]
-        assert "kubelet v1.35.1 refuses pods that share a claim through a PodGroup" in table.out
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
+    options = ClusterOptions(dialect=Dialect.PODGROUP)
+    async with cluster(options, tmp_path) as served:
+        acts = await _busy(served)
+        with served.without_kcm():
+            await _spoilt(served)
+            answer = await served.claimctl("doctor", "-o", "json")
+            table = await served.claimctl("doctor")
+        acts.expect_held(TRAIN)
+    found = [(each["check"], each["object"]) for each in answer.document["findings"]]
+    assert answer.code == table.code == 3
+    assert found == [
+        ("near-limit", "full"),
+        ("orphans", "full"),
+        ("orphans", "leaked"),
+        ("mixed-versions", "node-0"),
+    ]
+    assert "kubelet v1.35.1 refuses pods that share a claim through a PodGroup" in table.out
 
 
-def test_a_dialect_that_nobody_speaks_is_bad_input(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
-            answer = await served.claimctl("doctor", "--dialect", "latin")
-        assert answer.code == 2
-        assert "--dialect: 'latin' is not one of auto, native, podgroup, hold" in answer.err
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_a_dialect_that_nobody_speaks_is_bad_input(tmp_path: Path) -> None:
+    async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
+        answer = await served.claimctl("doctor", "--dialect", "latin")
+    assert answer.code == 2
+    assert "--dialect: 'latin' is not one of auto, native, podgroup, hold" in answer.err

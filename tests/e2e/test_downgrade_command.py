@@ -33,164 +33,144 @@ async def furnished(served: Cluster, native: bool, workload: Workload = TRAIN) -
     return acts
 
 
+@pytest.mark.real_time(120)
 @pytest.mark.parametrize("options", [NATIVE, HOLD], ids=["native", "hold-1.34"])
-def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(options, tmp_path) as served:
-            acts = await furnished(served, options.dialect is Dialect.NATIVE)
-            answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
-            await served.stage.look_closely()
-            acts.expect_exactly_its_pods(TRAIN)
-            again = await served.claimctl("downgrade-prepare", "-n", "ml")
-            other = await served.claimctl("downgrade-prepare")
-        document = answer.document
-        assert (answer.code, document["carriedOutBy"], document["phase"]) == (
-            0,
-            "controller",
-            "Prepared",
+async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_path: Path) -> None:
+    async with cluster(options, tmp_path) as served:
+        acts = await furnished(served, options.dialect is Dialect.NATIVE)
+        answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        await served.stage.look_closely()
+        acts.expect_exactly_its_pods(TRAIN)
+        again = await served.claimctl("downgrade-prepare", "-n", "ml")
+        other = await served.claimctl("downgrade-prepare")
+    document = answer.document
+    assert (answer.code, document["carriedOutBy"], document["phase"]) == (
+        0,
+        "controller",
+        "Prepared",
+    )
+    (record,) = document["claims"]
+    assert (record["state"], record["pods"]) == ("Expanded", 12)
+    assert [each["name"] for each in record["workloadReferences"]] == ["train"]
+    assert answer.err == "1 of 1 claims are listed pod by pod\n"
+    assert again.code == 0
+    assert "Expanded" in again.out
+    assert other.code == 1
+    assert "is there already, for ml" in other.err
+
+
+@pytest.mark.real_time(120)
+async def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        before = acts.claim(TRAIN)
+        answer = await served.claimctl("downgrade-prepare", "--dry-run", "-o", "json")
+        served.stage.look()
+        assert acts.claim(TRAIN) == before
+        assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
+    document = answer.document
+    assert (answer.code, document["dryRun"], document["carriedOutBy"]) == (0, True, None)
+    assert [each["state"] for each in document["claims"]] == ["WouldExpand"]
+
+
+@pytest.mark.real_time(120)
+async def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        wide = Workload("wide", "wide", "slice", 260)
+        acts = await furnished(served, True, wide)
+        before = acts.claim(wide)
+        answer = await served.claimctl("downgrade-prepare")
+        served.stage.look()
+        assert acts.claim(wide) == before
+    assert answer.code == 3
+    assert "deployments/wide   Refused   260" in answer.out
+    assert "scale down to 256 pods" in answer.out
+    assert answer.err == ("0 of 1 claims are listed pod by pod; 1 left as they are: see REASON\n")
+
+
+@pytest.mark.real_time(120)
+async def test_without_a_controller_the_administrators_rights_are_used(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        await served.stage.dismiss_controller()
+        answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        acts.expect_exactly_its_pods(TRAIN)
+    assert (answer.code, answer.document["carriedOutBy"]) == (0, "command")
+
+
+@pytest.mark.real_time(120)
+async def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        await served.stage.dismiss_controller()
+        arguments = ("downgrade-prepare", "--kubeconfig", str(served.kubeconfig))
+        process = await asyncio.create_subprocess_exec(*command_line(*arguments))
+        # it settles for some seconds between writing the list and looking at it again
+        await served.stage.until(
+            lambda: len(acts.references(TRAIN)) == TRAIN.pods, "the list is written", 60
         )
-        (record,) = document["claims"]
-        assert (record["state"], record["pods"]) == ("Expanded", 12)
-        assert [each["name"] for each in record["workloadReferences"]] == ["train"]
-        assert answer.err == "1 of 1 claims are listed pod by pod\n"
-        assert again.code == 0
-        assert "Expanded" in again.out
-        assert other.code == 1
-        assert "is there already, for ml" in other.err
-
-    asyncio.run(scenario())
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 130
+        (plan,) = (await served.stage.client.list(DOWNGRADEPLANS)).items
+        assert plan.status.phase == "Expanding"
+        again = await served.claimctl("downgrade-prepare", "-o", "json")
+    document = again.document
+    assert (again.code, document["phase"]) == (0, "Prepared")
+    assert document["claims"][0]["workloadReferences"][0]["name"] == "train"
 
 
-def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(NATIVE, tmp_path) as served:
-            acts = await furnished(served, native=True)
-            before = acts.claim(TRAIN)
-            answer = await served.claimctl("downgrade-prepare", "--dry-run", "-o", "json")
-            served.stage.look()
-            assert acts.claim(TRAIN) == before
-            assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
-        document = answer.document
-        assert (answer.code, document["dryRun"], document["carriedOutBy"]) == (0, True, None)
-        assert [each["state"] for each in document["claims"]] == ["WouldExpand"]
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_a_new_pod_of_a_frozen_claim_is_listed(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        await served.claimctl("downgrade-prepare", "-n", "ml")
+        more = Workload("ml", "train", "slice", 20)
+        await acts.change(more, {"replicas": 20})
+        await acts.runs(more)
+        await served.stage.until(lambda: len(acts.references(more)) == 20, "all 20 pods are listed")
+        acts.expect_exactly_its_pods(more)
 
 
-def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(NATIVE, tmp_path) as served:
-            wide = Workload("wide", "wide", "slice", 260)
-            acts = await furnished(served, True, wide)
-            before = acts.claim(wide)
-            answer = await served.claimctl("downgrade-prepare")
-            served.stage.look()
-            assert acts.claim(wide) == before
-        assert answer.code == 3
-        assert "deployments/wide   Refused   260" in answer.out
-        assert "scale down to 256 pods" in answer.out
-        assert answer.err == (
-            "0 of 1 claims are listed pod by pod; 1 left as they are: see REASON\n"
-        )
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
+    async with cluster(HOLD, tmp_path) as served:
+        await served.stage.user.create(objects.namespace("ml"))
+        answer = await served.claimctl("downgrade-prepare")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.startswith("No claim is held by a workload.\n")
 
 
-def test_without_a_controller_the_administrators_rights_are_used(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(NATIVE, tmp_path) as served:
-            acts = await furnished(served, native=True)
-            await served.stage.dismiss_controller()
-            answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
-            acts.expect_exactly_its_pods(TRAIN)
-        assert (answer.code, answer.document["carriedOutBy"]) == (0, "command")
-
-    asyncio.run(scenario())
-
-
-def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(NATIVE, tmp_path) as served:
-            acts = await furnished(served, native=True)
-            await served.stage.dismiss_controller()
-            arguments = ("downgrade-prepare", "--kubeconfig", str(served.kubeconfig))
-            process = await asyncio.create_subprocess_exec(*command_line(*arguments))
-            # it settles for some seconds between writing the list and looking at it again
-            await served.stage.until(
-                lambda: len(acts.references(TRAIN)) == TRAIN.pods, "the list is written", 60
-            )
-            process.send_signal(signal.SIGINT)
-            assert await process.wait() == 130
-            (plan,) = (await served.stage.client.list(DOWNGRADEPLANS)).items
-            assert plan.status.phase == "Expanding"
-            again = await served.claimctl("downgrade-prepare", "-o", "json")
-        document = again.document
-        assert (again.code, document["phase"]) == (0, "Prepared")
-        assert document["claims"][0]["workloadReferences"][0]["name"] == "train"
-
-    asyncio.run(scenario())
-
-
-def test_a_new_pod_of_a_frozen_claim_is_listed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(NATIVE, tmp_path) as served:
-            acts = await furnished(served, native=True)
-            await served.claimctl("downgrade-prepare", "-n", "ml")
-            more = Workload("ml", "train", "slice", 20)
-            await acts.change(more, {"replicas": 20})
-            await acts.runs(more)
-            await served.stage.until(
-                lambda: len(acts.references(more)) == 20, "all 20 pods are listed"
-            )
-            acts.expect_exactly_its_pods(more)
-
-    asyncio.run(scenario())
-
-
-def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, tmp_path) as served:
-            await served.stage.user.create(objects.namespace("ml"))
-            answer = await served.claimctl("downgrade-prepare")
-        assert (answer.code, answer.out) == (0, "")
-        assert answer.err.startswith("No claim is held by a workload.\n")
-
-    asyncio.run(scenario())
-
-
+@pytest.mark.real_time(120)
 @pytest.mark.parametrize("tended", [True, False], ids=["controller", "command"])
-def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
+async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
     tended: bool, tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        async with cluster(NATIVE, tmp_path) as served:
-            acts = await furnished(served, native=True)
-            listed = acts.references(TRAIN)
-            write_list(served, (*listed, MACHINE))
-            if not tended:
-                await served.stage.dismiss_controller()
-            before = acts.claim(TRAIN)
-            dry = await served.claimctl("downgrade-prepare", "-n", "ml", "--dry-run", "-o", "json")
-            answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
-            served.stage.look()
-            assert acts.claim(TRAIN) == before
-            write_list(served, listed)
-            again = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
-            acts.expect_exactly_its_pods(TRAIN)
-        for told in (dry, answer):
-            (record,) = told.document["claims"]
-            assert (told.code, record["state"], record["reason"]) == (
-                3,
-                "Refused",
-                "UnknownReference",
-            )
-            assert "held by virtualmachines/vm, which is neither" in record["message"]
-            assert record["replacedReferences"] == []
-        (record,) = again.document["claims"]
-        assert (again.code, record["state"]) == (0, "Expanded")
-        assert [each["name"] for each in record["replacedReferences"]] == ["train"]
-
-    asyncio.run(scenario())
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        listed = acts.references(TRAIN)
+        write_list(served, (*listed, MACHINE))
+        if not tended:
+            await served.stage.dismiss_controller()
+        before = acts.claim(TRAIN)
+        dry = await served.claimctl("downgrade-prepare", "-n", "ml", "--dry-run", "-o", "json")
+        answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        served.stage.look()
+        assert acts.claim(TRAIN) == before
+        write_list(served, listed)
+        again = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        acts.expect_exactly_its_pods(TRAIN)
+    for told in (dry, answer):
+        (record,) = told.document["claims"]
+        assert (told.code, record["state"], record["reason"]) == (
+            3,
+            "Refused",
+            "UnknownReference",
+        )
+        assert "held by virtualmachines/vm, which is neither" in record["message"]
+        assert record["replacedReferences"] == []
+    (record,) = again.document["claims"]
+    assert (again.code, record["state"]) == (0, "Expanded")
+    assert [each["name"] for each in record["replacedReferences"]] == ["train"]
 
 
 def write_list(served: Cluster, listed: Iterable[Reference]) -> None:

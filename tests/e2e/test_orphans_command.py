@@ -69,73 +69,71 @@ def rows(answer: Answer) -> list[tuple[str, str, str]]:
     return [(one["name"], one["reason"], one["outcome"]) for one in answer.document["items"]]
 
 
-def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            await furnished(served)
-            before = await revision(served)
-            doctor = await served.claimctl("doctor", "-o", "json")
-            dry = await orphans(served, "-n", "ml", "-o", "json")
-            dry_too = await orphans(served, "-A", "--dry-run", "--yes", "-o", "yaml")
-            table = await orphans(served, "-n", "ml")
-            wide = await orphans(served, "-A", "-o", "wide")
-            names = await orphans(served, "-n", "ml", "-o", "name")
-            elsewhere = await orphans(served, "-n", "default")
-            told = await served.claimctl("explain", "emptied", "-n", "ml")
-            left = await served.claimctl("explain", "theirs", "-n", "ml", "-o", "json")
-            assert await revision(served) == before
-        assert rows(dry) == [
-            ("emptied", "AllocatedToNobody", "WouldFree"),
-            ("theirs", "UnknownReference", "Left"),
-        ]
-        found = [one for one in doctor.document["findings"] if one["check"] == "orphans"]
-        assert [one["object"] for one in found] == ["emptied", "theirs"]
-        assert all("see `claimctl orphans -n ml`" in one["message"] for one in found)
-        assert (dry.document["dryRun"], dry.document["kind"]) == (True, "OrphanList")
-        assert yaml.safe_load(dry_too.out) == dry.document
-        assert table.out.splitlines()[0].split() == [
-            *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT"),
-        ]
-        assert wide.out.splitlines()[0].endswith("UID")
-        assert "1 of 2 claims would be freed, nothing was written: --yes frees them" in table.err
-        assert names.out == "resourceclaim.resource.k8s.io/emptied\n"
-        assert [one.code for one in (doctor, dry, dry_too, table, names)] == [3] * 5
-        assert (elsewhere.code, elsewhere.out, elsewhere.err) == (
-            0,
-            "",
-            "No orphans found in namespace default.\n",
-        )
-        assert "Orphan:     allocated and reserved for nobody" in told.out
-        assert "`claimctl orphans -n ml`" in told.out
-        assert left.document["orphan"]["reason"] == "UnknownReference"
-        assert left.document["orphan"]["blockers"][0]["reason"] == "UnknownReferences"
+@pytest.mark.real_time(120)
+async def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(
+    directory: Path,
+) -> None:
+    async with cluster(HOLD, directory) as served:
+        await furnished(served)
+        before = await revision(served)
+        doctor = await served.claimctl("doctor", "-o", "json")
+        dry = await orphans(served, "-n", "ml", "-o", "json")
+        dry_too = await orphans(served, "-A", "--dry-run", "--yes", "-o", "yaml")
+        table = await orphans(served, "-n", "ml")
+        wide = await orphans(served, "-A", "-o", "wide")
+        names = await orphans(served, "-n", "ml", "-o", "name")
+        elsewhere = await orphans(served, "-n", "default")
+        told = await served.claimctl("explain", "emptied", "-n", "ml")
+        left = await served.claimctl("explain", "theirs", "-n", "ml", "-o", "json")
+        assert await revision(served) == before
+    assert rows(dry) == [
+        ("emptied", "AllocatedToNobody", "WouldFree"),
+        ("theirs", "UnknownReference", "Left"),
+    ]
+    found = [one for one in doctor.document["findings"] if one["check"] == "orphans"]
+    assert [one["object"] for one in found] == ["emptied", "theirs"]
+    assert all("see `claimctl orphans -n ml`" in one["message"] for one in found)
+    assert (dry.document["dryRun"], dry.document["kind"]) == (True, "OrphanList")
+    assert yaml.safe_load(dry_too.out) == dry.document
+    assert table.out.splitlines()[0].split() == [
+        *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT"),
+    ]
+    assert wide.out.splitlines()[0].endswith("UID")
+    assert "1 of 2 claims would be freed, nothing was written: --yes frees them" in table.err
+    assert names.out == "resourceclaim.resource.k8s.io/emptied\n"
+    assert [one.code for one in (doctor, dry, dry_too, table, names)] == [3] * 5
+    assert (elsewhere.code, elsewhere.out, elsewhere.err) == (
+        0,
+        "",
+        "No orphans found in namespace default.\n",
+    )
+    assert "Orphan:     allocated and reserved for nobody" in told.out
+    assert "`claimctl orphans -n ml`" in told.out
+    assert left.document["orphan"]["reason"] == "UnknownReference"
+    assert left.document["orphan"]["blockers"][0]["reason"] == "UnknownReferences"
 
-    asyncio.run(scenario())
 
-
-def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            await furnished(served)
-            done = await orphans(served, "-n", "ml", "--yes", *QUICK, "-o", "json")
-            again = await orphans(served, "-n", "ml", "--yes", *QUICK)
-            claims: dict[str, Any] = {
-                name: await served.stage.user.get(served.claims, "ml", name)
-                for name in ("emptied", "theirs", "slice")
-            }
-        assert rows(done) == [
-            ("emptied", "AllocatedToNobody", "Freed"),
-            ("theirs", "UnknownReference", "Left"),
-        ]
-        assert (done.code, again.code) == (3, 3)
-        assert "1 claim is watched for 1 s more before anything is written" in done.err
-        assert "ml/emptied: deallocated" in done.err
-        assert "allocation" not in (claims["emptied"].get("status") or {})
-        assert "finalizers" not in claims["emptied"]["metadata"]
-        assert claims["theirs"]["status"]["reservedFor"] == [VM]
-        assert "allocation" in claims["slice"]["status"]
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        await furnished(served)
+        done = await orphans(served, "-n", "ml", "--yes", *QUICK, "-o", "json")
+        again = await orphans(served, "-n", "ml", "--yes", *QUICK)
+        claims: dict[str, Any] = {
+            name: await served.stage.user.get(served.claims, "ml", name)
+            for name in ("emptied", "theirs", "slice")
+        }
+    assert rows(done) == [
+        ("emptied", "AllocatedToNobody", "Freed"),
+        ("theirs", "UnknownReference", "Left"),
+    ]
+    assert (done.code, again.code) == (3, 3)
+    assert "1 claim is watched for 1 s more before anything is written" in done.err
+    assert "ml/emptied: deallocated" in done.err
+    assert "allocation" not in (claims["emptied"].get("status") or {})
+    assert "finalizers" not in claims["emptied"]["metadata"]
+    assert claims["theirs"]["status"]["reservedFor"] == [VM]
+    assert "allocation" in claims["slice"]["status"]
 
 
 async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
@@ -148,19 +146,17 @@ async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Proce
     )
 
 
-def test_ctrl_c_while_it_watches_writes_nothing(directory: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(HOLD, directory) as served:
-            await furnished(served)
-            before = await revision(served)
-            process = await _started(served, "-n", "ml", "--yes")
-            assert process.stderr is not None
-            async with asyncio.timeout(SECONDS):
-                while b"watched" not in (await process.stderr.readline()):
-                    pass
-                process.send_signal(signal.SIGINT)
-                out, err = await process.communicate()
-            assert await revision(served) == before
-        assert (process.returncode, out, err) == (130, b"", b"")
-
-    asyncio.run(scenario())
+@pytest.mark.real_time(120)
+async def test_ctrl_c_while_it_watches_writes_nothing(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        await furnished(served)
+        before = await revision(served)
+        process = await _started(served, "-n", "ml", "--yes")
+        assert process.stderr is not None
+        async with asyncio.timeout(SECONDS):
+            while b"watched" not in (await process.stderr.readline()):
+                pass
+            process.send_signal(signal.SIGINT)
+            out, err = await process.communicate()
+        assert await revision(served) == before
+    assert (process.returncode, out, err) == (130, b"", b"")

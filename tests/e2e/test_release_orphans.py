@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -31,39 +32,22 @@ from tests.e2e.harness import (
     NATIVE,
     PODGROUP_136,
     PODGROUP_137,
-    Scenario,
+    NewStage,
     Stage,
-    play,
 )
-from tests.e2e.leftovers import ADMINISTRATOR, MAKERS, freed, freeing, line
-from tests.e2e.site import accused
+from tests.e2e.leftovers import MAKERS, freed, freeing, judged, line, until_free
 from tests.unit.controller.servers import Counting
+
+pytestmark = pytest.mark.cluster(HOLD_136)
 
 both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
 causes = pytest.mark.parametrize("cause", MAKERS)
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap", ObjectHeader)
 
 
-def judged(scenario: Scenario, options: ClusterOptions = HOLD_136, *, grace: float = 300) -> None:
-    """Play a scenario, and let the witness judge what the administrator did."""
-
-    async def and_judged(stage: Stage) -> None:
-        await scenario(stage)
-        users = frozenset({ADMINISTRATOR, stage.site.account})
-        least = min(grace, stage.scaled(300))
-        assert accused(await stage.site.history(), users, least) == []
-
-    play(and_judged, options)
-
-
-async def until_free(stage: Stage, name: str = "slice") -> None:
-    """Gone, or allocated to nobody and without the finalizer."""
-
-    async def holds() -> bool:
-        gone = await stage.gone(RESOURCECLAIMS, name)
-        return gone or await stage.released(name)
-
-    await stage.until(holds, f"{name} is free")
+@pytest.fixture
+def stage(stage: AbstractAsyncContextManager[Stage]) -> AbstractAsyncContextManager[Stage]:
+    return judged(stage)
 
 
 class Interrupted:
@@ -97,55 +81,48 @@ class Interrupted:
 
 @causes
 @both
-def test_a_leftover_is_found_and_freed(cause: str, options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await MAKERS[cause](stage)
-        assert await freed(stage) == [("slice", cause, "Freed")]
-        await until_free(stage)
-        assert await freed(stage) == []
-
-    judged(scenario, options)
+async def test_a_leftover_is_found_and_freed(stage: Stage, cause: str) -> None:
+    await MAKERS[cause](stage)
+    assert await freed(stage) == [("slice", cause, "Freed")]
+    await until_free(stage)
+    assert await freed(stage) == []
 
 
 @causes
-def test_a_look_writes_nothing_and_says_what_would_be_done(cause: str) -> None:
-    async def scenario(stage: Stage) -> None:
-        await MAKERS[cause](stage)
-        await stage.clock.sleep(10)
-        before = await writes(stage)
-        found = await freeing(stage).preview()
-        assert list(map(line, found)) == [("slice", cause, "WouldFree")]
-        assert await writes(stage) == before
-        await stage.quiet(1000)
-        assert not await stage.released()
-
-    judged(scenario)
+async def test_a_look_writes_nothing_and_says_what_would_be_done(stage: Stage, cause: str) -> None:
+    await MAKERS[cause](stage)
+    await stage.clock.sleep(10)
+    before = await writes(stage)
+    found = await freeing(stage).preview()
+    assert list(map(line, found)) == [("slice", cause, "WouldFree")]
+    assert await writes(stage) == before
+    await stage.quiet(1000)
+    assert not await stage.released()
 
 
 @both
-def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.started()
-        await stage.create(RESOURCECLAIMS, manifests.claim("unused"))
-        await leftovers.in_use(stage, "used")
-        await leftovers.in_use(stage, "held")
-        await stage.create(
-            CLAIMRESERVATIONS,
-            manifests.reservation("held", workload="held", claim="held", retentionPolicy="Manual"),
-        )
-        await stage.until_condition("Reserved", "True", "Reserved", name="held")
-        await stage.patch(DEPLOYMENTS, "held", {"spec": {"replicas": 0}})
-        await stage.until_listed("deployments/held", claim="held")
-        await leftovers.in_use(stage, "theirs")
-        await leftovers.foreign(stage, "theirs", await leftovers.reference(stage, "theirs"))
-        await stage.patch(DEPLOYMENTS, "theirs", {"spec": {"replicas": 0}})
-        await leftovers.until_pods(stage, "theirs", 0)
-        await stage.clock.sleep(10)
-        before = await claim_writes(stage)
-        assert await freed(stage, grace=0) == []
-        assert await claim_writes(stage) == before
-
-    judged(scenario)
+async def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(
+    stage: Stage, options: ClusterOptions
+) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim("unused"))
+    await leftovers.in_use(stage, "used")
+    await leftovers.in_use(stage, "held")
+    await stage.create(
+        CLAIMRESERVATIONS,
+        manifests.reservation("held", workload="held", claim="held", retentionPolicy="Manual"),
+    )
+    await stage.until_condition("Reserved", "True", "Reserved", name="held")
+    await stage.patch(DEPLOYMENTS, "held", {"spec": {"replicas": 0}})
+    await stage.until_listed("deployments/held", claim="held")
+    await leftovers.in_use(stage, "theirs")
+    await leftovers.foreign(stage, "theirs", await leftovers.reference(stage, "theirs"))
+    await stage.patch(DEPLOYMENTS, "theirs", {"spec": {"replicas": 0}})
+    await leftovers.until_pods(stage, "theirs", 0)
+    await stage.clock.sleep(10)
+    before = await claim_writes(stage)
+    assert await freed(stage, grace=0) == []
+    assert await claim_writes(stage) == before
 
 
 async def writes(stage: Stage) -> int:
@@ -158,324 +135,272 @@ async def claim_writes(stage: Stage) -> int:
 
 
 @causes
-def test_a_claim_that_a_reservation_names_is_the_controllers(cause: str) -> None:
-    async def scenario(stage: Stage) -> None:
-        await MAKERS[cause](stage)
-        body = manifests.reservation("late", workload="nobody", claim="slice")
-        await stage.create(CLAIMRESERVATIONS, body)
-        before = await writes(stage)
-        assert await freed(stage, grace=0) == []
-        assert await writes(stage) == before
+async def test_a_claim_that_a_reservation_names_is_the_controllers(
+    stage: Stage, cause: str
+) -> None:
+    await MAKERS[cause](stage)
+    body = manifests.reservation("late", workload="nobody", claim="slice")
+    await stage.create(CLAIMRESERVATIONS, body)
+    before = await writes(stage)
+    assert await freed(stage, grace=0) == []
+    assert await writes(stage) == before
 
-    judged(scenario)
 
-
-def test_a_reservation_made_meanwhile_stops_it() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(stage.scaled(200))
-        body = manifests.reservation("late", workload="nobody", claim="slice")
-        await stage.create(CLAIMRESERVATIONS, body)
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
-        assert await stage.allocated()
-
-    judged(scenario)
+async def test_a_reservation_made_meanwhile_stops_it(stage: Stage) -> None:
+    await leftovers.allocated_to_nobody(stage)
+    run = asyncio.create_task(freeing(stage).run())
+    await stage.clock.sleep(stage.scaled(200))
+    body = manifests.reservation("late", workload="nobody", claim="slice")
+    await stage.create(CLAIMRESERVATIONS, body)
+    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    assert await stage.allocated()
 
 
 @pytest.mark.parametrize("when", [2, 100, 304])
-def test_a_pod_that_comes_meanwhile_keeps_its_device(when: float) -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(stage.scaled(when))
-        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
-        await leftovers.until_pods(stage, "slice", 1)
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
-        assert await stage.allocated()
-        assert (await stage.claim()).metadata.annotations is None
-
-    judged(scenario)
+async def test_a_pod_that_comes_meanwhile_keeps_its_device(stage: Stage, when: float) -> None:
+    await leftovers.allocated_to_nobody(stage)
+    run = asyncio.create_task(freeing(stage).run())
+    await stage.clock.sleep(stage.scaled(when))
+    await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
+    await leftovers.until_pods(stage, "slice", 1)
+    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    assert await stage.allocated()
+    assert (await stage.claim()).metadata.annotations is None
 
 
 @pytest.mark.parametrize(
     ("write", "after"), [(1, False), (1, True), (2, False), (2, True), (3, False)]
 )
-def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(
-    write: int, *, after: bool
+async def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(
+    stage: Stage, write: int, *, after: bool
 ) -> None:
     """Before the mark, between mark and deallocation, and between that and the finalizer."""
+    await leftovers.allocated_to_nobody(stage)
 
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
+    async def bound() -> None:
+        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
+        await leftovers.until_pods(stage, "slice", 1)
 
-        async def bound() -> None:
-            await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
-            await leftovers.until_pods(stage, "slice", 1)
-
-        line_ = Interrupted(leftovers.connection(stage), write, bound, after=after)
-        found = await freeing(stage, line_, grace=0).run()
-        assert line_.happened
-        assert list(map(line, found)) in (
-            [("slice", "AllocatedToNobody", "NotOrphan")],
-            [("slice", "AllocatedToNobody", "Freed")],
-        )
-        assert await stage.allocated()
-        claim = await stage.claim()
-        assert leftovers.FINALIZER in claim.metadata.finalizers
-        assert claim.metadata.annotations is None
-
-    judged(scenario)
+    line_ = Interrupted(leftovers.connection(stage), write, bound, after=after)
+    found = await freeing(stage, line_, grace=0).run()
+    assert line_.happened
+    assert list(map(line, found)) in (
+        [("slice", "AllocatedToNobody", "NotOrphan")],
+        [("slice", "AllocatedToNobody", "Freed")],
+    )
+    assert await stage.allocated()
+    claim = await stage.claim()
+    assert leftovers.FINALIZER in claim.metadata.finalizers
+    assert claim.metadata.annotations is None
 
 
 @causes
-def test_a_pod_that_vanished_just_before_has_its_grace(cause: str) -> None:
+async def test_a_pod_that_vanished_just_before_has_its_grace(stage: Stage, cause: str) -> None:
     """The witness accuses of every deallocation within 300 s of the pod's disappearance."""
-
-    async def scenario(stage: Stage) -> None:
-        await MAKERS[cause](stage, force=True)
-        begin = stage.clock.monotonic()
-        assert await freed(stage) == [("slice", cause, "Freed")]
-        assert stage.scaled(300) + 5 <= stage.clock.monotonic() - begin
-        assert stage.cluster is None or stage.clock.monotonic() - begin < 311
-
-    judged(scenario)
+    await MAKERS[cause](stage, force=True)
+    begin = stage.clock.monotonic()
+    assert await freed(stage) == [("slice", cause, "Freed")]
+    assert stage.scaled(300) + 5 <= stage.clock.monotonic() - begin
+    assert stage.cluster is None or stage.clock.monotonic() - begin < 311
 
 
 @causes
-def test_the_witness_would_notice_a_grace_that_is_too_short(cause: str) -> None:
-    async def scenario(stage: Stage) -> None:
-        await MAKERS[cause](stage, force=True)
-        assert await freed(stage, grace=stage.scaled(200)) == [("slice", cause, "Freed")]
+async def test_the_witness_would_notice_a_grace_that_is_too_short(
+    new_stage: NewStage, cause: str
+) -> None:
+    async def too_early() -> None:
+        async with judged(new_stage(HOLD_136)) as stage:
+            await MAKERS[cause](stage, force=True)
+            assert await freed(stage, grace=stage.scaled(200)) == [("slice", cause, "Freed")]
 
     with pytest.raises(AssertionError, match="DeallocatedUnderGhost"):
-        judged(scenario)
+        await too_early()
 
 
 @pytest.mark.parametrize(("settle", "when", "least"), [(5, 200, 610), (0, 400, 900)])
-def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace(
-    settle: float, when: float, least: float
+async def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace(
+    stage: Stage, settle: float, when: float, least: float
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        begin = stage.clock.monotonic()
-        run = asyncio.create_task(freeing(stage, settle=settle).run())
-        await stage.clock.sleep(stage.scaled(when))
-        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
-        await leftovers.until_pods(stage, "slice", 1)
-        await stage.site.pause(leftovers.KCM)
-        await leftovers.without_pods(stage, "slice", force=True)
-        await leftovers.foreign(stage, "slice")
-        await stage.site.resume(leftovers.KCM)
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "Freed")]
-        assert stage.clock.monotonic() - begin >= stage.scaled(least)
-
-    judged(scenario)
+    await leftovers.allocated_to_nobody(stage)
+    begin = stage.clock.monotonic()
+    run = asyncio.create_task(freeing(stage, settle=settle).run())
+    await stage.clock.sleep(stage.scaled(when))
+    await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
+    await leftovers.until_pods(stage, "slice", 1)
+    await stage.site.pause(leftovers.KCM)
+    await leftovers.without_pods(stage, "slice", force=True)
+    await leftovers.foreign(stage, "slice")
+    await stage.site.resume(leftovers.KCM)
+    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "Freed")]
+    assert stage.clock.monotonic() - begin >= stage.scaled(least)
 
 
-def test_another_claim_of_the_same_name_is_not_the_one_that_was_found() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(stage.scaled(100))
-        left = (await stage.claim()).status
-        await stage.patch(RESOURCECLAIMS, "slice", {"metadata": {"finalizers": None}})
-        await stage.delete(RESOURCECLAIMS, "slice")
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.patch_status(RESOURCECLAIMS, "slice", {"status": to_plain(left)})
-        assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
-        assert await stage.allocated()
-
-    judged(scenario)
+async def test_another_claim_of_the_same_name_is_not_the_one_that_was_found(stage: Stage) -> None:
+    await leftovers.allocated_to_nobody(stage)
+    run = asyncio.create_task(freeing(stage).run())
+    await stage.clock.sleep(stage.scaled(100))
+    left = (await stage.claim()).status
+    await stage.patch(RESOURCECLAIMS, "slice", {"metadata": {"finalizers": None}})
+    await stage.delete(RESOURCECLAIMS, "slice")
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.patch_status(RESOURCECLAIMS, "slice", {"status": to_plain(left)})
+    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    assert await stage.allocated()
 
 
-def test_with_less_grace_the_operator_answers_for_it() -> None:
-    async def scenario(stage: Stage) -> None:
+async def test_with_less_grace_the_operator_answers_for_it(new_stage: NewStage) -> None:
+    async with judged(new_stage(HOLD_136), grace=10) as stage:
         await leftovers.dead_pods(stage)
         begin = stage.clock.monotonic()
         assert await freed(stage, grace=10) == [("slice", "DeadPods", "Freed")]
         assert stage.clock.monotonic() - begin >= 15
         assert stage.cluster is None or stage.clock.monotonic() - begin < 17
 
-    judged(scenario, grace=10)
+
+async def test_a_reference_that_nobody_knows_is_left_and_reported(stage: Stage) -> None:
+    await leftovers.allocated_to_nobody(stage)
+    await leftovers.foreign(stage, "slice", leftovers.VM)
+    before = await writes(stage)
+    (found,) = await freeing(stage, grace=0).run()
+    assert line(found) == ("slice", "UnknownReference", "Left")
+    assert leftovers.reasons(found) == ["UnknownReferences"]
+    assert await writes(stage) == before
 
 
-def test_a_reference_that_nobody_knows_is_left_and_reported() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        await leftovers.foreign(stage, "slice", leftovers.VM)
-        before = await writes(stage)
-        (found,) = await freeing(stage, grace=0).run()
-        assert line(found) == ("slice", "UnknownReference", "Left")
-        assert leftovers.reasons(found) == ["UnknownReferences"]
-        assert await writes(stage) == before
-
-    judged(scenario)
-
-
-def test_custom_resources_and_every_other_kind_are_found_by_discovery() -> None:
+async def test_custom_resources_and_every_other_kind_are_found_by_discovery(stage: Stage) -> None:
     """A ConfigMap of the core group, a ReplicaSet, a custom resource: each there, then gone."""
-
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        made: dict[Resource[Any], dict[str, Any]] = {
-            CONFIGMAPS: {"metadata": {"name": "box", "namespace": NAMESPACE}},
-            CLAIMRESERVATIONS: manifests.reservation("box", claim="another"),
-            REPLICASETS: leftovers.replica_set("box"),
-        }
-        for resource, body in made.items():
-            uid = (await stage.create(resource, body)).metadata.uid
-            held = {"resource": resource.plural, "name": "box", "uid": uid}
-            if resource.group:
-                held["apiGroup"] = resource.group
-            await leftovers.foreign(stage, "slice", held)
-            assert await freeing(stage).preview() == (), resource.plural
-            await stage.delete(resource, "box")
-            await stage.until(partial(stage.gone, resource, "box"), f"{resource.plural} is gone")
-            (found,) = await freeing(stage).preview()
-            assert line(found) == ("slice", "DanglingReference", "WouldFree"), resource.plural
-        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
-
-    judged(scenario)
+    await leftovers.allocated_to_nobody(stage)
+    made: dict[Resource[Any], dict[str, Any]] = {
+        CONFIGMAPS: {"metadata": {"name": "box", "namespace": NAMESPACE}},
+        CLAIMRESERVATIONS: manifests.reservation("box", claim="another"),
+        REPLICASETS: leftovers.replica_set("box"),
+    }
+    for resource, body in made.items():
+        uid = (await stage.create(resource, body)).metadata.uid
+        held = {"resource": resource.plural, "name": "box", "uid": uid}
+        if resource.group:
+            held["apiGroup"] = resource.group
+        await leftovers.foreign(stage, "slice", held)
+        assert await freeing(stage).preview() == (), resource.plural
+        await stage.delete(resource, "box")
+        await stage.until(partial(stage.gone, resource, "box"), f"{resource.plural} is gone")
+        (found,) = await freeing(stage).preview()
+        assert line(found) == ("slice", "DanglingReference", "WouldFree"), resource.plural
+    assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
 
 
-def test_a_workload_recreated_under_its_name_is_another_one() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.dangling(stage)
-        await stage.create(RESOURCECLAIMS, manifests.claim("other"))
-        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "other"))
-        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
-
-    judged(scenario)
+async def test_a_workload_recreated_under_its_name_is_another_one(stage: Stage) -> None:
+    await leftovers.dangling(stage)
+    await stage.create(RESOURCECLAIMS, manifests.claim("other"))
+    await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "other"))
+    assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
 
 
-def test_a_claim_shared_by_any_pod_is_fenced_before_it_is_freed() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.create(DEPLOYMENTS, manifests.deployment("slice", 3, "slice"))
-        held = await leftovers.reference(stage, "slice")
-        body = manifests.claim("slice")
-        body["spec"]["reservedFor"] = held
-        await stage.create(RESOURCECLAIMS, body)
-        await leftovers.until_pods(stage, "slice", 3)
-        assert await stage.references() == ("deployments/slice",)
-        await leftovers.without_pods(stage, "slice")
-        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
-        assert await leftovers.lists(stage) == [["deployments/slice"], []]
-
-    judged(scenario, NATIVE)
+@pytest.mark.cluster(NATIVE)
+async def test_a_claim_shared_by_any_pod_is_fenced_before_it_is_freed(stage: Stage) -> None:
+    await stage.create(DEPLOYMENTS, manifests.deployment("slice", 3, "slice"))
+    held = await leftovers.reference(stage, "slice")
+    body = manifests.claim("slice")
+    body["spec"]["reservedFor"] = held
+    await stage.create(RESOURCECLAIMS, body)
+    await leftovers.until_pods(stage, "slice", 3)
+    assert await stage.references() == ("deployments/slice",)
+    await leftovers.without_pods(stage, "slice")
+    assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
+    assert await leftovers.lists(stage) == [["deployments/slice"], []]
 
 
 @pytest.mark.parametrize("options", [PODGROUP_136, PODGROUP_137], ids=["1.36", "1.37"])
-def test_a_group_that_is_gone_does_not_keep_a_claim(options: ClusterOptions) -> None:
-    async def scenario(stage: Stage) -> None:
-        version = "v1beta1" if options.kubernetes_version >= (1, 37) else "v1alpha2"
-        stage.client.speak(PODGROUPS.group, version)
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(PODGROUPS, manifests.pod_group("slice", "slice"))
-        body = manifests.in_group(manifests.deployment("slice", 3, "slice"), "slice")
-        await stage.create(DEPLOYMENTS, body)
-        await leftovers.until_pods(stage, "slice", 3)
-        assert await stage.references() == ("podgroups/slice",)
-        await stage.site.pause(leftovers.KCM)
-        await leftovers.without_pods(stage, "slice")
-        assert await freeing(stage).preview() == ()
-        patch = {"metadata": {"finalizers": None}}
-        await stage.patch(PODGROUPS, "slice", patch)
-        await stage.delete(PODGROUPS, "slice")
-        assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
-
-    judged(scenario, options)
-
-
-def test_one_claim_in_trouble_does_not_stop_the_others() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage, "broken")
-        await leftovers.allocated_to_nobody(stage, "good")
-
-        def refuse(method: str, path: str) -> Fault | None:
-            broken = method == "PATCH" and "/resourceclaims/broken" in path
-            return Fault(status=403) if broken else None
-
-        found = await freeing(stage, Faulty(leftovers.connection(stage), refuse), grace=0).run()
-        assert [line(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
-        assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1")
-        assert "403" in found[0].note
-
-    judged(scenario)
+async def test_a_group_that_is_gone_does_not_keep_a_claim(
+    stage: Stage, options: ClusterOptions
+) -> None:
+    version = "v1beta1" if options.kubernetes_version >= (1, 37) else "v1alpha2"
+    stage.client.speak(PODGROUPS.group, version)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(PODGROUPS, manifests.pod_group("slice", "slice"))
+    body = manifests.in_group(manifests.deployment("slice", 3, "slice"), "slice")
+    await stage.create(DEPLOYMENTS, body)
+    await leftovers.until_pods(stage, "slice", 3)
+    assert await stage.references() == ("podgroups/slice",)
+    await stage.site.pause(leftovers.KCM)
+    await leftovers.without_pods(stage, "slice")
+    assert await freeing(stage).preview() == ()
+    patch = {"metadata": {"finalizers": None}}
+    await stage.patch(PODGROUPS, "slice", patch)
+    await stage.delete(PODGROUPS, "slice")
+    assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
 
 
-def test_a_missing_right_is_told_before_anything_was_waited_for() -> None:
+async def test_one_claim_in_trouble_does_not_stop_the_others(stage: Stage) -> None:
+    await leftovers.allocated_to_nobody(stage, "broken")
+    await leftovers.allocated_to_nobody(stage, "good")
+
+    def refuse(method: str, path: str) -> Fault | None:
+        broken = method == "PATCH" and "/resourceclaims/broken" in path
+        return Fault(status=403) if broken else None
+
+    found = await freeing(stage, Faulty(leftovers.connection(stage), refuse), grace=0).run()
+    assert [line(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
+    assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1")
+    assert "403" in found[0].note
+
+
+async def test_a_missing_right_is_told_before_anything_was_waited_for(stage: Stage) -> None:
     """The 422 by which 1.36 refuses without resourceclaims/binding, too."""
+    await leftovers.allocated_to_nobody(stage)
 
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
+    def refuse(method: str, path: str) -> Fault | None:
+        return Fault(status=403) if path.endswith("/status") else None
 
-        def refuse(method: str, path: str) -> Fault | None:
-            return Fault(status=403) if path.endswith("/status") else None
-
-        begin, before = stage.clock.monotonic(), await writes(stage)
-        link = Faulty(leftovers.connection(stage), refuse)
-        assert await freed(stage, transport=link) == [("slice", "AllocatedToNobody", "Failed")]
-        assert stage.cluster is None or stage.clock.monotonic() == begin
-        assert await writes(stage) == before
-
-    judged(scenario)
+    begin, before = stage.clock.monotonic(), await writes(stage)
+    link = Faulty(leftovers.connection(stage), refuse)
+    assert await freed(stage, transport=link) == [("slice", "AllocatedToNobody", "Failed")]
+    assert stage.cluster is None or stage.clock.monotonic() == begin
+    assert await writes(stage) == before
 
 
-def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.allocated_to_nobody(stage)
-        run = asyncio.create_task(freeing(stage, grace=stage.scaled(100)).run())
-        for number in range(100):
-            if run.done():
-                break
-            await stage.clock.sleep(stage.scaled(30))
-            label = {"metadata": {"labels": {"n": str(number)}}}
-            await stage.patch(RESOURCECLAIMS, "slice", label)
-        (found,) = await run
-        assert line(found) == ("slice", "AllocatedToNobody", "Left")
-        assert leftovers.reasons(found) == ["FightingWriter"]
-
-    judged(scenario)
+async def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end(stage: Stage) -> None:
+    await leftovers.allocated_to_nobody(stage)
+    run = asyncio.create_task(freeing(stage, grace=stage.scaled(100)).run())
+    for number in range(100):
+        if run.done():
+            break
+        await stage.clock.sleep(stage.scaled(30))
+        label = {"metadata": {"labels": {"n": str(number)}}}
+        await stage.patch(RESOURCECLAIMS, "slice", label)
+    (found,) = await run
+    assert line(found) == ("slice", "AllocatedToNobody", "Left")
+    assert leftovers.reasons(found) == ["FightingWriter"]
 
 
-def test_kcm_back_at_work_wins() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.deleted_but_allocated(stage)
-        run = asyncio.create_task(freeing(stage).run())
-        await stage.clock.sleep(stage.scaled(100))
-        await stage.site.resume(leftovers.KCM)
-        assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotOrphan")]
-
-    judged(scenario)
+async def test_kcm_back_at_work_wins(stage: Stage) -> None:
+    await leftovers.deleted_but_allocated(stage)
+    run = asyncio.create_task(freeing(stage).run())
+    await stage.clock.sleep(stage.scaled(100))
+    await stage.site.resume(leftovers.KCM)
+    assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotOrphan")]
 
 
-def test_a_finalizer_that_somebody_else_left_is_reported_and_left() -> None:
-    async def scenario(stage: Stage) -> None:
-        await leftovers.deleted_but_allocated(stage)
-        nothing = {"status": {"allocation": None, "reservedFor": None}}
-        await stage.patch_status(RESOURCECLAIMS, "slice", nothing)
-        (found,) = await freeing(stage, grace=0).run()
-        assert line(found) == ("slice", "FinalizerLeft", "Left")
-        assert leftovers.FINALIZER in (await stage.claim()).metadata.finalizers
-        await stage.site.resume(leftovers.KCM)
-        await until_free(stage)
-
-    judged(scenario)
+async def test_a_finalizer_that_somebody_else_left_is_reported_and_left(stage: Stage) -> None:
+    await leftovers.deleted_but_allocated(stage)
+    nothing = {"status": {"allocation": None, "reservedFor": None}}
+    await stage.patch_status(RESOURCECLAIMS, "slice", nothing)
+    (found,) = await freeing(stage, grace=0).run()
+    assert line(found) == ("slice", "FinalizerLeft", "Left")
+    assert leftovers.FINALIZER in (await stage.claim()).metadata.finalizers
+    await stage.site.resume(leftovers.KCM)
+    await until_free(stage)
 
 
-def test_thousands_of_healthy_claims_cost_pages_and_no_questions() -> None:
-    async def scenario(stage: Stage) -> None:
-        for number in range(0, 1200, 50):
-            some = (manifests.claim(f"c{number + more}") for more in range(50))
-            await asyncio.gather(*(stage.create(RESOURCECLAIMS, body) for body in some))
-        await leftovers.orphaned_hold(stage)
-        counting = Counting(leftovers.connection(stage))
-        found = await freeing(stage, counting).preview()
-        assert list(map(line, found)) == [("slice", "OrphanedHold", "WouldFree")]
-        asked = [each for each in counting.requests if "/deployments/" in each]
-        namespace = (await stage.claim()).metadata.namespace
-        assert asked == [f"GET /apis/apps/v1/namespaces/{namespace}/deployments/slice"]
-        assert len(counting.requests) < 12
-
-    judged(scenario)
+async def test_thousands_of_healthy_claims_cost_pages_and_no_questions(stage: Stage) -> None:
+    for number in range(0, 1200, 50):
+        some = (manifests.claim(f"c{number + more}") for more in range(50))
+        await asyncio.gather(*(stage.create(RESOURCECLAIMS, body) for body in some))
+    await leftovers.orphaned_hold(stage)
+    counting = Counting(leftovers.connection(stage))
+    found = await freeing(stage, counting).preview()
+    assert list(map(line, found)) == [("slice", "OrphanedHold", "WouldFree")]
+    asked = [each for each in counting.requests if "/deployments/" in each]
+    namespace = (await stage.claim()).metadata.namespace
+    assert asked == [f"GET /apis/apps/v1/namespaces/{namespace}/deployments/slice"]
+    assert len(counting.requests) < 12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import pytest
@@ -13,9 +13,9 @@ from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e import leftovers, manifests
-from tests.e2e.harness import HOLD_136, NATIVE, Stage
-from tests.e2e.leftovers import MAKERS, Maker, connection, freed, freeing, line
-from tests.e2e.test_release_orphans import judged, until_free
+from tests.e2e.harness import HOLD_136, NATIVE, Stage, embedded_stage
+from tests.e2e.leftovers import MAKERS, Maker, connection, freed, freeing, judged, line, until_free
+from tests.support.virtual import run
 
 
 async def shared(stage: Stage, name: str = "slice", *, force: bool = False) -> None:
@@ -79,19 +79,30 @@ class Line:
         return await self._inner.send(method, path, query, headers, body)
 
 
-def requests_of(maker: Maker, options: ClusterOptions) -> int:
+async def undisturbed(maker: Maker, options: ClusterOptions) -> int:
     """How many requests a run makes that nothing disturbs."""
-    counts: list[int] = []
-
-    async def scenario(stage: Stage) -> None:
+    async with judged(embedded_stage(options)) as stage:
         await maker(stage)
         line_ = Line(connection(stage), reads=maker in READS_TOO)
         (found,) = await freeing(stage, line_).run()
         assert line(found)[2] == "Freed"
-        counts.append(line_.count)
+        return line_.count
 
-    judged(scenario, options)
-    return counts[0]
+
+Story = Callable[[Stage, int], Awaitable[None]]
+
+
+def at_each_request(maker: Maker, options: ClusterOptions, story: Story) -> None:
+    """Play a story once for each request, each time on a clock of its own."""
+
+    async def played(request: int) -> None:
+        async with judged(embedded_stage(options)) as stage:
+            await maker(stage)
+            await story(stage, request)
+            await comes_out_right(stage)
+
+    for request in range(1, run(undisturbed(maker, options)) + 1):
+        run(played(request))
 
 
 async def comes_out_right(stage: Stage) -> None:
@@ -108,18 +119,13 @@ async def comes_out_right(stage: Stage) -> None:
 def test_killed_at_any_request_another_run_finishes(
     maker: Maker, options: ClusterOptions, *, delivered: bool
 ) -> None:
-    for request in range(1, requests_of(maker, options) + 1):
+    async def killed(stage: Stage, request: int) -> None:
+        reads = maker in READS_TOO
+        line_ = Line(connection(stage), request, delivered=delivered, dies=True, reads=reads)
+        with suppress(KubeError):
+            await freeing(stage, line_).run()
 
-        async def scenario(stage: Stage, at: int = request) -> None:
-            await maker(stage)
-            line_ = Line(
-                connection(stage), at, delivered=delivered, dies=True, reads=maker in READS_TOO
-            )
-            with suppress(KubeError):
-                await freeing(stage, line_).run()
-            await comes_out_right(stage)
-
-        judged(scenario, options)
+    at_each_request(maker, options, killed)
 
 
 @cases
@@ -127,16 +133,12 @@ def test_killed_at_any_request_another_run_finishes(
 def test_an_answer_that_is_lost_is_found_out_about(
     maker: Maker, options: ClusterOptions, *, delivered: bool
 ) -> None:
-    for request in range(1, requests_of(maker, options) + 1):
+    async def lost(stage: Stage, request: int) -> None:
+        line_ = Line(connection(stage), request, delivered=delivered, reads=maker in READS_TOO)
+        (found,) = await freeing(stage, line_).run()
+        assert line(found)[2] in {"Freed", "NotLeftOver"}
 
-        async def scenario(stage: Stage, at: int = request) -> None:
-            await maker(stage)
-            line_ = Line(connection(stage), at, delivered=delivered, reads=maker in READS_TOO)
-            (found,) = await freeing(stage, line_).run()
-            assert line(found)[2] in {"Freed", "NotOrphan"}
-            await comes_out_right(stage)
-
-        judged(scenario, options)
+    at_each_request(maker, options, lost)
 
 
 @cases
@@ -144,21 +146,18 @@ def test_interrupted_at_any_request_it_leaves_nothing_half_written(
     maker: Maker, options: ClusterOptions
 ) -> None:
     """Ctrl-C: what was begun is carried to its end first."""
-    for request in range(1, requests_of(maker, options) + 1):
 
-        async def scenario(stage: Stage, at: int = request) -> None:
-            await maker(stage)
-            line_ = Line(connection(stage), at, hit=lambda: run.cancel(), reads=maker in READS_TOO)
-            run = asyncio.create_task(freeing(stage, line_).run())
-            with pytest.raises(asyncio.CancelledError):
-                await run
-            claim = None
-            if not await stage.gone(RESOURCECLAIMS, "slice"):
-                claim = await stage.claim()
-            if claim is not None and claim.status.allocation is None:
-                assert leftovers.FINALIZER not in claim.metadata.finalizers
-            if claim is not None:
-                assert claim.metadata.annotations is None
-            await comes_out_right(stage)
+    async def interrupted(stage: Stage, request: int) -> None:
+        reads = maker in READS_TOO
+        line_ = Line(connection(stage), request, hit=lambda: task.cancel(), reads=reads)
+        task = asyncio.create_task(freeing(stage, line_).run())
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        if await stage.gone(RESOURCECLAIMS, "slice"):
+            return
+        claim = await stage.claim()
+        if claim.status.allocation is None:
+            assert leftovers.FINALIZER not in claim.metadata.finalizers
+        assert claim.metadata.annotations is None
 
-        judged(scenario, options)
+    at_each_request(maker, options, interrupted)

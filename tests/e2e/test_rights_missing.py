@@ -7,9 +7,11 @@ import pytest
 from claimctl.controller.preflight import NotReady
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.harness import CONTROLLER_USER, HOLD_134, HOLD_136, Stage, play
+from tests.e2e.harness import CONTROLLER_USER, HOLD_134, HOLD_136, Stage
 from tests.e2e.rights import Permission, as_account, grant, permissions
 from tests.e2e.test_controller_rights import strict
+
+pytestmark = pytest.mark.cluster(strict(HOLD_136))
 
 FILE = "controller.yaml"
 GIVEN = permissions(FILE)
@@ -21,18 +23,17 @@ def all_but(*missing: str) -> list[Permission]:
 
 
 @pytest.mark.parametrize("missing", READS, ids=str)
-def test_what_may_not_be_read_is_named_at_the_start(missing: Permission) -> None:
-    async def scenario(stage: Stage) -> None:
-        await grant(stage, [each for each in GIVEN if each != missing], FILE)
-        stage.manager(transport=await as_account(stage))
-        task = stage.managers.pop("one")
-        with pytest.raises(NotReady) as raised:
-            await task
-        group = f".{missing.group}" if missing.group else ""
-        told = f"not permitted: {missing.verb} {missing.resource}{group}: kubectl apply -k rbac"
-        assert str(raised.value) == told
-
-    play(scenario, strict(HOLD_136))
+async def test_what_may_not_be_read_is_named_at_the_start(
+    stage: Stage, missing: Permission
+) -> None:
+    await grant(stage, [each for each in GIVEN if each != missing], FILE)
+    stage.manager(transport=await as_account(stage))
+    task = stage.managers.pop("one")
+    with pytest.raises(NotReady) as raised:
+        await task
+    group = f".{missing.group}" if missing.group else ""
+    told = f"not permitted: {missing.verb} {missing.resource}{group}: kubectl apply -k rbac"
+    assert str(raised.value) == told
 
 
 @pytest.mark.parametrize(
@@ -42,38 +43,34 @@ def test_what_may_not_be_read_is_named_at_the_start(missing: Permission) -> None
         ("patch resourceclaims/binding", "status.allocation or status.reservedFor requires"),
     ],
 )
-def test_a_list_that_may_not_be_written_is_reported(missing: str, told: str) -> None:
-    async def scenario(stage: Stage) -> None:
-        await grant(stage, all_but(missing), FILE)
-        await stage.started(transport=await as_account(stage))
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
-        await stage.until_condition("Ready", "False", "Forbidden")
-        (reservation,) = await stage.reservations()
-        message = next(c.message for c in reservation.status.conditions if c.type == "Ready")
-        assert CONTROLLER_USER in message
-        assert told in message
-
-    play(scenario, strict(HOLD_136))
-
-
-def test_a_server_that_knows_no_binding_right_asks_for_none() -> None:
-    async def scenario(stage: Stage) -> None:
-        await grant(stage, all_but("patch resourceclaims/binding"), FILE)
-        await stage.started(transport=await as_account(stage))
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
-        await stage.until_condition("Reserved", "True", "Reserved")
-
-    play(scenario, strict(HOLD_134))
+async def test_a_list_that_may_not_be_written_is_reported(
+    stage: Stage, missing: str, told: str
+) -> None:
+    await grant(stage, all_but(missing), FILE)
+    await stage.started(transport=await as_account(stage))
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+    await stage.until_condition("Ready", "False", "Forbidden")
+    (reservation,) = await stage.reservations()
+    message = next(c.message for c in reservation.status.conditions if c.type == "Ready")
+    assert CONTROLLER_USER in message
+    assert told in message
 
 
-def test_an_annotation_that_may_not_be_followed_is_reported_on_the_workload() -> None:
-    async def scenario(stage: Stage) -> None:
-        await grant(stage, all_but("create claimreservations"), FILE)
-        await stage.started(transport=await as_account(stage))
-        await stage.create(RESOURCECLAIMS, manifests.claim())
-        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
-        await stage.until_event("Forbidden")
+@pytest.mark.cluster(strict(HOLD_134))
+async def test_a_server_that_knows_no_binding_right_asks_for_none(stage: Stage) -> None:
+    await grant(stage, all_but("patch resourceclaims/binding"), FILE)
+    await stage.started(transport=await as_account(stage))
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+    await stage.until_condition("Reserved", "True", "Reserved")
 
-    play(scenario, strict(HOLD_136))
+
+async def test_an_annotation_that_may_not_be_followed_is_reported_on_the_workload(
+    stage: Stage,
+) -> None:
+    await grant(stage, all_but("create claimreservations"), FILE)
+    await stage.started(transport=await as_account(stage))
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+    await stage.until_event("Forbidden")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tests.e2e.rights import RESOURCES, as_account, grant, permissions
 from tests.e2e.site import EmbeddedSite
 from tests.e2e.test_controller_rights import strict
 
+pytestmark = pytest.mark.real_time(120)
 FILES = ("controller.yaml", "users.yaml")
 
 
@@ -61,12 +62,9 @@ async def _hold(stage: Stage) -> None:
     await stage.until_condition("Reserved", "True", "Reserved")
 
 
-def inside(directory: Path, scenario: Callable[[Office], Awaitable[None]]) -> None:
-    """A scenario in real time, since commands are processes of their own."""
-    asyncio.run(_inside(directory / "kubeconfig", scenario))
-
-
-async def _inside(kubeconfig: Path, scenario: Callable[[Office], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def office(directory: Path) -> AsyncIterator[Office]:
+    kubeconfig = directory / "kubeconfig"
     async with embedded_cluster(strict(HOLD_136), epoch=None) as cluster:
         server = await serve(cluster.handler)
         write_kubeconfig(kubeconfig, Access(server.url))
@@ -77,22 +75,19 @@ async def _inside(kubeconfig: Path, scenario: Callable[[Office], Awaitable[None]
             site=EmbeddedSite(cluster),
             cluster=cluster,
         )
-
-        async def furnished(stage: Stage) -> None:
-            await grant(stage, permissions(*FILES), *FILES)
-            await _bind(stage)
-            await stage.started(transport=await as_account(stage), settle_seconds=0.3)
-            await _hold(stage)
-            await scenario(Office(stage, kubeconfig))
-
         try:
-            await stage.play(furnished)
+            async with stage.controllers():
+                await grant(stage, permissions(*FILES), *FILES)
+                await _bind(stage)
+                await stage.started(transport=await as_account(stage), settle_seconds=0.3)
+                await _hold(stage)
+                yield Office(stage, kubeconfig)
         finally:
             await server.close()
 
 
-def test_a_viewer_sees_and_changes_nothing(tmp_path: Path) -> None:
-    async def scenario(made: Office) -> None:
+async def test_a_viewer_sees_and_changes_nothing(tmp_path: Path) -> None:
+    async with office(tmp_path) as made:
         shown = await made.ask("view", "get", "-n", NAMESPACE)
         assert (shown.code, "deployments/train" in shown.out) == (0, True)
         told = await made.ask("view", "explain", "slice", "-n", NAMESPACE)
@@ -103,37 +98,29 @@ def test_a_viewer_sees_and_changes_nothing(tmp_path: Path) -> None:
         elsewhere = await made.ask("view", "get", "-n", "default")
         assert (elsewhere.code, "cannot list resource" in elsewhere.err) == (1, True)
 
-    inside(tmp_path, scenario)
 
-
-def test_an_editor_lets_go(tmp_path: Path) -> None:
-    async def scenario(made: Office) -> None:
+async def test_an_editor_lets_go(tmp_path: Path) -> None:
+    async with office(tmp_path) as made:
         await made.stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await made.stage.until_running(0)
         asked = await made.ask("edit", "release", "slice", "-n", NAMESPACE)
         assert asked.code == 0, asked
         await made.stage.until_released(within=20)
 
-    inside(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("user", ["view", "edit", "nobody"])
-def test_a_downgrade_is_not_for_everybody(tmp_path: Path, user: str) -> None:
-    async def scenario(made: Office) -> None:
+async def test_a_downgrade_is_not_for_everybody(tmp_path: Path, user: str) -> None:
+    async with office(tmp_path) as made:
         refused = await made.ask(user, "downgrade-prepare")
         assert (refused.code, "forbidden" in refused.err) == (1, True), refused
 
-    inside(tmp_path, scenario)
 
-
-def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
-    async def scenario(made: Office) -> None:
+async def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
+    async with office(tmp_path) as made:
         answer = await made.ask("admin", "downgrade-prepare", "-o", "json")
         assert answer.code == 0, answer
         found = (answer.document["carriedOutBy"], answer.document["phase"])
         assert found == ("controller", "Prepared")
-
-    inside(tmp_path, scenario)
 
 
 async def _leave_over(stage: Stage) -> None:
@@ -168,10 +155,10 @@ async def _almost(stage: Stage) -> None:
         ("almost", "requires"),
     ],
 )
-def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
+async def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
     tmp_path: Path, user: str, told: str
 ) -> None:
-    async def scenario(made: Office) -> None:
+    async with office(tmp_path) as made:
         await _leave_over(made.stage)
         await _almost(made.stage)
         seen = await made.ask(user, "orphans", "-n", NAMESPACE)
@@ -182,5 +169,3 @@ def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
         assert "watched" not in done.err
         everywhere = await made.ask(user, "orphans", "-A")
         assert (everywhere.code, everywhere.err.count("\n")) == (1, 1), everywhere
-
-    inside(tmp_path, scenario)

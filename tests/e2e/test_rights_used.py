@@ -27,7 +27,7 @@ from tests.e2e.harness import (
     NATIVE,
     PODGROUP_136,
     Stage,
-    play,
+    embedded_stage,
 )
 from tests.e2e.rights import Permission, Register, as_account, grant, permissions, watched
 from tests.e2e.test_controller_rights import strict
@@ -45,20 +45,16 @@ class Case:
     settings: tuple[str, ...] = ()
 
 
-def played(case: Case, given: list[Permission]) -> Register:
+async def played(case: Case, given: list[Permission]) -> Register:
     """A story with a controller that has no other permissions than these."""
-    registers: list[Register] = []
-
-    async def scenario(stage: Stage) -> None:
-        registers.append(watched(stage.embedded))
+    async with embedded_stage(strict(case.options)) as stage:
+        register = watched(stage.embedded)
         stage.client.speak(PODGROUPS.group, "v1alpha2")
         await grant(stage, given, *case.files)
         settings: dict[str, Any] = dict.fromkeys(case.settings, True)
         await stage.started(transport=await as_account(stage), **settings)
         await case.story(stage)
-
-    play(scenario, strict(case.options))
-    return registers[0]
+        return register
 
 
 async def templates(stage: Stage) -> None:
@@ -233,11 +229,11 @@ CASES = [
 ]
 
 
-def test_every_permission_is_used_and_no_other_is_asked_for() -> None:
+async def test_every_permission_is_used_and_no_other_is_asked_for() -> None:
     unused = dict.fromkeys(permissions(*WITH_TEMPLATES, "template-injection.yaml"))
     for case in CASES:
         given = permissions(*case.files)
-        register = played(case, given)
+        register = await played(case, given)
         assert list(register.refused) == []
         for each in [each for each in unused if needed(each, given, register)]:
             del unused[each]

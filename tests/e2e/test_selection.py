@@ -36,7 +36,7 @@ def test_what_is_skipped_exists() -> None:
     defined = {
         name
         for path in HERE.glob("test_*.py")
-        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
     }
     listed = {test.partition("[")[0] for each in SKIPPED for test in each.tests}
     assert listed <= defined

@@ -6,6 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from claimctl.embedded.storage.store import Address, Author, Revision, Store
 from claimctl.kube.documents import Refused, Version
 from tests.support.virtual import run
@@ -84,20 +86,18 @@ def _epilogue(cluster: Cluster) -> Epilogue:
     return Epilogue(cast(People, people), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup"))
 
 
-def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
+@pytest.mark.virtual_limit(2 * RELEASE_SECONDS)
+async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
     cluster = Cluster()
     epilogue = _epilogue(cluster)
 
-    async def play() -> None:
-        async def later() -> None:
-            await asyncio.sleep(25.0)
-            cluster.reserve("late", 300)
+    async def later() -> None:
+        await asyncio.sleep(25.0)
+        cluster.reserve("late", 300)
 
-        cluster.reserve("there", 300)
-        task = asyncio.create_task(later())
-        await epilogue.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
-
-    run(play(), limit=2 * RELEASE_SECONDS)
+    cluster.reserve("there", 300)
+    task = asyncio.create_task(later())
+    await epilogue.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
     assert epilogue.verdict.good
     assert set(cluster.reservations) == {"there", "late"}
     assert not cluster.waits()

@@ -9,7 +9,6 @@ import pytest
 
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.storage.requests import Fault, FaultPoint
-from tests.support.virtual import run
 
 from .replay import LoopClock, options, publish
 from .trace import load
@@ -55,22 +54,19 @@ class Many:
 
 
 @pytest.mark.parametrize("name", STORMS)
-def test_sixty_pods_on_one_claim_conflict_for_half_a_minute(name: str) -> None:
+async def test_sixty_pods_on_one_claim_conflict_for_half_a_minute(name: str) -> None:
     """As many conflicts, for as long, within a factor of about two."""
     many = Many(name, storm=True)
     series = many.trace.raw["up"]["series"]
     conflicts = many.trace.raw["up"]["requestsOnClaims"]["PUT resourceclaims/status 409"]
 
-    async def story() -> float:
-        await many.start()
-        elapsed = 0.0
-        while many.bound() < 60:
-            await LoopClock().sleep(0.5)
-            elapsed += 0.5
-        await many.cluster.stop()
-        return elapsed
+    await many.start()
+    elapsed = 0.0
+    while many.bound() < 60:
+        await LoopClock().sleep(0.5)
+        elapsed += 0.5
+    await many.cluster.stop()
 
-    elapsed = run(story())
     assert series[-1]["t"] / 2 < elapsed < series[-1]["t"] * 2
     assert many.attempts[""] == 1
     assert conflicts / 2 < many.attempts["status"] - 60 < conflicts * 2
@@ -79,27 +75,25 @@ def test_sixty_pods_on_one_claim_conflict_for_half_a_minute(name: str) -> None:
         assert sample.replace(_namespace(many), "default") in many.messages()
 
 
-def test_256_of_260_pods_are_listed_and_a_new_one_may_take_a_place_that_becomes_free() -> None:
+async def test_256_of_260_pods_are_listed_and_a_new_one_may_take_a_place_that_becomes_free() -> (
+    None
+):
     many = Many("B13-more-than-256-pods", storm=False)
-
-    async def story() -> None:
-        await many.start()
-        await LoopClock().sleep(5)
-        assert (len(many.pods()), many.bound(), many.listed()) == (260, 256, 256)
-        waiting = [pod for pod in many.pods() if not pod["spec"].get("nodeName")]
-        theirs = many.trace.raw["podsThatWait"][0]["conditions"][0]
-        for pod in waiting:
-            (ours,) = pod["status"]["conditions"]
-            told = {key: ours[key] for key in ("reason", "message", "observedGeneration")}
-            assert told["message"] == theirs["message"].replace(_namespace(many), "default")
-            assert (told["reason"], told["observedGeneration"]) == ("SchedulerError", 1)
-        bound = next(pod for pod in many.pods() if pod["spec"].get("nodeName"))
-        many.cluster.force_delete("default", bound["metadata"]["name"])
-        await LoopClock().sleep(40)
-        assert (len(many.pods()), many.bound(), many.listed()) == (260, 256, 256)
-        await many.cluster.stop()
-
-    run(story())
+    await many.start()
+    await LoopClock().sleep(5)
+    assert (len(many.pods()), many.bound(), many.listed()) == (260, 256, 256)
+    waiting = [pod for pod in many.pods() if not pod["spec"].get("nodeName")]
+    theirs = many.trace.raw["podsThatWait"][0]["conditions"][0]
+    for pod in waiting:
+        (ours,) = pod["status"]["conditions"]
+        told = {key: ours[key] for key in ("reason", "message", "observedGeneration")}
+        assert told["message"] == theirs["message"].replace(_namespace(many), "default")
+        assert (told["reason"], told["observedGeneration"]) == ("SchedulerError", 1)
+    bound = next(pod for pod in many.pods() if pod["spec"].get("nodeName"))
+    many.cluster.force_delete("default", bound["metadata"]["name"])
+    await LoopClock().sleep(40)
+    assert (len(many.pods()), many.bound(), many.listed()) == (260, 256, 256)
+    await many.cluster.stop()
 
 
 def _namespace(many: Many) -> str:

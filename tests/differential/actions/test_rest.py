@@ -15,7 +15,6 @@ from tests.differential.actions import clusters, rehearsal
 from tests.differential.actions.clusters import Canary, Log
 from tests.differential.actions.rehearsal import AHEAD, Rehearsal, Rehearsals
 from tests.differential.actions.story import Story
-from tests.support.virtual import run
 
 Object = dict[str, Any]
 
@@ -44,26 +43,22 @@ def test_the_canary_is_replaced_once_another_pod_is_bound_and_the_old_claim_is_g
     assert clusters._replaced(_log(new, _claim("new")), gone)
 
 
-def test_only_what_began_after_an_event_is_a_witness_of_the_rest(
+async def test_only_what_began_after_an_event_is_a_witness_of_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-
-    async def sing() -> None:
-        canary = Canary()
-        now[0] = 1.0
-        canary.begin()
-        now[0] = 3.0
-        assert (canary.latest, canary.longest()) == (0.0, 2.0)
-        await canary.end()
-        assert (canary.latest, canary.longest()) == (1.0, 2.0)
-        canary.begin()
-        now[0] = 40.0
-        await canary.end(replaced=False)
-        assert (canary.latest, canary.longest()) == (1.0, 37.0)
-
-    run(sing())
+    canary = Canary()
+    now[0] = 1.0
+    canary.begin()
+    now[0] = 3.0
+    assert (canary.latest, canary.longest()) == (0.0, 2.0)
+    await canary.end()
+    assert (canary.latest, canary.longest()) == (1.0, 2.0)
+    canary.begin()
+    now[0] = 40.0
+    await canary.end(replaced=False)
+    assert (canary.latest, canary.longest()) == (1.0, 37.0)
 
 
 class _Pool:
@@ -81,19 +76,16 @@ def _rehearsals(numbers: Iterator[int]) -> Rehearsals:
     return Rehearsals(pool, ((1, 36), True), numbers, lambda number: Story(str(number), ()))
 
 
-def test_stories_come_in_their_order_but_for_those_that_take_too_long() -> None:
-    async def taken() -> list[int | None]:
-        rehearsals = _rehearsals(iter([30, 10, 20, 5]))
-        rehearsals.note(Rehearsal(0, Story("", ()), 10.0, b""), 20.0)
-        assert rehearsals.slowness == 2.0
-        await rehearsals.run()
-        found = [await rehearsals.take(functools.partial(float, left)) for left in (15, 50, 50, 50)]
-        return [each.number if each else None for each in found]
-
-    assert run(taken()) == [5, 10, 20, None]
+async def test_stories_come_in_their_order_but_for_those_that_take_too_long() -> None:
+    rehearsals = _rehearsals(iter([30, 10, 20, 5]))
+    rehearsals.note(Rehearsal(0, Story("", ()), 10.0, b""), 20.0)
+    assert rehearsals.slowness == 2.0
+    await rehearsals.run()
+    found = [await rehearsals.take(functools.partial(float, left)) for left in (15, 50, 50, 50)]
+    assert ([each.number if each else None for each in found]) == [5, 10, 20, None]
 
 
-def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
+async def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
     played: list[int] = []
 
     def numbers() -> Iterator[int]:
@@ -101,13 +93,10 @@ def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
             played.append(number)
             yield number
 
-    async def go() -> Rehearsal | None:
-        rehearsals = _rehearsals(numbers())
-        ahead = asyncio.create_task(rehearsals.run())
-        found = await rehearsals.take(lambda: 1.0)
-        ahead.cancel()
-        await asyncio.wait([ahead])
-        return found
-
-    assert run(go()) is None
+    rehearsals = _rehearsals(numbers())
+    ahead = asyncio.create_task(rehearsals.run())
+    found = await rehearsals.take(lambda: 1.0)
+    ahead.cancel()
+    await asyncio.wait([ahead])
+    assert found is None
     assert AHEAD <= len(played) <= AHEAD + rehearsal._AT_ONCE

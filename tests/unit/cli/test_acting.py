@@ -273,16 +273,13 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
     ]
 
 
-def test_who_may_not_list_leases_is_told_so_and_everything_else() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim("slice", deployment(server))
-        server.handler.fault = lambda point: (
-            Fault(status=403, reason="Forbidden") if point.plural == "leases" else None
-        )
-        told = await explain_with_controller(server.client, ML, "slice", server.clock)
-        assert server.clock.now() - NOW == timedelta()
-        shown = lines(told)
-        assert "Controller: unknown; you may not list Leases" in shown
-
-    run(scenario())
+async def test_who_may_not_list_leases_is_told_so_and_everything_else() -> None:
+    server = Server.started()
+    server.claim("slice", deployment(server))
+    server.handler.fault = lambda point: (
+        Fault(status=403, reason="Forbidden") if point.plural == "leases" else None
+    )
+    told = await explain_with_controller(server.client, ML, "slice", server.clock)
+    assert server.clock.now() - NOW == timedelta()
+    shown = lines(told)
+    assert "Controller: unknown; you may not list Leases" in shown

@@ -11,7 +11,6 @@ from claimctl.embedded.storage.requests import Fault
 from claimctl.inspect.explain import Explanation, explain
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION
-from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, Server
 
 
@@ -37,31 +36,25 @@ async def explained(server: Server) -> Explanation:
     return await explain(server.client, NAMESPACE, "slice", server.clock.now())
 
 
-def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim()
-        reserved(server, "one")
-        reserved(server, "two")
-        explanation = await explained(server)
-        await release.ask(server.client, explanation)
-        wanted = {RELEASE_ANNOTATION: explanation.view.claim.metadata.uid}
-        assert (marks(server, "one"), marks(server, "two")) == (wanted, wanted)
-
-    run(scenario())
+async def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> None:
+    server = Server.started()
+    server.claim()
+    reserved(server, "one")
+    reserved(server, "two")
+    explanation = await explained(server)
+    await release.ask(server.client, explanation)
+    wanted = {RELEASE_ANNOTATION: explanation.view.claim.metadata.uid}
+    assert (marks(server, "one"), marks(server, "two")) == (wanted, wanted)
 
 
-def test_asking_twice_writes_once() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim()
-        reserved(server)
-        await release.ask(server.client, await explained(server))
-        before = server.handler.api.store.revision
-        await release.ask(server.client, await explained(server))
-        assert server.handler.api.store.revision == before
-
-    run(scenario())
+async def test_asking_twice_writes_once() -> None:
+    server = Server.started()
+    server.claim()
+    reserved(server)
+    await release.ask(server.client, await explained(server))
+    before = server.handler.api.store.revision
+    await release.ask(server.client, await explained(server))
+    assert server.handler.api.store.revision == before
 
 
 def touched(server: Server, times: int) -> None:
@@ -76,27 +69,21 @@ def touched(server: Server, times: int) -> None:
     server.upon("patch", "claimreservations", touch)
 
 
-def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim()
-        reserved(server)
-        explanation = await explained(server)
-        touched(server, 2)
+async def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
+    server = Server.started()
+    server.claim()
+    reserved(server)
+    explanation = await explained(server)
+    touched(server, 2)
+    await release.ask(server.client, explanation)
+    assert RELEASE_ANNOTATION in marks(server)
+
+
+async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
+    server = Server.started()
+    server.claim()
+    reserved(server)
+    explanation = await explained(server)
+    touched(server, release.ATTEMPTS)
+    with pytest.raises(Conflict):
         await release.ask(server.client, explanation)
-        assert RELEASE_ANNOTATION in marks(server)
-
-    run(scenario())
-
-
-def test_a_reservation_that_never_holds_still_is_given_up() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim()
-        reserved(server)
-        explanation = await explained(server)
-        touched(server, release.ATTEMPTS)
-        with pytest.raises(Conflict):
-            await release.ask(server.client, explanation)
-
-    run(scenario())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -30,7 +31,6 @@ from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from tests.e2e.harness import CRDS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.virtual import run
 from tests.unit.controller.recording import Recording
 from tests.unit.controller.servers import Server, pod_body, server
 
@@ -65,31 +65,25 @@ class Bench:
         return [each["resource"] for each in claim["status"].get("reservedFor", [])]
 
 
-def on_bench(
-    scenario: Callable[[Bench], Awaitable[None]],
-    *,
-    late: str = "",
-    before: Callable[[Server], None] = lambda _: None,
-) -> None:
-    """Play a scenario, with the cache of one resource never told more than it listed."""
-
-    async def main() -> None:
-        made = server(Dialect.HOLD)
-        furnish(made)
-        before(made)
-        bench, caches = _bench(made)
-        informers = [asyncio.create_task(each.run()) for each in caches.informers()]
-        for each in caches.informers():
-            await each.wait_synced()
-        for each, task in zip(caches.informers(), informers, strict=True):
-            if each.resource.plural == late:
-                task.cancel()
-        await scenario(bench)
-        for task in informers:
+@asynccontextmanager
+async def working_bench(
+    late: str = "", before: Callable[[Server], None] = lambda _: None
+) -> AsyncIterator[Bench]:
+    """A bench; the cache of one resource is never told more than it listed."""
+    made = server(Dialect.HOLD)
+    furnish(made)
+    before(made)
+    bench, caches = _bench(made)
+    informers = [asyncio.create_task(each.run()) for each in caches.informers()]
+    for each in caches.informers():
+        await each.wait_synced()
+    for each, task in zip(caches.informers(), informers, strict=True):
+        if each.resource.plural == late:
             task.cancel()
-        await asyncio.gather(*informers, return_exceptions=True)
-
-    run(main())
+    yield bench
+    for task in informers:
+        task.cancel()
+    await asyncio.gather(*informers, return_exceptions=True)
 
 
 def _bench(made: Server) -> tuple[Bench, Caches]:
@@ -177,8 +171,8 @@ def busy_writer(bench: Bench, times: int) -> None:
     bench.server.handler.fault = hook
 
 
-def test_a_hold_is_written_told_and_measured_once() -> None:
-    async def scenario(bench: Bench) -> None:
+async def test_a_hold_is_written_told_and_measured_once() -> None:
+    async with working_bench() as bench:
         assert await bench.reconcile() == After(WATCHDOG)
         assert bench.references() == ["pods", "deployments"]
         held = bench.telemetry.observed[Metric.ALLOCATION_TO_HOLD_SECONDS.value, ()]
@@ -190,21 +184,17 @@ def test_a_hold_is_written_told_and_measured_once() -> None:
         assert await bench.reconcile() == DONE
         assert len(bench.server.requests) == before
 
-    on_bench(scenario)
 
-
-def test_nothing_is_decided_on_less_than_we_wrote() -> None:
-    async def scenario(bench: Bench) -> None:
+async def test_nothing_is_decided_on_less_than_we_wrote() -> None:
+    async with working_bench() as bench:
         await bench.reconcile()
         bench.server.requests.clear()
         assert await bench.reconcile() == After(SOON)
         assert bench.server.requests == []
 
-    on_bench(scenario)
 
-
-def test_beside_a_busy_writer_it_reads_decides_and_writes_in_one_go() -> None:
-    async def scenario(bench: Bench) -> None:
+async def test_beside_a_busy_writer_it_reads_decides_and_writes_in_one_go() -> None:
+    async with working_bench() as bench:
         busy_writer(bench, 3)
         bench.server.requests.clear()
         assert await bench.reconcile() == After(WATCHDOG)
@@ -217,22 +207,18 @@ def test_beside_a_busy_writer_it_reads_decides_and_writes_in_one_go() -> None:
         ]
         assert conflicts == 3
 
-    on_bench(scenario)
 
-
-def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
-    async def scenario(bench: Bench) -> None:
+async def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
+    async with working_bench() as bench:
         busy_writer(bench, 100)
         bench.server.requests.clear()
         assert await bench.reconcile() == After(SOON)
         assert len(bench.server.requests) == 1 + 2 * LIVE_ATTEMPTS
         assert bench.references() == ["pods"]
 
-    on_bench(scenario)
 
-
-def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it() -> None:
-    async def scenario(bench: Bench) -> None:
+async def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it() -> None:
+    async with working_bench(late="resourceclaims") as bench:
         admin = bench.server.admin
         claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
         uid = admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
@@ -247,13 +233,11 @@ def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it
         left = admin.get("claimreservations", NAMESPACE, "train-slice")
         assert left["metadata"]["finalizers"] == [FINALIZER]
 
-    on_bench(scenario, late="resourceclaims")
 
-
-def test_a_write_is_remembered_although_it_cannot_be_measured() -> None:
+async def test_a_write_is_remembered_although_it_cannot_be_measured() -> None:
     """Otherwise the next reconcile would decide on the claim as it was before the write."""
+    async with working_bench(late="resourceclaims") as bench:
 
-    async def scenario(bench: Bench) -> None:
         def fail(*_: object) -> None:
             raise RuntimeError("no metrics")
 
@@ -266,11 +250,10 @@ def test_a_write_is_remembered_although_it_cannot_be_measured() -> None:
         assert await bench.reconcile() == After(SOON)
         assert bench.server.requests == []
 
-    on_bench(scenario, late="resourceclaims")
 
+async def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> None:
+    async with working_bench() as bench:
 
-def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> None:
-    async def scenario(bench: Bench) -> None:
         def hook(point: FaultPoint) -> Fault | None:
             if (point.verb, point.plural) == ("get", "resourceclaims"):
                 return Fault(status=404, reason="NotFound", message="gone")
@@ -284,13 +267,10 @@ def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> None:
         assert await bench.reconcile() == After(SOON)
         assert [each.split()[0] for each in bench.server.requests] == ["PATCH", "GET"]
 
-    on_bench(scenario)
 
-
-def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone() -> None:
+async def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone() -> None:
     """The cache still shows the claim."""
-
-    async def scenario(bench: Bench) -> None:
+    async with working_bench(late="resourceclaims") as bench:
         admin = bench.server.admin
         admin.delete("claimreservations", NAMESPACE, "train-slice")
         admin.delete("resourceclaims", NAMESPACE, CLAIM)
@@ -302,8 +282,6 @@ def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone() -> N
         assert After(WATCHDOG) in outcomes
         with pytest.raises(NotFound):
             await bench.server.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
-
-    on_bench(scenario, late="resourceclaims")
 
 
 def _releasing(made: Server) -> None:
@@ -327,10 +305,10 @@ def _releasing(made: Server) -> None:
 
 
 @pytest.mark.parametrize("reserved", [True, False])
-def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_yet_stays(
+async def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_yet_stays(
     reserved: bool,
 ) -> None:
-    async def scenario(bench: Bench) -> None:
+    async with working_bench(late="claimreservations", before=_releasing) as bench:
         admin = bench.server.admin
         uid = _reserve(bench.server, "eval")
         if not reserved:
@@ -354,11 +332,10 @@ def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_yet_st
         claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
         assert ("allocation" in claim["status"]) == reserved
 
-    on_bench(scenario, late="claimreservations", before=_releasing)
 
+async def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
+    async with working_bench() as bench:
 
-def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
-    async def scenario(bench: Bench) -> None:
         def hook(point: FaultPoint) -> None:
             if (point.verb, point.plural) == ("get", "deployments"):
                 bench.observations.claims.forget(KEY)
@@ -368,17 +345,14 @@ def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
         bench.server.handler.fault = hook
         assert isinstance(await bench.reconcile(), After)
 
-    on_bench(scenario)
-
 
 INVALID = Fault(status=422, reason="Invalid", message="status: Invalid value: no")
 
 
 @pytest.mark.parametrize("plural", ["resourceclaims", "claimreservations"])
-def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str) -> None:
+async def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str) -> None:
     """Of a status that is not taken everything but that stays as it was."""
-
-    async def scenario(bench: Bench) -> None:
+    async with working_bench() as bench:
         refused: list[str] = []
 
         def hook(point: FaultPoint) -> Fault | None:
@@ -402,5 +376,3 @@ def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str) -> N
         status = bench.server.admin.get("claimreservations", NAMESPACE, "train-slice")["status"]
         told = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
         assert told["Ready"] == ("True", "Ready")
-
-    on_bench(scenario)

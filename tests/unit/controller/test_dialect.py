@@ -50,16 +50,13 @@ def test_the_namespace_of_the_probe_need_not_exist() -> None:
     assert detect(Dialect.NATIVE, (1, 36), namespace="nosuch").dialect == "native"
 
 
-def test_a_server_that_does_not_let_us_ask_leaves_the_question_open() -> None:
-    async def main() -> None:
-        made = server()
-        made.handler.fault = lambda point: (
-            Fault(status=403, reason="Forbidden", message="no") if point.verb == "create" else None
-        )
-        with pytest.raises(DialectUnknown, match="grant create on resourceclaims in namespace x"):
-            await DialectProbe(made.client, namespace="x").detect()
-
-    run(main())
+async def test_a_server_that_does_not_let_us_ask_leaves_the_question_open() -> None:
+    made = server()
+    made.handler.fault = lambda point: (
+        Fault(status=403, reason="Forbidden", message="no") if point.verb == "create" else None
+    )
+    with pytest.raises(DialectUnknown, match="grant create on resourceclaims in namespace x"):
+        await DialectProbe(made.client, namespace="x").detect()
 
 
 def ask_about_groups(status: int, reason: str) -> Detection:

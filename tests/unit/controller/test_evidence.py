@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from random import Random
 
@@ -18,7 +19,6 @@ from claimctl.reservation.snapshot import Memory, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import PODS
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref
-from tests.support.virtual import run
 from tests.unit.controller.servers import Server, pod_body, server
 
 
@@ -28,27 +28,23 @@ def snapshot(memory: Memory | None = None) -> Snapshot:
     )
 
 
-def on_server(
-    scenario: Callable[[Server, Investigator], Awaitable[None]], *, following: bool = False
-) -> None:
-    async def main() -> None:
-        made = server()
-        pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
-        follows = asyncio.create_task(pods.run()) if following else None
-        await scenario(made, Investigator(made.client, pods))
-        if follows is not None:
-            follows.cancel()
-            await asyncio.gather(follows, return_exceptions=True)
-
-    run(main())
+@asynccontextmanager
+async def investigating(*, following: bool = False) -> AsyncIterator[tuple[Server, Investigator]]:
+    made = server()
+    pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
+    follows = asyncio.create_task(pods.run()) if following else None
+    yield made, Investigator(made.client, pods)
+    if follows is not None:
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
 
 
 def reference(name: str, uid: str) -> Reference:
     return Reference(resource="pods", name=name, uid=uid)
 
 
-def test_a_listed_pod_is_gone_when_it_is_not_found_or_has_another_uid() -> None:
-    async def scenario(made: Server, investigator: Investigator) -> None:
+async def test_a_listed_pod_is_gone_when_it_is_not_found_or_has_another_uid() -> None:
+    async with investigating() as (made, investigator):
         uid = made.create("pods", pod_body("here"))["metadata"]["uid"]
         made.create("pods", pod_body("again"))
         asked = (reference("here", uid), reference("again", "old"), reference("lost", "lost"))
@@ -61,11 +57,9 @@ def test_a_listed_pod_is_gone_when_it_is_not_found_or_has_another_uid() -> None:
         assert later.gone_pods == {"old", "lost"}
         assert not later.present_pods
 
-    on_server(scenario)
 
-
-def test_many_pods_are_asked_for_by_one_list() -> None:
-    async def scenario(made: Server, investigator: Investigator) -> None:
+async def test_many_pods_are_asked_for_by_one_list() -> None:
+    async with investigating() as (made, investigator):
         uid = made.create("pods", pod_body("here"))["metadata"]["uid"]
         asked = (
             reference("here", uid),
@@ -77,17 +71,13 @@ def test_many_pods_are_asked_for_by_one_list() -> None:
         assert len(evidence.gone_pods) == MANY_PODS
         assert made.requests == [f"GET /api/v1/namespaces/{NAMESPACE}/pods"]
 
-    on_server(scenario)
 
-
-def test_a_workload_is_asked_for_by_its_name() -> None:
-    async def scenario(made: Server, investigator: Investigator) -> None:
+async def test_a_workload_is_asked_for_by_its_name() -> None:
+    async with investigating() as (_, investigator):
         need = ConfirmWorkload(replace_uid(deployment_ref(), ""))
         findings = await investigator.answer(snapshot(), [need], Findings())
         key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
         assert findings.workloads == {key: None}
-
-    on_server(scenario)
 
 
 def replace_uid(reference: Reference, uid: str) -> Reference:
@@ -99,8 +89,8 @@ def replace_uid(reference: Reference, uid: str) -> Reference:
     )
 
 
-def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> None:
-    async def scenario(made: Server, investigator: Investigator) -> None:
+async def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> None:
+    async with investigating(following=True) as (made, investigator):
         ours = made.create("pods", pod_body("ours"))["metadata"]["uid"]
         other = made.create("pods", pod_body("other", claim="elsewhere"))["metadata"]["uid"]
         need = ListLivePods("10")
@@ -111,11 +101,9 @@ def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> None:
         assert found.uids == {ours, other}
         assert not found.settled
 
-    on_server(scenario, following=True)
 
-
-def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
-    async def scenario(_: Server, investigator: Investigator) -> None:
+async def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
+    async with investigating(following=True) as (_, investigator):
         need = ListLivePods("10", settled=True)
         old = snapshot(Memory(version_age=5.0))
         young = snapshot(Memory(version_age=4.9, deleting_age=9.0))
@@ -126,21 +114,16 @@ def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
         ]
         assert [each.settled for each in settled if each] == [True, False, True]
 
-    on_server(scenario, following=True)
-
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_follow(
+async def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_follow(
     settled: bool,
 ) -> None:
     """Who was bound and vanished in the gap is in no list, and not known as a ghost yet."""
-
-    async def scenario(made: Server, investigator: Investigator) -> None:
+    async with investigating() as (made, investigator):
         made.create("pods", pod_body("a"))
         need = ListLivePods("10", settled=settled)
         seen = snapshot(Memory(version_age=5.0))
         found = (await investigator.answer(seen, [need], Findings())).live
         assert found is not None
         assert found.claim_version == ""
-
-    on_server(scenario)

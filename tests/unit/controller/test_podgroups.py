@@ -22,7 +22,6 @@ from claimctl.reservation.snapshot import Rules
 from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
 from tests.e2e.harness import CRDS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.virtual import run
 from tests.unit.controller.recording import Recording
 from tests.unit.controller.servers import Server, pod_body, server
 
@@ -57,22 +56,18 @@ def member(name: str, group: str = "train") -> dict[str, Any]:
         pytest.param((member("other", "else"),), False, id="a pod of another group"),
     ],
 )
-def test_a_group_is_let_go_only_when_a_live_list_shows_no_pod_of_it(
+async def test_a_group_is_let_go_only_when_a_live_list_shows_no_pod_of_it(
     late: tuple[dict[str, Any], ...], guarded: bool
 ) -> None:
     """KCM would take the group out of the claim, deallocate, and the pod be bound all the same."""
-
-    async def main() -> None:
-        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
-        deleted_group(made)
-        caches = await filled(made)
-        for body in late:
-            made.create("pods", body)
-        await look_at_group(made, caches)
-        assert LIST in made.requests
-        assert any(FINALIZER in finalizers for finalizers in finalizers_left(made)) == guarded
-
-    run(main())
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    deleted_group(made)
+    caches = await filled(made)
+    for body in late:
+        made.create("pods", body)
+    await look_at_group(made, caches)
+    assert LIST in made.requests
+    assert any(FINALIZER in finalizers for finalizers in finalizers_left(made)) == guarded
 
 
 def finalizers_left(made: Server) -> list[list[str]]:

@@ -7,7 +7,6 @@ import pytest
 from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.embedded.options import Dialect
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
-from tests.support.virtual import run
 from tests.unit.controller.servers import server
 
 
@@ -21,16 +20,13 @@ from tests.unit.controller.servers import server
         (Dialect.PODGROUP, (1, 37), Served(("v1",), ("v1beta1",))),
     ],
 )
-def test_the_preferred_version_of_each_group_is_spoken(
+async def test_the_preferred_version_of_each_group_is_spoken(
     dialect: Dialect, version: tuple[int, int], served: Served
 ) -> None:
-    async def main() -> None:
-        made = server(dialect, kubernetes_version=version)
-        assert await look(made.client) == served
-        assert made.client.served(RESOURCECLAIMS).version == served.claims[0]
-        if served.groups:
-            assert made.client.served(PODGROUPS).version == served.groups[0]
-        await made.client.list(RESOURCECLAIMS)
-        assert made.requests[-1].startswith(f"GET /apis/resource.k8s.io/{served.claims[0]}/")
-
-    run(main())
+    made = server(dialect, kubernetes_version=version)
+    assert await look(made.client) == served
+    assert made.client.served(RESOURCECLAIMS).version == served.claims[0]
+    if served.groups:
+        assert made.client.served(PODGROUPS).version == served.groups[0]
+    await made.client.list(RESOURCECLAIMS)
+    assert made.requests[-1].startswith(f"GET /apis/resource.k8s.io/{served.claims[0]}/")

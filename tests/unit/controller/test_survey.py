@@ -11,7 +11,6 @@ from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.model import Answer, OwnerState
 from claimctl.orphans.scan import Scan, scan_claims
-from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, Server
 
 VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
@@ -49,46 +48,37 @@ def states(seen: Scan) -> list[OwnerState]:
     return [answer.state for scanned in seen.claims for answer in scanned.answers.values()]
 
 
-def test_claims_come_before_pods_and_reservations_last() -> None:
-    async def scenario() -> None:
-        server, order = Server.started(), list[str]()
-        server.claim("slice", server.pod("a"))
+async def test_claims_come_before_pods_and_reservations_last() -> None:
+    server, order = Server.started(), list[str]()
+    server.claim("slice", server.pod("a"))
 
-        def note(point: FaultPoint) -> Fault | None:
-            order.append(point.plural)
-            return None
+    def note(point: FaultPoint) -> Fault | None:
+        order.append(point.plural)
+        return None
 
-        server.handler.fault = note
-        (scanned,) = (await look(server)).claims
-        assert order == ["resourceclaims", "pods", "claimreservations"]
-        assert scanned.live.claim_version == scanned.claim.metadata.resource_version
-        assert [pod.metadata.name for pod in scanned.live.pods] == ["a"]
-
-    run(scenario())
+    server.handler.fault = note
+    (scanned,) = (await look(server)).claims
+    assert order == ["resourceclaims", "pods", "claimreservations"]
+    assert scanned.live.claim_version == scanned.claim.metadata.resource_version
+    assert [pod.metadata.name for pod in scanned.live.pods] == ["a"]
 
 
-def test_pods_that_name_other_claims_count_for_those_and_their_uids_for_all() -> None:
-    async def scenario() -> None:
-        server = Server.started(NAMESPACE, "other")
-        server.claim("slice", VM)
-        uid = server.pod("a", claim="another")["uid"]
-        server.pod("b", claim="slice", namespace="other")
-        (scanned,) = (await look(server)).claims
-        assert scanned.live.pods == ()
-        assert uid in scanned.live.uids
-
-    run(scenario())
+async def test_pods_that_name_other_claims_count_for_those_and_their_uids_for_all() -> None:
+    server = Server.started(NAMESPACE, "other")
+    server.claim("slice", VM)
+    uid = server.pod("a", claim="another")["uid"]
+    server.pod("b", claim="slice", namespace="other")
+    (scanned,) = (await look(server)).claims
+    assert scanned.live.pods == ()
+    assert uid in scanned.live.uids
 
 
 @pytest.mark.parametrize("crds", [True, False])
-def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
-    async def scenario() -> None:
-        server = Server.started(crds=crds)
-        server.claim("slice", VM)
-        seen = await look(server)
-        assert (states(seen), seen.reservations) == ([OwnerState.UNKNOWN_KIND], ())
-
-    run(scenario())
+async def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
+    server = Server.started(crds=crds)
+    server.claim("slice", VM)
+    seen = await look(server)
+    assert (states(seen), seen.reservations) == ([OwnerState.UNKNOWN_KIND], ())
 
 
 @pytest.mark.parametrize(
@@ -101,66 +91,51 @@ def test_a_kind_that_nobody_serves_is_told_so(*, crds: bool) -> None:
         ({"reserve": "*", "retention-policy": "nonsense"}, OwnerState.ALIVE),
     ],
 )
-def test_a_workload_whose_annotation_asks_for_the_claim_is_about_to_reserve_it(
+async def test_a_workload_whose_annotation_asks_for_the_claim_is_about_to_reserve_it(
     annotations: dict[str, str], state: OwnerState
 ) -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim("slice", deployment(server, **annotations))
-        assert states(await look(server)) == [state]
-
-    run(scenario())
+    server = Server.started()
+    server.claim("slice", deployment(server, **annotations))
+    assert states(await look(server)) == [state]
 
 
-def test_another_uid_under_the_name_is_another_object() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        held = deployment(server, reserve="*")
-        server.claim("slice", {**held, "uid": "of-before"})
-        assert states(await look(server)) == [OwnerState.REPLACED]
-
-    run(scenario())
+async def test_another_uid_under_the_name_is_another_object() -> None:
+    server = Server.started()
+    held = deployment(server, reserve="*")
+    server.claim("slice", {**held, "uid": "of-before"})
+    assert states(await look(server)) == [OwnerState.REPLACED]
 
 
-def test_a_question_that_is_refused_is_no_answer() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim("slice", deployment(server))
-        server.handler.fault = lambda point: (
-            Fault(status=403, reason="Forbidden") if point.plural == "deployments" else None
-        )
-        ((answer,),) = [scanned.answers.values() for scanned in (await look(server)).claims]
-        assert answer.state is OwnerState.UNKNOWN
-        assert answer.note.startswith("GET /apis/apps/v1/namespaces/ml/deployments/train: 403")
-
-    run(scenario())
+async def test_a_question_that_is_refused_is_no_answer() -> None:
+    server = Server.started()
+    server.claim("slice", deployment(server))
+    server.handler.fault = lambda point: (
+        Fault(status=403, reason="Forbidden") if point.plural == "deployments" else None
+    )
+    ((answer,),) = [scanned.answers.values() for scanned in (await look(server)).claims]
+    assert answer.state is OwnerState.UNKNOWN
+    assert answer.note.startswith("GET /apis/apps/v1/namespaces/ml/deployments/train: 403")
 
 
-def test_where_reservations_may_not_be_read_nothing_is_taken_for_left_over() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim("slice", VM)
-        server.upon("list", "claimreservations", lambda _: Fault(status=403, reason="Forbidden"))
-        with pytest.raises(Forbidden):
-            await look(server)
-
-    run(scenario())
+async def test_where_reservations_may_not_be_read_nothing_is_taken_for_left_over() -> None:
+    server = Server.started()
+    server.claim("slice", VM)
+    server.upon("list", "claimreservations", lambda _: Fault(status=403, reason="Forbidden"))
+    with pytest.raises(Forbidden):
+        await look(server)
 
 
-def test_a_page_that_expired_means_all_over_again() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        for number in range(501):
-            server.claim(f"c{number}", VM)
-        asked: list[int] = []
+async def test_a_page_that_expired_means_all_over_again() -> None:
+    server = Server.started()
+    for number in range(501):
+        server.claim(f"c{number}", VM)
+    asked: list[int] = []
 
-        def expire(number: int) -> Fault | None:
-            asked.append(number)
-            return Fault(status=410, reason="Expired") if number == 2 else None
+    def expire(number: int) -> Fault | None:
+        asked.append(number)
+        return Fault(status=410, reason="Expired") if number == 2 else None
 
-        server.upon("list", "resourceclaims", expire)
-        seen = await look(server, only=frozenset())
-        assert (len(asked), seen.claims) == (3, ())
-        assert len((await look(server)).claims) == 501
-
-    run(scenario())
+    server.upon("list", "resourceclaims", expire)
+    seen = await look(server, only=frozenset())
+    assert (len(asked), seen.claims) == (3, ())
+    assert len((await look(server)).claims) == 501

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from random import Random
 
@@ -138,54 +137,40 @@ def test_what_failed_in_an_outage_is_tried_again_soon_after_it() -> None:
     assert max(b - a for a, b in pairwise(times)) <= 10.0
 
 
-def test_work_that_has_begun_ends_before_the_drain_does() -> None:
+async def test_work_that_has_begun_ends_before_the_drain_does() -> None:
     done: list[str] = []
+    crew = Crew()
 
-    async def main() -> None:
-        crew = Crew()
+    async def slow(shift: Shift) -> None:
+        shift.busy = True
+        await asyncio.sleep(3)
+        done.append("slow")
 
-        async def slow(shift: Shift) -> None:
-            shift.busy = True
-            await asyncio.sleep(3)
-            done.append("slow")
+    async def stuck(shift: Shift) -> None:
+        shift.busy = True
+        await asyncio.Event().wait()
 
-        async def stuck(shift: Shift) -> None:
-            shift.busy = True
-            await asyncio.Event().wait()
+    async def idle(shift: Shift) -> None:
+        await asyncio.Event().wait()
 
-        async def idle(shift: Shift) -> None:
-            await asyncio.Event().wait()
-
-        for name, job in (("slow", slow), ("stuck", stuck), ("idle", idle)):
-            crew.hire(name, job)
-        await asyncio.sleep(1)
-        await crew.drain(5)
-        assert asyncio.get_running_loop().time() == 6
-
-    run(main())
+    for name, job in (("slow", slow), ("stuck", stuck), ("idle", idle)):
+        crew.hire(name, job)
+    await asyncio.sleep(1)
+    await crew.drain(5)
+    assert asyncio.get_running_loop().time() == 6
     assert done == ["slow"]
 
 
-def test_a_worker_that_fails_is_heard_of() -> None:
-    async def main() -> None:
-        crew = Crew()
+async def test_a_worker_that_fails_is_heard_of() -> None:
+    crew = Crew()
 
-        async def broken(shift: Shift) -> None:
-            raise RuntimeError("broken")
+    async def broken(shift: Shift) -> None:
+        raise RuntimeError("broken")
 
-        crew.hire("broken", broken)
-        with pytest.raises(RuntimeError, match="broken"):
-            await crew.work()
-        await crew.dismiss()
-
-    run(main())
-
-
-def supervised(scenario: Callable[[Tasks], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await scenario(Tasks())
-
-    run(main())
+    crew.hire("broken", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        await crew.work()
+    await crew.dismiss()
 
 
 async def fails(error: Exception) -> None:
@@ -193,27 +178,24 @@ async def fails(error: Exception) -> None:
     raise error
 
 
-def test_the_first_failure_of_a_task_is_raised_to_the_watcher() -> None:
-    async def scenario(tasks: Tasks) -> None:
-        tasks.spawn("one", fails(RuntimeError("first")))
-        tasks.spawn("two", fails(RuntimeError("second")))
-        with pytest.raises(RuntimeError, match="first"):
-            await tasks.failed()
-        await tasks.stop(deadline=1)
-
-    supervised(scenario)
+async def test_the_first_failure_of_a_task_is_raised_to_the_watcher() -> None:
+    tasks = Tasks()
+    tasks.spawn("one", fails(RuntimeError("first")))
+    tasks.spawn("two", fails(RuntimeError("second")))
+    with pytest.raises(RuntimeError, match="first"):
+        await tasks.failed()
+    await tasks.stop(deadline=1)
 
 
-def test_a_task_that_just_ends_is_a_failure_too() -> None:
-    async def scenario(tasks: Tasks) -> None:
-        tasks.spawn("brief", asyncio.sleep(1))
-        with pytest.raises(TaskEnded, match="brief ended unexpectedly"):
-            await tasks.failed()
-
-    supervised(scenario)
+async def test_a_task_that_just_ends_is_a_failure_too() -> None:
+    tasks = Tasks()
+    tasks.spawn("brief", asyncio.sleep(1))
+    with pytest.raises(TaskEnded, match="brief ended unexpectedly"):
+        await tasks.failed()
 
 
-def test_tasks_stop_in_the_reverse_order_and_within_the_deadline() -> None:
+async def test_tasks_stop_in_the_reverse_order_and_within_the_deadline() -> None:
+    tasks = Tasks()
     stopped: list[str] = []
 
     async def lives(name: str, slow: float = 0.0) -> None:
@@ -223,14 +205,11 @@ def test_tasks_stop_in_the_reverse_order_and_within_the_deadline() -> None:
             await asyncio.sleep(slow)
             stopped.append(name)
 
-    async def scenario(tasks: Tasks) -> None:
-        for name, slow in (("one", 0.0), ("two", 2.0), ("stuck", 100.0), ("three", 0.0)):
-            tasks.spawn(name, lives(name, slow))
-        await asyncio.sleep(1)
-        await tasks.stop("three", deadline=1)
-        assert stopped == ["three"]
-        await tasks.stop(deadline=5)
-        assert asyncio.get_running_loop().time() == 6
-
-    supervised(scenario)
+    for name, slow in (("one", 0.0), ("two", 2.0), ("stuck", 100.0), ("three", 0.0)):
+        tasks.spawn(name, lives(name, slow))
+    await asyncio.sleep(1)
+    await tasks.stop("three", deadline=1)
+    assert stopped == ["three"]
+    await tasks.stop(deadline=5)
+    assert asyncio.get_running_loop().time() == 6
     assert stopped[0] == "three"

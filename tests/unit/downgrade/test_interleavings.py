@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import cache, partial
+from functools import partial
+from itertools import product
 
 import pytest
 
-from tests.support.virtual import run
 from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, attempt
 
 SCENES: dict[str, Callable[[], Awaitable[Scene]]] = {
@@ -22,25 +22,20 @@ SCENES: dict[str, Callable[[], Awaitable[Scene]]] = {
 }
 
 
-@cache
-def requests_of(scene: str) -> int:
+async def requests_of(scene: str) -> int:
     """How many requests it takes when nobody disturbs."""
-
-    async def undisturbed() -> int:
-        played = await SCENES[scene]()
-        gate = played.gate()
-        await played.carry_out(gate)
-        played.judge()
-        played.end()
-        return gate.requests
-
-    return run(undisturbed())
+    played = await SCENES[scene]()
+    gate = played.gate()
+    await played.carry_out(gate)
+    played.judge()
+    played.end()
+    return gate.requests
 
 
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("deed", DEEDS)
-def test_somebody_writes_before_any_request(scene: str, deed: str) -> None:
-    async def disturbed(at: int) -> None:
+async def test_somebody_writes_before_any_request(scene: str, deed: str) -> None:
+    for at in range(1, await requests_of(scene) + 1):
         played = await SCENES[scene]()
         gate = played.gate()
         gate.at, gate.before = at, partial(attempt, DEEDS[deed], played.server)
@@ -50,17 +45,14 @@ def test_somebody_writes_before_any_request(scene: str, deed: str) -> None:
         played.judge()
         played.end()
 
-    for at in range(1, requests_of(scene) + 1):
-        run(disturbed(at))
-
 
 @pytest.mark.parametrize("scene", ["shared", "with a PodGroup"])
 @pytest.mark.parametrize("deed", ["does nothing", *DEEDS])
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
-def test_it_is_cut_off_at_any_request_and_somebody_writes_meanwhile(
+async def test_it_is_cut_off_at_any_request_and_somebody_writes_meanwhile(
     scene: str, deed: str, delivered: bool
 ) -> None:
-    async def cut(at: int) -> None:
+    for at in range(1, await requests_of(scene) + 1):
         played = await SCENES[scene]()
         gate = played.gate()
         gate.at, gate.breaks = at, delivered
@@ -70,9 +62,6 @@ def test_it_is_cut_off_at_any_request_and_somebody_writes_meanwhile(
         await played.again()
         played.judge()
         played.end(doubt=True)
-
-    for at in range(1, requests_of(scene) + 1):
-        run(cut(at))
 
 
 class Turns:
@@ -112,10 +101,12 @@ class Turns:
 
 @pytest.mark.parametrize("scene", ["shared", "with a PodGroup"])
 @pytest.mark.parametrize("deed", ["does nothing", "adds a PodGroup"])
-def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
-    async def together(first: int, second: int) -> None:
+async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
+    most = await requests_of(scene)
+    for first, second in product(range(1, most + 1), repeat=2):
         played = await SCENES[scene]()
-        turns = Turns(first, second, lambda: attempt(DEEDS.get(deed, _nothing), played.server))
+        meanwhile = partial(attempt, DEEDS.get(deed, _nothing), played.server)
+        turns = Turns(first, second, meanwhile)
         one, two = played.gate(), played.gate()
         one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
         await asyncio.gather(
@@ -126,11 +117,6 @@ def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
         await played.again()
         played.judge()
         played.end(doubt=True)
-
-    most = requests_of(scene)
-    for first in range(1, most + 1):
-        for second in range(1, most + 1):
-            run(together(first, second))
 
 
 def _nothing(_: object) -> None:

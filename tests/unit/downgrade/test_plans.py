@@ -14,7 +14,6 @@ from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import DowngradePlan
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.support.builders import NOW
-from tests.support.virtual import run
 from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
 
 
@@ -23,68 +22,50 @@ async def stored(server: Server) -> DowngradePlan:
     return plan
 
 
-def test_a_plan_is_written_for_the_namespaces() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        plan = await plans.begin(server.client, ("ml", "web"))
-        assert plan.spec.namespaces == ("ml", "web")
-        assert await stored(server) == plan
-
-    run(scenario())
+async def test_a_plan_is_written_for_the_namespaces() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, ("ml", "web"))
+    assert plan.spec.namespaces == ("ml", "web")
+    assert await stored(server) == plan
 
 
-def test_a_plan_under_way_with_the_same_scope_is_gone_on_with() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        first = await plans.begin(server.client, ("ml", "web"))
-        assert await plans.begin(server.client, ("web", "ml")) == first
-
-    run(scenario())
+async def test_a_plan_under_way_with_the_same_scope_is_gone_on_with() -> None:
+    server = Server.started()
+    first = await plans.begin(server.client, ("ml", "web"))
+    assert await plans.begin(server.client, ("web", "ml")) == first
 
 
-def test_a_finished_plan_is_asked_for_once_more_and_keeps_its_record() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim()
-        server.pod("a")
-        plan = await plans.begin(server.client, ())
-        await plans.carry_out(server.client, plan, server.clock, lambda _: None)
-        again = await plans.begin(server.client, ())
-        assert (again.status.phase, len(again.status.claims)) == ("", 1)
-
-    run(scenario())
+async def test_a_finished_plan_is_asked_for_once_more_and_keeps_its_record() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await plans.begin(server.client, ())
+    await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    again = await plans.begin(server.client, ())
+    assert (again.status.phase, len(again.status.claims)) == ("", 1)
 
 
-def test_a_plan_with_another_scope_is_in_the_way() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        await plans.begin(server.client, ("ml",))
-        with pytest.raises(PlanRefused, match="is there already, for ml, and there can be one"):
-            await plans.begin(server.client, ())
-
-    run(scenario())
+async def test_a_plan_with_another_scope_is_in_the_way() -> None:
+    server = Server.started()
+    await plans.begin(server.client, ("ml",))
+    with pytest.raises(PlanRefused, match="is there already, for ml, and there can be one"):
+        await plans.begin(server.client, ())
 
 
-def test_a_plan_that_is_being_deleted_is_waited_for() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        plan = await plans.begin(server.client, ())
-        name = plan.metadata.name
-        server.admin.patch("downgradeplans", "", name, {"metadata": {"finalizers": ["x.io/y"]}})
-        server.admin.delete("downgradeplans", "", name)
-        with pytest.raises(PlanRefused, match="is being deleted"):
-            await plans.begin(server.client, ())
-
-    run(scenario())
+async def test_a_plan_that_is_being_deleted_is_waited_for() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, ())
+    name = plan.metadata.name
+    server.admin.patch("downgradeplans", "", name, {"metadata": {"finalizers": ["x.io/y"]}})
+    server.admin.delete("downgradeplans", "", name)
+    with pytest.raises(PlanRefused, match="is being deleted"):
+        await plans.begin(server.client, ())
 
 
-def test_a_cluster_without_the_crds_is_told_so() -> None:
-    async def scenario() -> None:
-        server = Server.started(crds=False)
-        with pytest.raises(PlanRefused, match="install the CRDs"):
-            await plans.begin(server.client, ())
-
-    run(scenario())
+async def test_a_cluster_without_the_crds_is_told_so() -> None:
+    server = Server.started(crds=False)
+    with pytest.raises(PlanRefused, match="install the CRDs"):
+        await plans.begin(server.client, ())
 
 
 @pytest.mark.parametrize(
@@ -96,68 +77,56 @@ def test_a_cluster_without_the_crds_is_told_so() -> None:
         pytest.param(None, False, id="no lease"),
     ],
 )
-def test_a_controller_runs_where_its_lease_is_held_and_fresh(
+async def test_a_controller_runs_where_its_lease_is_held_and_fresh(
     spec: dict[str, object] | None, runs: bool
 ) -> None:
-    async def scenario() -> None:
-        server = Server.started("elsewhere")
-        if spec is not None:
-            renewed = NOW - timedelta(seconds=int(str(spec["seconds"])))
-            lease = {
-                "holderIdentity": spec["holderIdentity"],
-                "leaseDurationSeconds": 15,
-                "renewTime": micro_time(renewed),
-            }
-            meta = {"name": "claimctl-controller", "namespace": "elsewhere"}
-            server.admin.create("leases", {"metadata": meta, "spec": lease})
-        assert await plans.controller_runs(server.client, server.clock) is runs
-
-    run(scenario())
+    server = Server.started("elsewhere")
+    if spec is not None:
+        renewed = NOW - timedelta(seconds=int(str(spec["seconds"])))
+        lease = {
+            "holderIdentity": spec["holderIdentity"],
+            "leaseDurationSeconds": 15,
+            "renewTime": micro_time(renewed),
+        }
+        meta = {"name": "claimctl-controller", "namespace": "elsewhere"}
+        server.admin.create("leases", {"metadata": meta, "spec": lease})
+    assert await plans.controller_runs(server.client, server.clock) is runs
 
 
-def test_without_a_controller_the_plan_keeps_what_was_done() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim()
-        server.pod("a")
-        plan = await plans.begin(server.client, ())
-        heard: list[str] = []
-        status = await plans.carry_out(
-            server.client, plan, server.clock, lambda status: heard.append(status.phase)
-        )
-        assert (await stored(server)).status == status
-        assert server.listed() == ["pods/a"]
-        assert heard == ["Frozen", "Expanding", "Prepared"]
-
-    run(scenario())
+async def test_without_a_controller_the_plan_keeps_what_was_done() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await plans.begin(server.client, ())
+    heard: list[str] = []
+    status = await plans.carry_out(
+        server.client, plan, server.clock, lambda status: heard.append(status.phase)
+    )
+    assert (await stored(server)).status == status
+    assert server.listed() == ["pods/a"]
+    assert heard == ["Frozen", "Expanding", "Prepared"]
 
 
-def test_tombstones_go_where_nobody_would_look_after_them() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        server.claim(shared=False)
-        alive, done = server.pod("a"), server.pod("b")
-        server.admin.patch("pods", NAMESPACE, "b", {"status": {"phase": "Succeeded"}}, "status")
-        mark = {**done, "apiGroup": "claimctl.io", "resource": "finishedpods"}
-        server.write_list(TRAIN, alive, mark)
-        plan = await plans.begin(server.client, ())
-        await plans.carry_out(server.client, plan, server.clock, lambda _: None)
-        assert server.listed() == ["pods/a"]
-
-    run(scenario())
+async def test_tombstones_go_where_nobody_would_look_after_them() -> None:
+    server = Server.started()
+    server.claim(shared=False)
+    alive, done = server.pod("a"), server.pod("b")
+    server.admin.patch("pods", NAMESPACE, "b", {"status": {"phase": "Succeeded"}}, "status")
+    mark = {**done, "apiGroup": "claimctl.io", "resource": "finishedpods"}
+    server.write_list(TRAIN, alive, mark)
+    plan = await plans.begin(server.client, ())
+    await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    assert server.listed() == ["pods/a"]
 
 
-def test_somebody_elses_write_to_the_plan_does_not_stop_the_work() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        plan = await plans.begin(server.client, ())
-        patch = {"metadata": {"labels": {"seen": "yes"}}}
-        server.admin.patch("downgradeplans", "", plan.metadata.name, patch)
-        status = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
-        found = await stored(server)
-        assert (found.status, found.metadata.labels) == (status, {"seen": "yes"})
-
-    run(scenario())
+async def test_somebody_elses_write_to_the_plan_does_not_stop_the_work() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, ())
+    patch = {"metadata": {"labels": {"seen": "yes"}}}
+    server.admin.patch("downgradeplans", "", plan.metadata.name, patch)
+    status = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    found = await stored(server)
+    assert (found.status, found.metadata.labels) == (status, {"seen": "yes"})
 
 
 async def advance(client: Client, phase: str, done: int) -> None:
@@ -172,47 +141,38 @@ async def advance(client: Client, phase: str, done: int) -> None:
     )
 
 
-def test_a_controllers_progress_is_followed_to_the_end() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        plan = await plans.begin(server.client, ())
-        heard: list[tuple[str, int]] = []
+async def test_a_controllers_progress_is_followed_to_the_end() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, ())
+    heard: list[tuple[str, int]] = []
 
-        async def work() -> None:
-            for phase, done in (("Frozen", 0), ("Expanding", 1), ("Prepared", 2)):
-                await asyncio.sleep(30.0)
-                await advance(server.client, phase, done)
+    async def work() -> None:
+        for phase, done in (("Frozen", 0), ("Expanding", 1), ("Prepared", 2)):
+            await asyncio.sleep(30.0)
+            await advance(server.client, phase, done)
 
-        working = asyncio.create_task(work())
-        status = await plans.follow(
-            server.client, plan, lambda told: heard.append((told.phase, told.done))
-        )
-        await working
-        assert (status.phase, status.done) == ("Prepared", 2)
-        assert heard == [("", 0), ("Frozen", 0), ("Expanding", 1), ("Prepared", 2)]
-
-    run(scenario())
+    working = asyncio.create_task(work())
+    status = await plans.follow(
+        server.client, plan, lambda told: heard.append((told.phase, told.done))
+    )
+    await working
+    assert (status.phase, status.done) == ("Prepared", 2)
+    assert heard == [("", 0), ("Frozen", 0), ("Expanding", 1), ("Prepared", 2)]
 
 
-def test_a_controller_that_does_not_go_on_is_given_up_and_the_plan_left() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        plan = await plans.begin(server.client, ())
-        with pytest.raises(PlanRefused, match=r"has not gone on .* for 60 s \(phase none yet"):
-            await plans.follow(server.client, plan, lambda _: None)
-        assert await stored(server) == plan
-
-    run(scenario())
+async def test_a_controller_that_does_not_go_on_is_given_up_and_the_plan_left() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, ())
+    with pytest.raises(PlanRefused, match=r"has not gone on .* for 60 s \(phase none yet"):
+        await plans.follow(server.client, plan, lambda _: None)
+    assert await stored(server) == plan
 
 
-def test_a_plan_that_is_deleted_meanwhile_ends_the_following() -> None:
-    async def scenario() -> None:
-        server = Server.started()
-        plan = await plans.begin(server.client, ())
-        loop = asyncio.get_running_loop()
-        name = plan.metadata.name
-        loop.call_later(5.0, lambda: server.admin.delete("downgradeplans", "", name) and None)
-        with pytest.raises(PlanRefused, match="was deleted while it was followed"):
-            await plans.follow(server.client, plan, lambda _: None)
-
-    run(scenario())
+async def test_a_plan_that_is_deleted_meanwhile_ends_the_following() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, ())
+    loop = asyncio.get_running_loop()
+    name = plan.metadata.name
+    loop.call_later(5.0, lambda: server.admin.delete("downgradeplans", "", name) and None)
+    with pytest.raises(PlanRefused, match="was deleted while it was followed"):
+        await plans.follow(server.client, plan, lambda _: None)

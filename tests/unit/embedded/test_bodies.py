@@ -58,14 +58,11 @@ def test_several_warnings_are_told_of_a_refused_body_too() -> None:
     )
 
 
-def test_logs_are_empty_and_nothing_can_be_executed() -> None:
+async def test_logs_are_empty_and_nothing_can_be_executed() -> None:
     made = server()
     made.local().create("pods", pod(), "ns")
-
-    async def scenario() -> tuple[int, bytes]:
-        response = await made.open("GET", "/api/v1/namespaces/ns/pods/p/log")
-        return response.status, b"".join([part async for part in response.body])
-
-    assert run(scenario()) == (200, b"")
-    assert run(made.send("POST", "/api/v1/namespaces/ns/pods/p/exec")).status == 501
-    assert run(made.send("GET", "/api/v1/namespaces/ns/pods/nosuch/log")).status == 404
+    response = await made.open("GET", "/api/v1/namespaces/ns/pods/p/log")
+    assert response.status == 200
+    assert b"".join([part async for part in response.body]) == b""
+    assert (await made.send("POST", "/api/v1/namespaces/ns/pods/p/exec")).status == 501
+    assert (await made.send("GET", "/api/v1/namespaces/ns/pods/nosuch/log")).status == 404

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
-from .worlds import HOLD, World, play
+from tests.unit.embedded.worlds import world
+
+from .worlds import HOLD, World
 
 BARE = replace(HOLD, nodes=1, devices_per_node=0)
+
+pytestmark = pytest.mark.cluster(BARE)
 
 
 def gpu(name: str, model: str, memory: str, numa: int = 0) -> dict[str, Any]:
@@ -114,50 +118,41 @@ CASES = [
 @pytest.mark.parametrize(
     ("spec", "wanted"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
-def test_a_claim_gets(spec: dict[str, Any], wanted: list[str] | None) -> None:
-    async def story(w: World) -> None:
-        publish(w, DEVICES)
-        w.claim(spec=spec)
-        w.pod("p1", "shared")
-        await w.passes(1)
-        if wanted is None:
-            assert "cannot allocate all claims" in w.reason("p1")
-        else:
-            assert w.devices() == [f"pool/{each}" for each in wanted]
-
-    play(BARE, story)
+async def test_a_claim_gets(world: World, spec: dict[str, Any], wanted: list[str] | None) -> None:
+    publish(world, DEVICES)
+    world.claim(spec=spec)
+    world.pod("p1", "shared")
+    await world.passes(1)
+    if wanted is None:
+        assert "cannot allocate all claims" in world.reason("p1")
+    else:
+        assert world.devices() == [f"pool/{each}" for each in wanted]
 
 
-def test_a_device_is_given_once_and_a_tainted_one_not_at_all() -> None:
-    async def story(w: World) -> None:
-        tainted = {**DEVICES[0], "taints": [{"key": "broken", "effect": "NoSchedule"}]}
-        publish(w, [tainted, *DEVICES[1:3]])
-        for index in range(3):
-            w.claim(f"c{index}")
-            w.pod(f"p{index}", f"c{index}")
-        await w.passes(1)
-        assert (w.devices("c0"), w.devices("c1")) == (["pool/small-1"], ["pool/large-0"])
-        assert "cannot allocate all claims" in w.reason("p2")
-
-    play(BARE, story)
+async def test_a_device_is_given_once_and_a_tainted_one_not_at_all(world: World) -> None:
+    tainted = {**DEVICES[0], "taints": [{"key": "broken", "effect": "NoSchedule"}]}
+    publish(world, [tainted, *DEVICES[1:3]])
+    for index in range(3):
+        world.claim(f"c{index}")
+        world.pod(f"p{index}", f"c{index}")
+    await world.passes(1)
+    assert (world.devices("c0"), world.devices("c1")) == (["pool/small-1"], ["pool/large-0"])
+    assert "cannot allocate all claims" in world.reason("p2")
 
 
-def test_a_new_generation_of_a_pool_replaces_the_old_one() -> None:
-    async def story(w: World) -> None:
-        publish(w, DEVICES[:1])
-        w.claim(spec={"requests": [request(selectors=LARGE)]})
-        w.pod("p1", "shared")
-        await w.passes(1)
-        found = w.get("resourceslices", "slice")
-        pool = {"name": "pool", "generation": 2, "resourceSliceCount": 1}
-        w.api.update(
-            "resourceslices",
-            {**found, "spec": {**found["spec"], "pool": pool, "devices": DEVICES[2:]}},
-        )
-        await w.passes(1)
-        assert w.devices() == ["pool/large-0"]
-
-    play(BARE, story)
+async def test_a_new_generation_of_a_pool_replaces_the_old_one(world: World) -> None:
+    publish(world, DEVICES[:1])
+    world.claim(spec={"requests": [request(selectors=LARGE)]})
+    world.pod("p1", "shared")
+    await world.passes(1)
+    found = world.get("resourceslices", "slice")
+    pool = {"name": "pool", "generation": 2, "resourceSliceCount": 1}
+    world.api.update(
+        "resourceslices",
+        {**found, "spec": {**found["spec"], "pool": pool, "devices": DEVICES[2:]}},
+    )
+    await world.passes(1)
+    assert world.devices() == ["pool/large-0"]
 
 
 BROKEN = {"key": "broken", "effect": "NoExecute"}
@@ -180,10 +175,10 @@ def taint_all(w: World, *taints: dict[str, Any]) -> None:
         ((1, 34), [], 60, False),
     ],
 )
-def test_pods_go_whose_devices_are_tainted_so(
+async def test_pods_go_whose_devices_are_tainted_so(
     version: tuple[int, int], tolerations: list[dict[str, Any]], after: float, gone: bool
 ) -> None:
-    async def story(w: World) -> None:
+    async with world(replace(BARE, kubernetes_version=version)) as w:
         publish(w, DEVICES[:1])
         w.claim(spec={"requests": [request(tolerations=tolerations)]})
         w.pod("p1", "shared")
@@ -193,39 +188,31 @@ def test_pods_go_whose_devices_are_tainted_so(
         await w.passes(after)
         assert (w.phases() == []) is gone
 
-    play(replace(BARE, kubernetes_version=version), story)
+
+async def test_a_pod_stays_whose_devices_are_good_again_in_time(world: World) -> None:
+    publish(world, DEVICES[:1])
+    bears = {"operator": "Exists", "tolerationSeconds": 20}
+    world.claim(spec={"requests": [request(tolerations=[bears])]})
+    world.pod("p1", "shared")
+    await world.passes(1)
+    taint_all(world, BROKEN)
+    await world.passes(10)
+    taint_all(world)
+    await world.passes(60)
+    assert world.phases() == ["Running"]
+    assert world.events("DeviceTaintManagerEviction") == ["Cancelling deletion"]
 
 
-def test_a_pod_stays_whose_devices_are_good_again_in_time() -> None:
-    async def story(w: World) -> None:
-        publish(w, DEVICES[:1])
-        bears = {"operator": "Exists", "tolerationSeconds": 20}
-        w.claim(spec={"requests": [request(tolerations=[bears])]})
-        w.pod("p1", "shared")
-        await w.passes(1)
-        taint_all(w, BROKEN)
-        await w.passes(10)
-        taint_all(w)
-        await w.passes(60)
-        assert w.phases() == ["Running"]
-        assert w.events("DeviceTaintManagerEviction") == ["Cancelling deletion"]
-
-    play(BARE, story)
-
-
-def test_a_pod_of_another_claim_stays() -> None:
-    async def story(w: World) -> None:
-        publish(w, DEVICES[:2])
-        w.claim("mine")
-        w.claim("others")
-        w.pod("p1", "mine")
-        w.pod("p2", "others")
-        await w.passes(1)
-        found = w.get("resourceslices", "slice")
-        first, second = found["spec"]["devices"]
-        devices = [{**first, "taints": [BROKEN]}, second]
-        w.api.update("resourceslices", {**found, "spec": {**found["spec"], "devices": devices}})
-        await w.passes(5)
-        assert [each["metadata"]["name"] for each in w.pods()] == ["p2"]
-
-    play(BARE, story)
+async def test_a_pod_of_another_claim_stays(world: World) -> None:
+    publish(world, DEVICES[:2])
+    world.claim("mine")
+    world.claim("others")
+    world.pod("p1", "mine")
+    world.pod("p2", "others")
+    await world.passes(1)
+    found = world.get("resourceslices", "slice")
+    first, second = found["spec"]["devices"]
+    devices = [{**first, "taints": [BROKEN]}, second]
+    world.api.update("resourceslices", {**found, "spec": {**found["spec"], "devices": devices}})
+    await world.passes(5)
+    assert [each["metadata"]["name"] for each in world.pods()] == ["p2"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -48,77 +49,67 @@ async def _endless() -> AsyncIterator[bytes]:
     await asyncio.Event().wait()
 
 
-def with_server(
-    talk: Callable[[ServerHandle, aiohttp.ClientSession], Awaitable[None]],
-) -> Echo:
+pytestmark = pytest.mark.real_time(20)
+Serving = tuple[Echo, ServerHandle, aiohttp.ClientSession]
+
+
+@pytest.fixture
+@asynccontextmanager
+async def served() -> AsyncIterator[Serving]:
+    """An echo, its server, and somebody who talks to it."""
     echo = Echo()
-
-    async def main() -> None:
-        server = await serve(echo)
-        try:
-            async with aiohttp.ClientSession() as session:
-                await talk(server, session)
-        finally:
-            await server.close()
-
-    async def bounded() -> None:
-        async with asyncio.timeout(20):
-            await main()
-
-    asyncio.run(bounded())
-    return echo
+    server = await serve(echo)
+    try:
+        async with aiohttp.ClientSession() as session:
+            yield echo, server, session
+    finally:
+        await server.close()
 
 
-def test_method_path_query_headers_and_body_arrive_decoded() -> None:
-    async def talk(server: ServerHandle, session: aiohttp.ClientSession) -> None:
-        url = f"{server.url}/echo/a%3Ab?labelSelector=a%3Db&x=1"
-        async with session.put(url, data=b"{}", headers={"X-Name": "n"}) as answer:
-            assert answer.status == 201
-            assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-            assert await answer.text() == (
-                "PUT /echo/a:b [('labelSelector', 'a=b'), ('x', '1')] n b'{}'"
-            )
-
-    assert with_server(talk).closed == 1
-
-
-def test_the_first_part_of_a_stream_arrives_while_it_is_open() -> None:
-    async def talk(server: ServerHandle, session: aiohttp.ClientSession) -> None:
-        async with session.get(f"{server.url}/watch") as answer:
-            assert answer.headers["transfer-encoding"] == "chunked"
-            assert await answer.content.readline() == b'{"type":"ADDED"}\n'
-
-    with_server(talk)
+async def test_method_path_query_headers_and_body_arrive_decoded(served: Serving) -> None:
+    echo, server, session = served
+    url = f"{server.url}/echo/a%3Ab?labelSelector=a%3Db&x=1"
+    async with session.put(url, data=b"{}", headers={"X-Name": "n"}) as answer:
+        assert answer.status == 201
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert await answer.text() == (
+            "PUT /echo/a:b [('labelSelector', 'a=b'), ('x', '1')] n b'{}'"
+        )
+    await server.close()
+    assert echo.closed == 1
 
 
-def test_closing_the_server_ends_open_streams_properly() -> None:
-    async def talk(server: ServerHandle, session: aiohttp.ClientSession) -> None:
-        async with session.get(f"{server.url}/watch") as answer:
-            await answer.content.readline()
-            await server.close()
-            assert await answer.content.read() == b""
-
-    assert with_server(talk).closed == 1
+async def test_the_first_part_of_a_stream_arrives_while_it_is_open(served: Serving) -> None:
+    _, server, session = served
+    async with session.get(f"{server.url}/watch") as answer:
+        assert answer.headers["transfer-encoding"] == "chunked"
+        assert await answer.content.readline() == b'{"type":"ADDED"}\n'
 
 
-def test_a_client_that_leaves_an_idle_stream_is_noticed() -> None:
+async def test_closing_the_server_ends_open_streams_properly(served: Serving) -> None:
+    echo, server, session = served
+    async with session.get(f"{server.url}/watch") as answer:
+        await answer.content.readline()
+        await server.close()
+        assert await answer.content.read() == b""
+    assert echo.closed == 1
+
+
+async def test_a_client_that_leaves_an_idle_stream_is_noticed() -> None:
     left = asyncio.Event()
 
     class Noticing(Echo):
         async def _close(self) -> None:
             left.set()
 
-    async def main() -> None:
-        server = await serve(Noticing())
-        async with asyncio.timeout(20):
-            async with aiohttp.ClientSession() as session:
-                async with session.get(f"{server.url}/watch") as answer:
-                    await answer.content.readline()
-                    answer.close()
-                await left.wait()
-            await server.close()
-
-    asyncio.run(main())
+    server = await serve(Noticing())
+    async with asyncio.timeout(20):
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{server.url}/watch") as answer:
+                await answer.content.readline()
+                answer.close()
+            await left.wait()
+        await server.close()
 
 
 class Breaking(Echo):
@@ -138,16 +129,13 @@ async def _broken() -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("path", ["/drop", "/stream"])
-def test_a_connection_that_the_transport_breaks_is_broken_for_the_client(path: str) -> None:
-    async def main() -> None:
-        server = await serve(Breaking())
-        async with asyncio.timeout(20), aiohttp.ClientSession() as session:
-            with pytest.raises(aiohttp.ClientError):
-                async with session.get(f"{server.url}{path}") as answer:
-                    await answer.read()
-        await server.close()
-
-    asyncio.run(main())
+async def test_a_connection_that_the_transport_breaks_is_broken_for_the_client(path: str) -> None:
+    server = await serve(Breaking())
+    async with asyncio.timeout(20), aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientError):
+            async with session.get(f"{server.url}{path}") as answer:
+                await answer.read()
+    await server.close()
 
 
 def test_a_kubeconfig_is_written_whole_and_for_its_owner_only(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,6 @@ from typing import Any
 
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
-from tests.support.virtual import run
 
 Object = dict[str, Any]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -145,13 +144,3 @@ async def world(options: ClusterOptions) -> AsyncIterator[World]:
     finally:
         await cluster.stop()
     assert cluster.failures == []
-
-
-def play(options: ClusterOptions, story: Callable[[World], Awaitable[None]]) -> None:
-    """Run a story in a new cluster; no component may fail in it."""
-
-    async def whole() -> None:
-        async with world(options) as found:
-            await story(found)
-
-    run(whole())

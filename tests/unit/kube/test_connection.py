@@ -75,13 +75,10 @@ def test_a_kubeconfig_says_where_to_go_and_who_to_be(tmp_path: Path) -> None:
     assert credentials(found).authorization == "Bearer secret"
 
 
-def test_a_connection_can_be_loaded_in_a_running_loop(tmp_path: Path) -> None:
+@pytest.mark.real_time(120)
+async def test_a_connection_can_be_loaded_in_a_running_loop(tmp_path: Path) -> None:
     path = write(tmp_path / "k", document())
-
-    async def main() -> str:
-        return load_connection(path).server
-
-    assert asyncio.run(main()) == "https://kube.test:6443"
+    assert load_connection(path).server == "https://kube.test:6443"
 
 
 def test_secrets_are_not_in_what_a_connection_prints(tmp_path: Path) -> None:
@@ -345,7 +342,8 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return token
 
 
-def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(pod: Path) -> None:
+@pytest.mark.real_time(120)
+async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(pod: Path) -> None:
     found = load_connection(as_user="eve")
     assert (found.server, found.source) == ("https://10.0.0.1:443", "in-cluster")
     assert found.headers == (("Impersonate-User", "eve"),)
@@ -353,16 +351,13 @@ def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(pod: Path
     def rewrite(text: str) -> None:
         pod.write_text(text)
 
-    async def main() -> list[str]:
-        first = await found.auth.credentials()
-        rewrite("second")
-        again = await found.auth.credentials()
-        fresh = await found.auth.credentials(first)
-        rewrite("")
-        kept = await found.auth.credentials(fresh)
-        return [each.authorization for each in (first, again, fresh, kept)]
-
-    assert asyncio.run(main()) == [
+    first = await found.auth.credentials()
+    rewrite("second")
+    again = await found.auth.credentials()
+    fresh = await found.auth.credentials(first)
+    rewrite("")
+    kept = await found.auth.credentials(fresh)
+    assert ([each.authorization for each in (first, again, fresh, kept)]) == [
         "Bearer first",
         "Bearer first",
         "Bearer second",

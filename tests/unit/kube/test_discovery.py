@@ -108,13 +108,9 @@ def test_an_odd_answer_is_told(odd: object) -> None:
         read(WireServer(group("v1"), resources(VMS), ok(odd)), "kubevirt.io", "virtualmachines")
 
 
-def test_what_is_served_is_asked_once() -> None:
+async def test_what_is_served_is_asked_once() -> None:
     server = WireServer(group("v1"), resources(VMS), ok(thing("a", 1)), ok(thing("b", 2)))
-
-    async def main() -> None:
-        discovery = Discovery(Client(server, LoopClock()))
-        for name in ("a", "b"):
-            await discovery.read("kubevirt.io", "virtualmachines", name, "ns")
-
-    run(main())
+    discovery = Discovery(Client(server, LoopClock()))
+    for name in ("a", "b"):
+        await discovery.read("kubevirt.io", "virtualmachines", name, "ns")
     assert len(server.lines) == 4

@@ -8,7 +8,6 @@ import pytest
 
 from claimctl.kube.documents import DocumentClient, NotServed
 from claimctl.kube.errors import BadAnswer
-from tests.support.virtual import run
 from tests.support.wire_server import WireServer, ok
 
 CLAIMS = {"name": "resourceclaims", "kind": "ResourceClaim", "namespaced": True}
@@ -22,34 +21,22 @@ def client(*answers: Any) -> DocumentClient:
 
 
 @pytest.mark.parametrize("empty", [{"items": None}, {"items": []}, {"metadata": {}}])
-def test_a_list_without_items_is_empty(empty: dict[str, Any]) -> None:
-    async def main() -> None:
-        told = client({"resources": [STATUS, CLAIMS]}, empty)
-        assert await told.list((API, "ResourceClaim")) == []
-
-    run(main())
+async def test_a_list_without_items_is_empty(empty: dict[str, Any]) -> None:
+    told = client({"resources": [STATUS, CLAIMS]}, empty)
+    assert await told.list((API, "ResourceClaim")) == []
 
 
-def test_what_is_not_said_to_have_a_namespace_has_none() -> None:
-    async def main() -> None:
-        found = await client({"resources": [CLAIMS, CLASSES, None]}).served(API, "DeviceClass")
-        assert found.at("team", "x") == f"/apis/{API}/deviceclasses/x"
-
-    run(main())
+async def test_what_is_not_said_to_have_a_namespace_has_none() -> None:
+    found = await client({"resources": [CLAIMS, CLASSES, None]}).served(API, "DeviceClass")
+    assert found.at("team", "x") == f"/apis/{API}/deviceclasses/x"
 
 
 @pytest.mark.parametrize("nothing", [{"resources": None}, {}])
-def test_a_version_without_resources_serves_nothing(nothing: dict[str, Any]) -> None:
-    async def main() -> None:
-        with pytest.raises(NotServed):
-            await client(nothing).served(API, "ResourceClaim")
-
-    run(main())
+async def test_a_version_without_resources_serves_nothing(nothing: dict[str, Any]) -> None:
+    with pytest.raises(NotServed):
+        await client(nothing).served(API, "ResourceClaim")
 
 
-def test_an_answer_of_another_shape_names_the_request() -> None:
-    async def main() -> None:
-        with pytest.raises(BadAnswer, match=f"GET /apis/{API}: unexpected answer: Expected"):
-            await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")
-
-    run(main())
+async def test_an_answer_of_another_shape_names_the_request() -> None:
+    with pytest.raises(BadAnswer, match=f"GET /apis/{API}: unexpected answer: Expected"):
+        await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -12,7 +13,6 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.events import EventLimits, EventRecorder
 from claimctl.wire.coordination import ObjectReference
-from tests.support.virtual import run
 from tests.support.wire_server import Reply, WireServer, failure, ok, silence
 
 EPOCH = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -35,42 +35,35 @@ def say(recorder: EventRecorder, note: str = "held", about: ObjectReference = CL
     recorder.record(about, type="Normal", reason="Reserved", note=note, action="Reserve")
 
 
-def play(
-    server: WireServer,
-    use: Callable[[EventRecorder], Awaitable[None]],
-    limits: EventLimits | None = None,
-    *,
-    drain: bool = False,
-) -> float:
-    """Run the recorder while ``use`` runs; returns how long a drain took."""
+@asynccontextmanager
+async def recording(
+    server: WireServer, limits: EventLimits | None = None
+) -> AsyncIterator[EventRecorder]:
+    """A recorder that runs for a while."""
+    clock = LoopClock(EPOCH)
+    client = Client(server, clock, rng=Random(1))
+    recorder = EventRecorder(client, clock, "claimctl.io/controller", "pod-1", limits)
+    task = asyncio.create_task(recorder.run())
+    yield recorder
+    task.cancel()
 
-    async def main() -> float:
-        clock = LoopClock(EPOCH)
-        client = Client(server, clock, rng=Random(1))
-        recorder = EventRecorder(client, clock, "claimctl.io/controller", "pod-1", limits)
-        task = asyncio.create_task(recorder.run())
-        await use(recorder)
-        task.cancel()
-        began = clock.monotonic()
-        if drain:
-            await recorder.drain()
-        return clock.monotonic() - began
 
-    return run(main())
+async def drained(recorder: EventRecorder) -> float:
+    """How many seconds a drain took."""
+    began = asyncio.get_running_loop().time()
+    await recorder.drain()
+    return asyncio.get_running_loop().time() - began
 
 
 def bodies(server: WireServer) -> list[Any]:
     return [request.body for request in server.requests]
 
 
-def test_an_event_says_who_saw_what_on_which_object() -> None:
+async def test_an_event_says_who_saw_what_on_which_object() -> None:
     server = WireServer(stored(1))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder)
         await asyncio.sleep(1)
-
-    play(server, use)
     assert server.lines == ["POST /apis/events.k8s.io/v1/namespaces/ns/events"]
     assert bodies(server) == [
         {
@@ -95,16 +88,13 @@ def test_an_event_says_who_saw_what_on_which_object() -> None:
     ]
 
 
-def test_repeats_become_a_series_that_is_patched_now_and_then() -> None:
+async def test_repeats_become_a_series_that_is_patched_now_and_then() -> None:
     server = WireServer(stored(1), stored(2), stored(3))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         for _ in range(40):
             say(recorder)
             await asyncio.sleep(1)
         await asyncio.sleep(60)
-
-    play(server, use)
     assert server.lines == [
         "POST /apis/events.k8s.io/v1/namespaces/ns/events",
         "PATCH /apis/events.k8s.io/v1/namespaces/ns/events/c.1",
@@ -123,37 +113,30 @@ def test_repeats_become_a_series_that_is_patched_now_and_then() -> None:
     ]
 
 
-def test_after_the_window_a_repeat_is_a_new_event() -> None:
+async def test_after_the_window_a_repeat_is_a_new_event() -> None:
     server = WireServer(stored(1), stored(2))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder)
         await asyncio.sleep(361)
         say(recorder)
         await asyncio.sleep(1)
-
-    play(server, use)
     assert [request.method for request in server.requests] == ["POST", "POST"]
 
 
-def test_a_series_whose_event_is_gone_begins_anew_with_its_count() -> None:
+async def test_a_series_whose_event_is_gone_begins_anew_with_its_count() -> None:
     server = WireServer(stored(1), failure(404, "NotFound"), stored(5))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder)
         await asyncio.sleep(1)
         say(recorder)
         await asyncio.sleep(60)
-
-    play(server, use)
     assert [request.method for request in server.requests] == ["POST", "PATCH", "POST"]
     assert bodies(server)[2]["series"]["count"] == 2
 
 
-def test_one_object_cannot_flood_the_server() -> None:
+async def test_one_object_cannot_flood_the_server() -> None:
     server = WireServer(*(stored(n) for n in range(100)))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         for number in range(60):
             say(recorder, f"note {number}")
         await asyncio.sleep(1)
@@ -162,75 +145,57 @@ def test_one_object_cannot_flood_the_server() -> None:
         await asyncio.sleep(120)
         say(recorder, "two minutes later")
         await asyncio.sleep(1)
-
-    play(server, use)
     assert [body["note"] for body in bodies(server)[25:]] == ["about another", "two minutes later"]
 
 
-def test_a_server_that_refuses_events_is_not_asked_for_ever() -> None:
+async def test_a_server_that_refuses_events_is_not_asked_for_ever() -> None:
     server = WireServer(failure(403, "Forbidden"), stored(1))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder)
         await asyncio.sleep(100)
         say(recorder, "another")
         await asyncio.sleep(1)
-
-    play(server, use)
     assert [body["note"] for body in bodies(server)] == ["held", "another"]
 
 
-def test_the_queue_is_bounded() -> None:
+async def test_the_queue_is_bounded() -> None:
     server = WireServer(*(stored(n) for n in range(100)))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server, EventLimits(pending=4)) as recorder:
         for number in range(10):
             say(recorder, f"note {number}")
         await asyncio.sleep(1)
-
-    play(server, use, EventLimits(pending=4))
     assert [body["note"] for body in bodies(server)] == [f"note {n}" for n in range(4)]
 
 
-def test_a_drain_writes_what_is_left_series_included() -> None:
+async def test_a_drain_writes_what_is_left_series_included() -> None:
     server = WireServer(stored(1), stored(2), stored(3))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder)
         await asyncio.sleep(1)
         say(recorder)
         say(recorder, "last words")
-
-    took = play(server, use, drain=True)
-    assert took == 0
+    assert await drained(recorder) == 0
     assert [request.method for request in server.requests] == ["POST", "PATCH", "POST"]
 
 
-def test_a_drain_gives_up_after_its_deadline() -> None:
-    async def use(recorder: EventRecorder) -> None:
+async def test_a_drain_gives_up_after_its_deadline() -> None:
+    async with recording(WireServer(silence())) as recorder:
         say(recorder)
+    assert await drained(recorder) == 5.0
 
-    assert play(WireServer(silence()), use, drain=True) == 5.0
 
-
-def test_events_about_cluster_scoped_objects_live_in_the_default_namespace() -> None:
+async def test_events_about_cluster_scoped_objects_live_in_the_default_namespace() -> None:
     server = WireServer(stored(1))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder, about=ObjectReference(kind="DowngradePlan", name="plan"))
         await asyncio.sleep(1)
-
-    play(server, use)
     assert server.lines == ["POST /apis/events.k8s.io/v1/namespaces/default/events"]
 
 
-def test_long_texts_are_cut_to_what_the_api_takes() -> None:
+async def test_long_texts_are_cut_to_what_the_api_takes() -> None:
     server = WireServer(stored(1))
-
-    async def use(recorder: EventRecorder) -> None:
+    async with recording(server) as recorder:
         say(recorder, "x" * 2000)
         await asyncio.sleep(1)
-
-    play(server, use)
     note = bodies(server)[0]["note"]
     assert (len(note), note[-4:]) == (1024, "x...")

@@ -121,21 +121,17 @@ def test_a_list_then_events_make_the_copy_and_tell_every_change_once() -> None:
     assert told.names == ["a", "c"]
 
 
-def test_it_is_synced_once_the_last_page_is_there() -> None:
+async def test_it_is_synced_once_the_last_page_is_there() -> None:
     server = WireServer(listing(10, thing("a", 1), token="t"), Reply(before=[Wait(5)]))
     server.script[1] = Reply(before=[Wait(5)], body=listing(10, thing("b", 2)).body)
-
-    async def main() -> tuple[float, int]:
-        clock = LoopClock()
-        informer = Informer(Client(server, clock), PODS, clock)
-        task = asyncio.create_task(informer.run())
-        await asyncio.sleep(1)
-        assert not informer.synced
-        await informer.wait_synced()
-        task.cancel()
-        return clock.monotonic(), len(informer)
-
-    assert run(main()) == (5.0, 2)
+    clock = LoopClock()
+    informer = Informer(Client(server, clock), PODS, clock)
+    task = asyncio.create_task(informer.run())
+    await asyncio.sleep(1)
+    assert not informer.synced
+    await informer.wait_synced()
+    task.cancel()
+    assert (clock.monotonic(), len(informer)) == (5.0, 2)
 
 
 def test_a_stream_that_the_server_closes_is_resumed_without_a_list() -> None:
@@ -335,19 +331,15 @@ def test_without_a_stream_there_is_nothing_to_ask() -> None:
     assert caught_up(listing(10), silence()) == (False, 3.0, "list 500, watch 10")
 
 
-def test_several_who_wait_ask_once() -> None:
+async def test_several_who_wait_ask_once() -> None:
     server = WireServer(listing(10), stream(Wait(None)), stream(Wait(1), bookmark(25), Wait(None)))
-
-    async def main() -> list[bool]:
-        clock = LoopClock()
-        informer = Informer(Client(server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
-        task = asyncio.create_task(informer.run())
-        await asyncio.sleep(1)
-        reached = await asyncio.gather(*(informer.catch_up(str(20 + n), 3) for n in range(5)))
-        task.cancel()
-        return reached
-
-    assert run(main()) == [True] * 5
+    clock = LoopClock()
+    informer = Informer(Client(server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
+    task = asyncio.create_task(informer.run())
+    await asyncio.sleep(1)
+    reached = await asyncio.gather(*(informer.catch_up(str(20 + n), 3) for n in range(5)))
+    task.cancel()
+    assert reached == [True] * 5
     assert len(server.requests) == 3
 
 

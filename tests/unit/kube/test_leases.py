@@ -122,20 +122,16 @@ async def stop(task: asyncio.Task[None]) -> None:
         await task
 
 
-def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_at_once() -> None:
+async def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_at_once() -> None:
     server = LeaseServer()
     a, b = Candidate(server, "a"), Candidate(server, "b")
-
-    async def main() -> None:
-        first = a.start()
-        await asyncio.sleep(1)
-        second = b.start()
-        await asyncio.sleep(59)
-        await stop(first)
-        await asyncio.sleep(3)
-        await stop(second)
-
-    run(main())
+    first = a.start()
+    await asyncio.sleep(1)
+    second = b.start()
+    await asyncio.sleep(59)
+    await stop(first)
+    await asyncio.sleep(3)
+    await stop(second)
     assert server.holders == ["a", "", "b", ""]
     assert a.led == [(0.0, 60.0)]
     (began, ended) = b.led[0]
@@ -145,48 +141,36 @@ def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_at_onc
     assert server.lease["spec"]["leaseTransitions"] == 1
 
 
-def test_the_gauge_says_who_leads() -> None:
+async def test_the_gauge_says_who_leads() -> None:
     a = Candidate(LeaseServer(), "a")
-
-    async def main() -> None:
-        task = a.start()
-        await asyncio.sleep(5)
-        await stop(task)
-
-    run(main())
+    task = a.start()
+    await asyncio.sleep(5)
+    await stop(task)
     assert a.recorder.of(Metric.LEADER) == [0, 1, 0]
 
 
-def test_a_leader_that_died_is_followed_after_the_whole_lease_duration() -> None:
+async def test_a_leader_that_died_is_followed_after_the_whole_lease_duration() -> None:
     server = LeaseServer()
     b = Candidate(server, "b")
-
-    async def main() -> None:
-        stamp = "2026-01-02T03:04:05.000000Z"
-        spec = {"holderIdentity": "dead", "acquireTime": stamp, "renewTime": stamp}
-        server.put({**spec, "leaseDurationSeconds": 15})
-        task = b.start()
-        await asyncio.sleep(30)
-        await stop(task)
-
-    run(main())
+    stamp = "2026-01-02T03:04:05.000000Z"
+    spec = {"holderIdentity": "dead", "acquireTime": stamp, "renewTime": stamp}
+    server.put({**spec, "leaseDurationSeconds": 15})
+    task = b.start()
+    await asyncio.sleep(30)
+    await stop(task)
     assert 15.0 <= b.led[0][0] <= 17.4
 
 
 @pytest.mark.parametrize("skew", [timedelta(hours=-3), timedelta(hours=3)])
-def test_a_clock_that_is_wrong_by_hours_changes_nothing(skew: timedelta) -> None:
+async def test_a_clock_that_is_wrong_by_hours_changes_nothing(skew: timedelta) -> None:
     server = LeaseServer()
     a, b = Candidate(server, "a", skew=skew), Candidate(server, "b")
-
-    async def main() -> None:
-        first = a.start()
-        await asyncio.sleep(1)
-        second = b.start()
-        await asyncio.sleep(100)
-        await stop(second)
-        await stop(first)
-
-    run(main())
+    first = a.start()
+    await asyncio.sleep(1)
+    second = b.start()
+    await asyncio.sleep(100)
+    await stop(second)
+    await stop(first)
     assert server.holders == ["a", ""]
     assert b.led == []
 
@@ -229,17 +213,13 @@ def test_a_lease_counts_from_before_the_request_that_renewed_it() -> None:
     assert [ended for _, ended in a.led] == [sent_at + 10.0]
 
 
-def test_a_slow_server_is_good_enough() -> None:
+async def test_a_slow_server_is_good_enough() -> None:
     server = LeaseServer(latency=4.0)
     a = Candidate(server, "a")
-
-    async def main() -> None:
-        task = a.start()
-        await asyncio.sleep(300)
-        assert not task.done()
-        await stop(task)
-
-    run(main())
+    task = a.start()
+    await asyncio.sleep(300)
+    assert not task.done()
+    await stop(task)
     assert server.holders == ["a", ""]
 
 
@@ -251,40 +231,32 @@ def test_work_that_does_not_end_in_time_is_told_of_and_not_waited_for() -> None:
     assert a.led == []
 
 
-def test_a_stolen_lease_ends_the_work_at_the_next_renewal() -> None:
+async def test_a_stolen_lease_ends_the_work_at_the_next_renewal() -> None:
     server = LeaseServer()
     a = Candidate(server, "a")
-
-    async def main() -> None:
-        task = a.start()
-        await asyncio.sleep(5)
-        assert server.lease is not None
-        server.put({**server.lease["spec"], "holderIdentity": "thief"})
-        with pytest.raises(LeadershipLost, match="held by thief"):
-            await task
-
-    run(main())
+    task = a.start()
+    await asyncio.sleep(5)
+    assert server.lease is not None
+    server.put({**server.lease["spec"], "holderIdentity": "thief"})
+    with pytest.raises(LeadershipLost, match="held by thief"):
+        await task
     assert a.led == [(0.0, 6.0)]
     assert server.holders == ["a", "thief"]
 
 
-def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
+async def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
     server = LeaseServer()
     a = Candidate(server, "a")
-
-    async def main() -> None:
-        task = a.start()
-        await asyncio.sleep(5)
-        server.lease = None
-        await asyncio.sleep(60)
-        assert not task.done()
-        await stop(task)
-
-    run(main())
+    task = a.start()
+    await asyncio.sleep(5)
+    server.lease = None
+    await asyncio.sleep(60)
+    assert not task.done()
+    await stop(task)
     assert server.holders == ["a", ""]
 
 
-def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:
+async def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:
     server = LeaseServer()
     a = Candidate(server, "a")
     lost: list[float] = []
@@ -297,76 +269,59 @@ def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:
         server.put(server.lease["spec"])
         return Reply(before=[Unreachable("PATCH", "/", "reset")])
 
-    async def main() -> None:
-        task = a.start()
-        server.fault = lose_one
-        await asyncio.sleep(60)
-        assert not task.done()
-        await stop(task)
-
-    run(main())
+    task = a.start()
+    server.fault = lose_one
+    await asyncio.sleep(60)
+    assert not task.done()
+    await stop(task)
     assert lost == [2.0]
     assert server.holders == ["a", ""]
 
 
-def test_when_both_create_the_lease_at_once_one_leads() -> None:
+async def test_when_both_create_the_lease_at_once_one_leads() -> None:
     server = LeaseServer(latency=1.0)
     a, b = Candidate(server, "a"), Candidate(server, "b")
-
-    async def main() -> None:
-        tasks = [a.start(), b.start()]
-        await asyncio.sleep(30)
-        for task in reversed(tasks):
-            await stop(task)
-
-    run(main())
+    tasks = [a.start(), b.start()]
+    await asyncio.sleep(30)
+    for task in reversed(tasks):
+        await stop(task)
     assert server.holders == ["a", ""]
     assert b.led == []
 
 
-def test_work_that_returns_ends_the_run_and_gives_the_lease_back() -> None:
+async def test_work_that_returns_ends_the_run_and_gives_the_lease_back() -> None:
     server = LeaseServer()
 
     async def briefly() -> None:
         await asyncio.sleep(7)
 
-    async def main() -> float:
-        await Candidate(server, "a").start(briefly)
-        return now()
-
-    assert run(main()) == 7.0
+    await Candidate(server, "a").start(briefly)
+    assert now() == 7.0
     assert server.holders == ["a", ""]
 
 
-def test_work_that_fails_gives_the_lease_back_and_its_error_out() -> None:
+async def test_work_that_fails_gives_the_lease_back_and_its_error_out() -> None:
     server = LeaseServer()
 
     async def fail() -> None:
         await asyncio.sleep(1)
         raise ValueError("broken")
 
-    async def main() -> None:
-        await Candidate(server, "a").start(fail)
-
     with pytest.raises(ValueError, match="broken"):
-        run(main())
+        await Candidate(server, "a").start(fail)
     assert server.holders == ["a", ""]
 
 
-def test_the_lease_is_renewed_while_work_takes_long_to_stop() -> None:
+async def test_the_lease_is_renewed_while_work_takes_long_to_stop() -> None:
     server = LeaseServer()
     a, b = Candidate(server, "a", stopping=40.0), Candidate(server, "b")
-
-    async def main() -> None:
-        first = a.start()
-        await asyncio.sleep(1)
-        second = b.start()
-        await asyncio.sleep(10)
-        await stop(first)
-        await asyncio.sleep(5)
-        await stop(second)
-
-    run(main())
+    first = a.start()
+    await asyncio.sleep(1)
+    second = b.start()
+    await asyncio.sleep(10)
+    await stop(first)
+    await asyncio.sleep(5)
+    await stop(second)
     assert a.led == [(0.0, 51.0)]
     assert b.led[0][0] >= 51.0
 

@@ -16,7 +16,6 @@ from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.kube.retry import Backoff
 from claimctl.telemetry.face import Metric
 from tests.support.telemetry import Recorder
-from tests.support.virtual import run
 
 KEYS = st.sampled_from("abcd")
 DELAYS = st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0])
@@ -118,7 +117,7 @@ def runner(recorder: Recorder | None = None) -> QueueRunner[str]:
     return QueueRunner(WorkQueue(), LoopClock(), name="claims", telemetry=recorder, limiter=limiter)
 
 
-def test_workers_get_keys_when_their_time_has_come() -> None:
+async def test_workers_get_keys_when_their_time_has_come() -> None:
     got: list[tuple[str, float]] = []
 
     async def worker(queue: QueueRunner[str]) -> None:
@@ -128,62 +127,48 @@ def test_workers_get_keys_when_their_time_has_come() -> None:
             await asyncio.sleep(2)
             queue.done(key)
 
-    async def main() -> None:
-        queue = runner()
-        workers = [asyncio.create_task(worker(queue)) for _ in range(2)]
-        await asyncio.sleep(1)
-        for key, delay in (("late", 10), ("a", 0), ("b", 0), ("c", 0), ("a", 0)):
-            queue.add(key, delay)
-        await asyncio.sleep(1)
-        queue.add("a")
-        await asyncio.sleep(30)
-        for task in workers:
-            task.cancel()
-
-    run(main())
+    queue = runner()
+    workers = [asyncio.create_task(worker(queue)) for _ in range(2)]
+    await asyncio.sleep(1)
+    for key, delay in (("late", 10), ("a", 0), ("b", 0), ("c", 0), ("a", 0)):
+        queue.add(key, delay)
+    await asyncio.sleep(1)
+    queue.add("a")
+    await asyncio.sleep(30)
+    for task in workers:
+        task.cancel()
     assert got == [("a", 1.0), ("b", 1.0), ("c", 3.0), ("a", 3.0), ("late", 11.0)]
 
 
-def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_along() -> None:
-    async def main() -> str:
-        queue = runner()
-        first = asyncio.create_task(queue.get())
-        second = asyncio.create_task(queue.get())
-        await asyncio.sleep(1)
-        queue.add("a")
-        first.cancel()
-        return await second
-
-    assert run(main()) == "a"
+async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_along() -> None:
+    queue = runner()
+    first = asyncio.create_task(queue.get())
+    second = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    queue.add("a")
+    first.cancel()
+    assert (await second) == "a"
 
 
-def test_a_key_that_failed_comes_back_after_its_pause() -> None:
-    async def main() -> tuple[float, float]:
-        queue = runner()
-        queue.add("a")
-        key = await queue.get()
-        pause = queue.retry(key)
-        queue.done(key)
-        await queue.get()
-        return pause, asyncio.get_running_loop().time()
-
-    pause, came = run(main())
-    assert pause == came
+async def test_a_key_that_failed_comes_back_after_its_pause() -> None:
+    queue = runner()
+    queue.add("a")
+    key = await queue.get()
+    pause = queue.retry(key)
+    queue.done(key)
+    await queue.get()
+    assert pause == asyncio.get_running_loop().time()
     assert 5.0 <= pause <= 10.0
 
 
-def test_depth_counts_what_could_be_worked_on_and_waits_are_measured() -> None:
+async def test_depth_counts_what_could_be_worked_on_and_waits_are_measured() -> None:
     recorder = Recorder()
-
-    async def main() -> None:
-        queue = runner(recorder)
-        queue.add("a")
-        queue.add("b")
-        queue.add("later", 100)
-        await asyncio.sleep(3)
-        queue.done(await queue.get())
-
-    run(main())
+    queue = runner(recorder)
+    queue.add("a")
+    queue.add("b")
+    queue.add("later", 100)
+    await asyncio.sleep(3)
+    queue.done(await queue.get())
     labels = {"controller": "claims"}
     assert recorder.metrics == [
         (Metric.WORKQUEUE_DEPTH, labels, 1),

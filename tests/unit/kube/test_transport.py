@@ -35,6 +35,8 @@ from tests.support import pems
 
 T = TypeVar("T")
 
+pytestmark = pytest.mark.real_time(20)
+
 AUTHORITY = Pem(pems.AUTHORITY.encode(), "ca")
 CERTIFICATE = Pem(pems.CLIENT_CERTIFICATE.encode(), "certificate")
 KEY = Pem(pems.CLIENT_KEY.encode(), "key")
@@ -78,33 +80,21 @@ async def serving(server: Web, context: ssl.SSLContext | None = None) -> AsyncIt
         await runner.cleanup()
 
 
-def bounded(work: Awaitable[T]) -> T:
-    async def main() -> T:
-        async with asyncio.timeout(20):
-            return await work
-
-    return asyncio.run(main())
-
-
 async def body(response: Response) -> bytes:
     return b"".join([chunk async for chunk in response.body])
 
 
-def talk(server: Web, connection: Connection, tls: ssl.SSLContext | None = None) -> Response:
+async def talk(server: Web, connection: Connection, tls: ssl.SSLContext | None = None) -> Response:
     """One POST with a body; the answer's body is read."""
-
-    async def main() -> Response:
-        query = [("a", "b c"), ("d", "=&")]
-        async with (
-            serving(server, tls) as url,
-            HttpTransport(replace(connection, server=url)) as transport,
-        ):
-            response = await transport.send("POST", "/api/v1/x%2Fy", query, {"x-own": "1"}, b"{}")
-            await body(response)
-            await response.close()
-            return response
-
-    return bounded(main())
+    query = [("a", "b c"), ("d", "=&")]
+    async with (
+        serving(server, tls) as url,
+        HttpTransport(replace(connection, server=url)) as transport,
+    ):
+        response = await transport.send("POST", "/api/v1/x%2Fy", query, {"x-own": "1"}, b"{}")
+        await body(response)
+        await response.close()
+        return response
 
 
 def server_tls(tmp_path: Path, *, ask_client: bool = False) -> ssl.SSLContext:
@@ -116,14 +106,14 @@ def server_tls(tmp_path: Path, *, ask_client: bool = False) -> ssl.SSLContext:
     return context
 
 
-def test_a_request_goes_out_as_it_was_given_with_credentials_and_impersonation() -> None:
+async def test_a_request_goes_out_as_it_was_given_with_credentials_and_impersonation() -> None:
     server = Web(plain)
     connection = Connection(
         server="",
         auth=StaticAuth(Credentials("Bearer t")),
         headers=(("Impersonate-User", "u"), ("Impersonate-Group", "g"), ("Impersonate-Group", "h")),
     )
-    response = talk(server, connection)
+    response = await talk(server, connection)
     assert (response.status, response.headers["retry-after"]) == (200, "3")
     seen = server.seen[0]
     assert seen["line"] == "POST /api/v1/x%2Fy?a=b+c&d=%3D%26"
@@ -132,15 +122,15 @@ def test_a_request_goes_out_as_it_was_given_with_credentials_and_impersonation()
     assert headers == {"x-own": "1", "authorization": "Bearer t", "impersonate-user": "u"}
 
 
-def test_tls_trusts_the_authority_and_the_name_of_the_kubeconfig(tmp_path: Path) -> None:
+async def test_tls_trusts_the_authority_and_the_name_of_the_kubeconfig(tmp_path: Path) -> None:
     server = Web(plain)
     tls = Tls(authority=AUTHORITY, certificate=CERTIFICATE, key=KEY)
     connection = Connection(server="", tls=tls, server_name="kube.test")
-    talk(server, connection, server_tls(tmp_path, ask_client=True))
+    await talk(server, connection, server_tls(tmp_path, ask_client=True))
     assert server.seen[0]["peer"] == {"commonName": "client"}
 
 
-def test_a_plugin_may_give_the_client_certificate(tmp_path: Path) -> None:
+async def test_a_plugin_may_give_the_client_certificate(tmp_path: Path) -> None:
     server = Web(plain)
     connection = Connection(
         server="",
@@ -148,12 +138,12 @@ def test_a_plugin_may_give_the_client_certificate(tmp_path: Path) -> None:
         tls=Tls(authority=AUTHORITY),
         server_name="kube.test",
     )
-    talk(server, connection, server_tls(tmp_path, ask_client=True))
+    await talk(server, connection, server_tls(tmp_path, ask_client=True))
     assert server.seen[0]["peer"] == {"commonName": "client"}
 
 
-def test_insecure_skip_tls_verify_takes_any_certificate(tmp_path: Path) -> None:
-    response = talk(Web(plain), Connection("", tls=Tls(verify=False)), server_tls(tmp_path))
+async def test_insecure_skip_tls_verify_takes_any_certificate(tmp_path: Path) -> None:
+    response = await talk(Web(plain), Connection("", tls=Tls(verify=False)), server_tls(tmp_path))
     assert response.status == 200
 
 
@@ -165,28 +155,24 @@ def test_insecure_skip_tls_verify_takes_any_certificate(tmp_path: Path) -> None:
     ],
     ids=["another name", "another authority"],
 )
-def test_a_certificate_that_is_not_trusted_is_said_so(
+async def test_a_certificate_that_is_not_trusted_is_said_so(
     tmp_path: Path, connection: Connection, says: str
 ) -> None:
     with pytest.raises(Unreachable, match=f"its certificate is not trusted: .*{says}") as caught:
-        talk(Web(plain), connection, server_tls(tmp_path))
+        await talk(Web(plain), connection, server_tls(tmp_path))
     assert not caught.value.delivered
 
 
-def test_a_proxy_is_used_as_the_kubeconfig_says() -> None:
+async def test_a_proxy_is_used_as_the_kubeconfig_says() -> None:
     proxy = Web(plain)
-
-    async def main() -> None:
-        async with serving(proxy) as url:
-            connection = Connection("http://kube.test:1", proxy=url)
-            async with HttpTransport(connection) as transport:
-                await body(await transport.send("GET", "/api", (), {}, None))
-
-    bounded(main())
+    async with serving(proxy) as url:
+        connection = Connection("http://kube.test:1", proxy=url)
+        async with HttpTransport(connection) as transport:
+            await body(await transport.send("GET", "/api", (), {}, None))
     assert proxy.seen[0]["line"] == "GET http://kube.test:1/api"
 
 
-def test_a_stream_is_handed_on_as_it_comes() -> None:
+async def test_a_stream_is_handed_on_as_it_comes() -> None:
     async def slowly(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -194,28 +180,24 @@ def test_a_stream_is_handed_on_as_it_comes() -> None:
         await asyncio.Event().wait()
         return response
 
-    async def main() -> bytes:
-        async with serving(Web(slowly)) as url, HttpTransport(Connection(url)) as transport:
-            response = await transport.send("GET", "/", (), {}, None)
-            chunk = await anext(response.body)
-            await response.close()
-            await response.close()
-            return chunk
-
-    assert bounded(main()) == b"first\n"
+    async with serving(Web(slowly)) as url, HttpTransport(Connection(url)) as transport:
+        response = await transport.send("GET", "/", (), {}, None)
+        assert await anext(response.body) == b"first\n"
+        await response.close()
+        await response.close()
 
 
-def test_a_redirect_is_handed_on_and_takes_no_token_elsewhere() -> None:
+async def test_a_redirect_is_handed_on_and_takes_no_token_elsewhere() -> None:
     async def away(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=302, headers={"Location": "/login"})
 
     server = Web(away)
-    response = talk(server, Connection("", auth=StaticAuth(Credentials("a"))))
+    response = await talk(server, Connection("", auth=StaticAuth(Credentials("a"))))
     assert (response.status, response.headers["location"]) == (302, "/login")
     assert len(server.seen) == 1
 
 
-def test_a_401_has_the_credentials_fetched_anew_and_the_request_sent_once_more() -> None:
+async def test_a_401_has_the_credentials_fetched_anew_and_the_request_sent_once_more() -> None:
     tokens = iter("abc")
 
     async def fetch() -> tuple[Credentials, None]:
@@ -225,21 +207,21 @@ def test_a_401_has_the_credentials_fetched_anew_and_the_request_sent_once_more()
         return web.Response(status=200 if request.headers["authorization"] == "b" else 401)
 
     server = Web(only_b)
-    assert talk(server, Connection("", auth=FetchedAuth(fetch))).status == 200
+    assert (await talk(server, Connection("", auth=FetchedAuth(fetch)))).status == 200
     assert [seen["headers"]["authorization"] for seen in server.seen] == ["a", "b"]
     assert [seen["body"] for seen in server.seen] == [b"{}", b"{}"]
 
 
-def test_a_401_that_fresh_credentials_do_not_help_is_handed_on() -> None:
+async def test_a_401_that_fresh_credentials_do_not_help_is_handed_on() -> None:
     async def never(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=401)
 
     server = Web(never)
-    assert talk(server, Connection("", auth=StaticAuth(Credentials("a")))).status == 401
+    assert (await talk(server, Connection("", auth=StaticAuth(Credentials("a"))))).status == 401
     assert len(server.seen) == 1
 
 
-def test_a_plugin_that_fails_at_the_start_is_a_config_error_and_later_a_401() -> None:
+async def test_a_plugin_that_fails_at_the_start_is_a_config_error_and_later_a_401() -> None:
     outcomes: list[Credentials | ConfigError] = [Credentials("a"), ConfigError("no plugin")]
 
     async def fetch() -> tuple[Credentials, None]:
@@ -252,23 +234,20 @@ def test_a_plugin_that_fails_at_the_start_is_a_config_error_and_later_a_401() ->
         return web.Response(status=401)
 
     with pytest.raises(Unauthorized, match="POST /api/v1/x%2Fy: no plugin"):
-        talk(Web(never), Connection("", auth=FetchedAuth(fetch)))
+        await talk(Web(never), Connection("", auth=FetchedAuth(fetch)))
     outcomes.append(ConfigError("still none"))
     with pytest.raises(ConfigError, match="still none"):
-        talk(Web(never), Connection("", auth=FetchedAuth(fetch)))
+        await talk(Web(never), Connection("", auth=FetchedAuth(fetch)))
 
 
-def test_a_refused_connection_is_unreachable_and_surely_not_delivered() -> None:
+async def test_a_refused_connection_is_unreachable_and_surely_not_delivered() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         server = f"http://127.0.0.1:{reserved.getsockname()[1]}"
 
-        async def main() -> None:
+        with pytest.raises(Unreachable) as caught:
             async with HttpTransport(Connection(server)) as transport:
                 await transport.send("POST", "/api", (), {}, b"{}")
-
-        with pytest.raises(Unreachable) as caught:
-            bounded(main())
     assert str(caught.value) == f"POST /api: cannot reach {server}: Connection refused"
     assert not caught.value.delivered
 
@@ -303,11 +282,11 @@ def raw_server(data: bytes) -> Callable[[], Awaitable[Response]]:
     ],
     ids=["closed", "cut short", "cut in a chunk", "not HTTP"],
 )
-def test_an_answer_that_breaks_off_is_told_by_our_errors(
+async def test_an_answer_that_breaks_off_is_told_by_our_errors(
     data: bytes, expected: type[KubeError]
 ) -> None:
     with pytest.raises(expected) as caught:
-        bounded(raw_server(data)())
+        await raw_server(data)()
     assert str(caught.value).startswith("POST /api: ")
 
 
@@ -386,7 +365,7 @@ def test_only_what_surely_was_not_sent_counts_as_undelivered() -> None:
     ]
 
 
-def test_the_environments_proxy_is_used_unless_it_is_told_not_to(
+async def test_the_environments_proxy_is_used_unless_it_is_told_not_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
@@ -397,13 +376,10 @@ def test_the_environments_proxy_is_used_unless_it_is_told_not_to(
         async with HttpTransport(Connection(url)) as transport:
             await body(await transport.send("GET", "/api", (), {}, None))
 
-    async def main() -> None:
-        async with serving(server) as url:
-            monkeypatch.setenv("HTTP_PROXY", url)
-            await ask("http://far.test:1")
-            monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-            monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-            await ask(url)
-
-    bounded(main())
+    async with serving(server) as url:
+        monkeypatch.setenv("HTTP_PROXY", url)
+        await ask("http://far.test:1")
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        await ask(url)
     assert [seen["line"] for seen in server.seen] == ["GET http://far.test:1/api", "GET /api"]

@@ -252,31 +252,25 @@ def test_each_version_is_logged_once_and_never_as_a_flood() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["", "ns"])
-def test_a_list_is_refused_that_is_not_whole_unless_somebody_looks_at_the_rest(
+async def test_a_list_is_refused_that_is_not_whole_unless_somebody_looks_at_the_rest(
     namespace: str,
 ) -> None:
-    async def main() -> None:
-        page = [listing(10, thing("a", 1), thing("bad", 2, **BAD)) for _ in range(4)]
-        client = Client(WireServer(*page), LoopClock())
-        path = PODS.path(namespace)
-        with pytest.raises(UnreadableObject, match=f"GET {path}: .*Pod ns/bad .*nodeName"):
-            await client.list(PODS, namespace)
-        with pytest.raises(UnreadableObject, match=f"GET {path}: .*Pod ns/bad .*nodeName"):
-            _ = [page async for page in client.pages(PODS, namespace)]
-        listed = await client.list(PODS, namespace, partial=True)
-        paged = [page async for page in client.pages(PODS, namespace, partial=True)]
-        for found in (listed, *paged):
-            assert [pod.metadata.name for pod in found.items] == ["a"]
-            assert [each.name for each in found.unreadable] == ["bad"]
-
-    run(main())
+    page = [listing(10, thing("a", 1), thing("bad", 2, **BAD)) for _ in range(4)]
+    client = Client(WireServer(*page), LoopClock())
+    path = PODS.path(namespace)
+    with pytest.raises(UnreadableObject, match=f"GET {path}: .*Pod ns/bad .*nodeName"):
+        await client.list(PODS, namespace)
+    with pytest.raises(UnreadableObject, match=f"GET {path}: .*Pod ns/bad .*nodeName"):
+        _ = [page async for page in client.pages(PODS, namespace)]
+    listed = await client.list(PODS, namespace, partial=True)
+    paged = [page async for page in client.pages(PODS, namespace, partial=True)]
+    for found in (listed, *paged):
+        assert [pod.metadata.name for pod in found.items] == ["a"]
+        assert [each.name for each in found.unreadable] == ["bad"]
 
 
-def test_a_get_says_which_object_cannot_be_read() -> None:
-    async def main() -> None:
-        client = Client(WireServer(ok(thing("a", 1, **BAD))), LoopClock())
-        with pytest.raises(UnreadableObject, match=r"Expected `str`.*nodeName") as error:
-            await client.get(PODS, "a", "ns")
-        assert (error.value.found.name, error.value.found.uid) == ("a", "uid-a")
-
-    run(main())
+async def test_a_get_says_which_object_cannot_be_read() -> None:
+    client = Client(WireServer(ok(thing("a", 1, **BAD))), LoopClock())
+    with pytest.raises(UnreadableObject, match=r"Expected `str`.*nodeName") as error:
+        await client.get(PODS, "a", "ns")
+    assert (error.value.found.name, error.value.found.uid) == ("a", "uid-a")

@@ -47,17 +47,14 @@ def test_the_check_that_fails_is_named() -> None:
     )
 
 
-def test_checks_are_asked_anew_for_each_request() -> None:
+@pytest.mark.real_time(10)
+async def test_checks_are_asked_anew_for_each_request() -> None:
     synced = False
-
-    async def run() -> list[int]:
-        nonlocal synced
-        async with HealthServer(Probes(ready={"synced": lambda: synced}), LOCAL) as server:
-            before = await ask(f"{server.url}/readyz")
-            synced = True
-            return [before[0], (await ask(f"{server.url}/readyz"))[0]]
-
-    assert asyncio.run(asyncio.wait_for(run(), 10)) == [503, 200]
+    async with HealthServer(Probes(ready={"synced": lambda: synced}), LOCAL) as server:
+        before = await ask(f"{server.url}/readyz")
+        synced = True
+        after = await ask(f"{server.url}/readyz")
+    assert (before[0], after[0]) == (503, 200)
 
 
 def test_metrics_are_served_as_prometheus_text() -> None:
@@ -74,25 +71,21 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
     assert answers(Probes(), path)[0] == 404
 
 
-def test_an_address_in_use_is_named() -> None:
-    async def run() -> None:
-        async with HealthServer(Probes(), LOCAL) as first:
-            address = first.url.removeprefix("http://")
-            with pytest.raises(BindError, match=f"cannot listen on {address}: .*in use"):
-                async with HealthServer(Probes(), address):
-                    pass
-
-    asyncio.run(asyncio.wait_for(run(), 10))
+@pytest.mark.real_time(10)
+async def test_an_address_in_use_is_named() -> None:
+    async with HealthServer(Probes(), LOCAL) as first:
+        address = first.url.removeprefix("http://")
+        with pytest.raises(BindError, match=f"cannot listen on {address}: .*in use"):
+            async with HealthServer(Probes(), address):
+                pass
 
 
-def test_the_address_is_free_again_afterwards() -> None:
-    async def run() -> None:
-        async with HealthServer(Probes(), LOCAL) as first:
-            address = first.url.removeprefix("http://")
-        async with HealthServer(Probes(), address) as second:
-            assert second.url == f"http://{address}"
-
-    asyncio.run(asyncio.wait_for(run(), 10))
+@pytest.mark.real_time(10)
+async def test_the_address_is_free_again_afterwards() -> None:
+    async with HealthServer(Probes(), LOCAL) as first:
+        address = first.url.removeprefix("http://")
+    async with HealthServer(Probes(), address) as second:
+        assert second.url == f"http://{address}"
 
 
 @pytest.mark.parametrize(

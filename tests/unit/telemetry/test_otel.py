@@ -89,7 +89,8 @@ def test_spans_nest_and_their_times_and_ids_are_the_ones_handed_in(stage: Stage)
     assert {outer.context.trace_id, outer.context.span_id} == {1, 2}
 
 
-def test_tasks_have_spans_of_their_own(stage: Stage) -> None:
+@pytest.mark.real_time(120)
+async def test_tasks_have_spans_of_their_own(stage: Stage) -> None:
     async def work(name: str, first: asyncio.Event, second: asyncio.Event) -> None:
         with stage.telemetry.span(name):
             first.set()
@@ -97,11 +98,8 @@ def test_tasks_have_spans_of_their_own(stage: Stage) -> None:
             with stage.telemetry.span(f"{name} child"):
                 pass
 
-    async def both() -> None:
-        a, b = asyncio.Event(), asyncio.Event()
-        await asyncio.gather(work("one", a, b), work("two", b, a))
-
-    asyncio.run(both())
+    a, b = asyncio.Event(), asyncio.Event()
+    await asyncio.gather(work("one", a, b), work("two", b, a))
     for name in ("one", "two"):
         parent, context = stage.spans[f"{name} child"].parent, stage.spans[name].context
         assert parent is not None
