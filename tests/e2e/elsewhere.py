@@ -59,10 +59,14 @@ class RealCluster:
     """The servers, if only this scenario uses the cluster: it may pause and kill them."""
     keeps: bool = True
     """Whether objects of a scenario may stay, because the cluster is thrown away."""
+    plays_hold: bool = True
+    """Whether it plays scenarios of ``hold`` that it does not speak itself."""
 
     def can_play(self, options: ClusterOptions) -> bool:
         """Whether the cluster can play a scenario; one of ``hold`` can be played everywhere."""
-        return options.dialect in (self.dialect, Dialect.HOLD)
+        return options.dialect is self.dialect or (
+            options.dialect is Dialect.HOLD and self.plays_hold
+        )
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -48,6 +49,7 @@ def shared() -> RealCluster | None:
         (given["version"][0], given["version"][1]),
         Dialect(given["dialect"]),
         keeps=given["keeps"],
+        plays_hold=given["plays_hold"],
     )
 
 
@@ -60,9 +62,7 @@ def own() -> RealCluster | None:
         plane, cluster = _stack.enter_context(
             started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
         )
-        _owned.append(
-            RealCluster(cluster.kubeconfig, cluster.version, cluster.dialect, Servers(plane))
-        )
+        _owned.append(replace(common, kubeconfig=cluster.kubeconfig, servers=Servers(plane)))
     return _owned[0]
 
 

@@ -13,11 +13,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from claimctl.controlplane.programs import CannotStart
+from claimctl.embedded.options import Dialect
 from claimctl.kube.errors import ConfigError, KubeError
 from tests.e2e import playground, selection
 from tests.e2e.elsewhere import RealCluster
@@ -71,6 +73,7 @@ def _told(cluster: RealCluster) -> str:
         "version": cluster.version,
         "dialect": cluster.dialect,
         "keeps": cluster.keeps,
+        "plays_hold": cluster.plays_hold,
     }
     return json.dumps(shown)
 
@@ -78,7 +81,8 @@ def _told(cluster: RealCluster) -> str:
 def main(arguments: list[str]) -> int:
     core = CORE in arguments
     chosen = [each for each in arguments if each != CORE]
-    if not any(".py" in each for each in chosen):
+    named = any(".py" in each for each in chosen)
+    if not named:
         chosen += _files("pytest.mark.core" if core else "")
     if core:
         chosen += ["-m", "core and not alone"]
@@ -86,6 +90,8 @@ def main(arguments: list[str]) -> int:
         with prepared(os.environ) as cluster:
             version = ".".join(map(str, cluster.version))
             print(f"Kubernetes {version}, dialect {cluster.dialect}", flush=True)
+            if not core and not named and cluster.dialect is Dialect.PODGROUP:
+                cluster = replace(cluster, plays_hold=False)
             return _played(cluster, chosen)
     except CannotStart as error:
         print(f"error: {error}", file=sys.stderr)
