@@ -244,6 +244,7 @@ async def test_a_hold_is_no_trap_while_the_way_to_its_devices_cannot_be_read(sta
     await template(stage)
     transport = await controlled(stage)
     await held(stage, reallocateTimeoutSeconds=5)
+    await stage.until_running(2)
     (node, *_) = {pod.spec.node_name for pod in await stage.running()}
     transport.spoil("nodes", node)
     await touch(stage, NODES_ANYWHERE, node)
