@@ -21,6 +21,14 @@ settings.register_profile("explore", deadline=None, max_examples=2000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Keep bytes out of the names of tests: each test process has to collect the same names.
+
+    Compressed bytes contain the time of day, for example.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True)
 def default_logging() -> Iterator[None]:
     """A command that is run in the process sets a level; the next test starts without one."""
