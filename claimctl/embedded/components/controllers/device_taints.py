@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from claimctl.embedded.components.controllers.taints import NO_EXECUTE, borne_for
-from claimctl.embedded.components.objects import deleting, key_of, namespace, uid
+from claimctl.embedded.components.controllers.taints import (
+    NO_EXECUTE,
+    borne_for,
+    delete_for_taint,
+)
+from claimctl.embedded.components.objects import deleting, namespace, uid
 from claimctl.embedded.components.pods import (
     allocation_of,
     ended,
     node_name,
-    observed,
     pod_claims,
     reserved_for,
 )
 from claimctl.embedded.components.scheduler.devices import Identity, published
-from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change, Key, Object
-from claimctl.embedded.storage.requests import DeleteOptions
 
 SINCE = (1, 36)
 _CLOCK_STEP = 0.001
@@ -111,21 +112,8 @@ class DeviceTaintController(Component[Key]):
 
     def _evict(self, pod: Object) -> None:
         self.event(pod, "Normal", "DeviceTaintManagerEviction", "Marking for deletion")
-        told = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByDeviceTaintManager",
-            "message": "Device Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": self.context.now(),
-            **observed(pod),
-        }
-        patch = {"status": {"conditions": [told]}}
-        try:
-            self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
-            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
+        message = "Device Taint manager: deleting due to NoExecute taint"
+        delete_for_taint(self, pod, "DeletionByDeviceTaintManager", message)
 
 
 def _results(claim: Object) -> list[Object]:

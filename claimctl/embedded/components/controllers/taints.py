@@ -102,7 +102,7 @@ class TaintController(Component[Task]):
             self._evict(pod)
 
     def _cancel(self, pod: Object) -> None:
-        """The taints, or the pod, are gone: that is told of a pod whose time was running."""
+        """End the wait of a pod that is gone or whose taints are; tell an Event if it waited."""
         self._since.pop(uid(pod), None)
         if uid(pod) in self._waiting:
             self._waiting.discard(uid(pod))
@@ -112,21 +112,31 @@ class TaintController(Component[Task]):
     def _evict(self, pod: Object) -> None:
         shown = "/".join(key_of(pod))
         self.event(pod, "Normal", "TaintManagerEviction", f"Marking for deletion Pod {shown}")
-        told = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": self.context.now(),
-            **observed(pod),
-        }
-        patch = {"status": {"conditions": [told]}}
-        try:
-            self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
-            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
+        message = "Taint manager: deleting due to NoExecute taint"
+        delete_for_taint(self, pod, "DeletionByTaintManager", message)
+
+
+def delete_for_taint(controller: Component[Any], pod: Object, reason: str, message: str) -> None:
+    """Give the pod the condition DisruptionTarget, then delete it; a pod that is gone is no error.
+
+    Raises:
+        StatusError: the API server refuses a request for another reason.
+    """
+    disrupted = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": controller.context.now(),
+        **observed(pod),
+    }
+    patch = {"status": {"conditions": [disrupted]}}
+    try:
+        controller.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
+        controller.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
+    except StatusError as error:
+        if error.reason != "NotFound":
+            raise
 
 
 def _evicting(node: Object) -> list[Object]:
