@@ -102,7 +102,7 @@ class TaintController(Component[Task]):
             self._evict(pod)
 
     def _cancel(self, pod: Object) -> None:
-        """End the wait of a pod that is gone or whose taints are; tell an Event if it waited."""
+        """Forget a pod that is gone or has no such taints; record an Event if it was waiting."""
         self._since.pop(uid(pod), None)
         if uid(pod) in self._waiting:
             self._waiting.discard(uid(pod))
