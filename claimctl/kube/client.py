@@ -11,11 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from claimctl.kube import watch
-from claimctl.kube.codec import Listing, decode_page
+from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, watch_events
 from claimctl.kube.errors import BadAnswer, BadRequest, Gone, NotFound, UnreadableObject
-from claimctl.kube.request import Call, call_to
-from claimctl.kube.sender import Sender, lost
+from claimctl.kube.request import Call, Sender, call_to, lost
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.base import Wire, decode, encode, to_plain
 from claimctl.wire.resources import Resource
@@ -245,7 +243,7 @@ class Client:
         resource_version: str,
         timeout_seconds: int = 300,
         opened: Callable[[], None] | None = None,
-    ) -> AsyncGenerator[watch.WatchEvent[T], None]:
+    ) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield the events after ``resource_version``, until the stream ends or falls silent.
 
         The iterator ends without an error; continue with the version of the last event. A caller
@@ -259,13 +257,13 @@ class Client:
             Gone: the version is too old, by HTTP status or by an ERROR event.
             Unreachable: the connection broke.
         """
-        limits = watch.Limits(timeout=timeout_seconds)
+        limits = Limits(timeout=timeout_seconds)
         call = self._call("GET", resource, namespace, query=limits.query(resource_version))
         response = await self._sender.open(call)
         try:
             if opened is not None:
                 opened()
-            stream = watch.events(call.method, call.path, resource, response.body, limits)
+            stream = watch_events(call.method, call.path, resource, response.body, limits)
             async with aclosing(stream) as events:
                 async for event in events:
                     yield event

@@ -15,14 +15,13 @@ from typing import Generic
 
 import structlog
 
+from claimctl.kube.cache import HasMetadata, Index, Indexer, Key, T, UnreadObjects, key_of
 from claimctl.kube.client import PAGE, Client
+from claimctl.kube.codec import WatchEvent
 from claimctl.kube.errors import Gone, KubeError, LostEvent
-from claimctl.kube.index import HasMetadata, Index, Indexer, Key, T, key_of
 from claimctl.kube.retry import Backoff, Failures
-from claimctl.kube.unread import UnreadObjects
-from claimctl.kube.versions import reaches
-from claimctl.kube.watch import WatchEvent
 from claimctl.telemetry.face import Metric
+from claimctl.wire.meta import reaches
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable

@@ -1,19 +1,35 @@
-"""Build requests, and refuse names that would address another object."""
+"""One request to the API server: build it, send it, and raise an error answer.
+
+A name that would address another object is refused. A request has a deadline, retries and spans.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from claimctl.kube.errors import BadRequest
-from claimctl.kube.retry import READS, WRITES, RetryPolicy
-from claimctl.telemetry.face import Value
+from claimctl import __version__
+from claimctl.kube.errors import (
+    BadAnswer,
+    BadRequest,
+    Conflict,
+    KubeError,
+    RequestTimeout,
+    Unreachable,
+)
+from claimctl.kube.errors import from_answer as error_of
+from claimctl.kube.retry import ONCE, READS, WRITES, RetryPolicy, with_retries
+from claimctl.telemetry.face import Metric, Span, Telemetry, Value
 from claimctl.wire.resources import Resource
-from claimctl.wire.seams import Query
+from claimctl.wire.seams import Clock, Query, Response, Transport
 
 MERGE_PATCH = "application/merge-patch+json"
+_HEADERS = {"accept": "application/json", "user-agent": f"claimctl/{__version__}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,100 @@ def _check_name(method: str, resource: Resource[Any], name: str, *, required: bo
         )
 
 
-def attributes(call: Call, number: int) -> dict[str, Value]:
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Sends calls through a transport.
+
+    Attributes:
+        timeout: the deadline of each attempt, in seconds of the running loop.
+        retries: whether to retry; False sends every call once.
+        rng: the source of the jitter in pauses.
+    """
+
+    transport: Transport
+    clock: Clock
+    telemetry: Telemetry
+    rng: Random
+    timeout: float
+    retries: bool = True
+
+    async def send(self, call: Call) -> bytes:
+        """Send a call, with the retries of its policy, and return the body of the answer."""
+
+        async def attempt(number: int) -> bytes:
+            return await self._exchange(call, number)
+
+        policy = call.policy if self.retries else ONCE
+        try:
+            return await with_retries(policy, self.clock, self.rng, attempt)
+        except Conflict:
+            self.telemetry.add(Metric.WRITE_CONFLICTS, {"resource": call.plural})
+            raise
+
+    async def open(self, call: Call) -> Response:
+        """Send once and return the answer with an unread body; raise an error answer."""
+        async with self._attempt(call, 0) as span:
+            return await self._answer(call, span)
+
+    async def _exchange(self, call: Call, number: int) -> bytes:
+        async with self._attempt(call, number) as span:
+            response = await self._answer(call, span)
+            try:
+                return b"".join([chunk async for chunk in response.body])
+            finally:
+                await response.close()
+
+    @asynccontextmanager
+    async def _attempt(self, call: Call, number: int) -> AsyncIterator[Span]:
+        """The deadline and the span of one attempt. All its errors are raised as KubeError."""
+        name = f"{call.method} {call.template}"
+        with self.telemetry.span(name, _attributes(call, number), client=True) as span:
+            try:
+                async with asyncio.timeout(self.timeout):
+                    yield span
+            except TimeoutError as error:
+                text = f"no answer within {self.timeout:g} s"
+                raise _failed(span, RequestTimeout(call.method, call.path, message=text)) from error
+            except ConnectionError as error:
+                raise _failed(span, lost(call, error)) from error
+            except KubeError as error:
+                _failed(span, error)
+                raise
+
+    async def _answer(self, call: Call, span: Span) -> Response:
+        headers = {**_HEADERS, **call.headers}
+        response = await self.transport.send(call.method, call.path, call.query, headers, call.body)
+        span.set(http__response__status_code=response.status)
+        if 200 <= response.status < 300:
+            return response
+        try:
+            body = b"".join([chunk async for chunk in response.body])
+        finally:
+            await response.close()
+        if response.status < 400:
+            raise BadAnswer(
+                call.method,
+                call.path,
+                status=response.status,
+                message=f"redirected to {response.headers.get('location', '?')}: not an API server",
+            )
+        raise error_of(call.method, call.path, response.status, response.headers, body)
+
+
+def lost(call: Call, error: ConnectionError) -> Unreachable:
+    """The error for a broken connection of a transport without sockets (used in tests)."""
+    delivered = not isinstance(error, ConnectionRefusedError)
+    reason = str(error) or type(error).__name__
+    return Unreachable(call.method, call.path, f"connection lost: {reason}", delivered=delivered)
+
+
+def _failed(span: Span, error: KubeError) -> KubeError:
+    span.set(error__type=str(error.status) if error.status else type(error).__name__)
+    span.fail(error)
+    return error
+
+
+def _attributes(call: Call, number: int) -> dict[str, Value]:
     """Span attributes by the OpenTelemetry conventions for HTTP clients."""
     found: dict[str, Value] = {
         "http.request.method": call.method,

@@ -42,10 +42,9 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.openings import OpeningsSeen
 from claimctl.controller.observations.status_times import RecordedTimes
-from claimctl.kube.versions import reaches
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservationStatus
 from claimctl.wire.seams import Clock
 

@@ -14,12 +14,11 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.kube.versions import reaches
 from claimctl.reservation.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.unreadable import node_of
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod

@@ -16,7 +16,6 @@ from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
 from claimctl.kube.informer import Change
-from claimctl.kube.versions import reaches
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
     SetFinalizer,
@@ -29,7 +28,7 @@ from claimctl.reservation.reserved_for.consistency import left_by_kcm
 from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.kube.versions import reaches
+from claimctl.wire.meta import reaches
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from claimctl.kube.cache import MOST_LINES
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.informer import Change, Informer
-from claimctl.kube.unread import MOST_LINES
 from claimctl.telemetry.face import Metric
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
