@@ -83,7 +83,7 @@ def show_unread(found: Unreadable, output: Data | None) -> None:
     elif output is Data.YAML:
         print_yaml(told)
     else:
-        typer.echo(f"{found.told()}\n{_LEFT_ALONE}\nWhat to do:\n  {advice}")
+        typer.echo(f"{found.describe()}\n{_LEFT_ALONE}\nWhat to do:\n  {advice}")
 
 
 _LEFT_ALONE = "The controller leaves the claim alone until that can be read."

@@ -101,7 +101,7 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
 def _tell_unread(found: Iterable[Unreadable]) -> None:
     """Warn on stderr of objects that cannot be read: the output may lack them."""
     for each in found:
-        typer.echo(f"warning: {each.told()}", err=True)
+        typer.echo(f"warning: {each.describe()}", err=True)
 
 
 def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:

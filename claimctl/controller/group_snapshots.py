@@ -76,7 +76,7 @@ class GroupSnapshots:
             yield ClaimKey(key.namespace, name)
 
     def _in_doubt(self, key: GroupKey, claims: tuple[ClaimKey, ...]) -> bool:
-        return self._caches.groups.doubt(key) is not None or any(
+        return self._caches.groups.unreadable_for(key) is not None or any(
             self._doubts.about(claim, self._caches.claims.get(claim.name, claim.namespace))
             for claim in claims
         )

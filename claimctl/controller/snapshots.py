@@ -212,7 +212,7 @@ class Snapshots:
 def _unread_workload(found: Unreadable, known: Workload | None) -> WorkloadState:
     """The state of an unreadable workload, with the last readable version if it is known."""
     uid = known.metadata.uid if known is not None and not found.identified else found.uid
-    return WorkloadState(Life.UNREADABLE, uid=uid, confirmed=True, problem=found.told())
+    return WorkloadState(Life.UNREADABLE, uid=uid, confirmed=True, problem=found.describe())
 
 
 def _unstarted(pod: Pod) -> str | None:

@@ -31,7 +31,7 @@ class Doubts:
     def about_workload(self, key: WorkloadKey) -> Unreadable | None:
         """The unreadable object that is, or may be, the workload; else None."""
         informer = self._caches.workloads.get((key.api_group, key.kind))
-        return informer.doubt(key.name, key.namespace) if informer is not None else None
+        return informer.unreadable_for(key.name, key.namespace) if informer is not None else None
 
     def about_reservations_for(self, key: WorkloadKey) -> Unreadable | None:
         """An unreadable ClaimReservation that may be the workload's; else None."""

@@ -139,7 +139,7 @@ def expand(
     if not workloads and not (again and (missing or unlisted)):
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     if doubtful:
-        text = f"{doubtful[0].told()}: correct or delete it first, it may use the claim"
+        text = f"{doubtful[0].describe()}: correct or delete it first, it may use the claim"
         return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
     kept = _kept(listed, pods) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)

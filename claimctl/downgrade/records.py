@@ -171,7 +171,7 @@ def over(record: DowngradedClaim) -> DowngradedClaim:
 
 def unread(record: DowngradedClaim, found: Unreadable) -> DowngradedClaim:
     """The record of a claim that cannot be read. Its references stay on record."""
-    return failed(record, Reason.UNREADABLE, found.told())
+    return failed(record, Reason.UNREADABLE, found.describe())
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:

@@ -70,7 +70,7 @@ def _rights(observed: Observed) -> Iterator[Finding]:
 
 def _unread(observed: Observed) -> Iterator[Finding]:
     for each in observed.unreadable:
-        text = f"{each.told()}; claimctl makes no decision about claims that it concerns"
+        text = f"{each.describe()}; claimctl makes no decision about claims that it concerns"
         yield Finding("unreadable-objects", text, each.namespace, each.name)
 
 

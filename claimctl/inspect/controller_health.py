@@ -109,7 +109,7 @@ async def election(client: Client, now: datetime) -> Election:
     except (Forbidden, NotFound):
         return Election(State.UNKNOWN, "you may not list Leases")
     except UnreadableObject as error:
-        return Election(State.UNKNOWN, error.found.told())
+        return Election(State.UNKNOWN, error.found.describe())
     return elected(leases.items, now)
 
 

@@ -298,7 +298,7 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
         return observe(workload, claim, sets.items if sets is not None else None)
     except UnreadableObject as error:
         return WorkloadState(
-            Life.UNREADABLE, uid=error.found.uid, confirmed=True, problem=error.found.told()
+            Life.UNREADABLE, uid=error.found.uid, confirmed=True, problem=error.found.describe()
         )
     except NotFound:
         recorded = reservation.status.reserved_for

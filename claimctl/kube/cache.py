@@ -109,7 +109,7 @@ class UnreadObjects:
         self._telemetry = telemetry
         self._known: dict[Key, Unreadable] = {}
         self._lines: deque[float] = deque(maxlen=MOST_LINES)
-        self._untold = 0
+        self._not_logged = 0
         self.nameless: tuple[Unreadable, ...] = ()
         """Objects whose metadata cannot be read."""
 
@@ -137,7 +137,7 @@ class UnreadObjects:
         if self._known.get(key) == found:
             return False
         self._known[key] = found
-        self._tell(found)
+        self._log(found)
         self.publish()
         return True
 
@@ -153,7 +153,7 @@ class UnreadObjects:
         before, self.nameless = self.nameless, tuple(dict.fromkeys(found))
         came = tuple(each for each in self.nameless if each not in before)
         for each in came:
-            self._tell(each)
+            self._log(each)
         if before != self.nameless:
             self.publish()
         return (*came, *(each for each in before if each not in self.nameless))
@@ -163,15 +163,15 @@ class UnreadObjects:
         count = len(self._known) + len(self.nameless)
         self._telemetry.gauge(Metric.UNREADABLE_OBJECTS, count, labels)
 
-    def _tell(self, found: Unreadable) -> None:
+    def _log(self, found: Unreadable) -> None:
         now = self._clock.monotonic()
         full = len(self._lines) == MOST_LINES
         if full and now - self._lines[0] < MINUTE:
-            self._untold += 1
+            self._not_logged += 1
             return
         self._lines.append(now)
-        more = {"not_logged_before": self._untold} if self._untold else {}
-        self._untold = 0
+        more = {"not_logged_before": self._not_logged} if self._not_logged else {}
+        self._not_logged = 0
         log.warning(
             "an object cannot be read, nothing is decided about what it concerns",
             object=str(found),

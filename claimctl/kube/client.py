@@ -13,7 +13,7 @@ import msgspec
 
 from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, watch_events
 from claimctl.kube.errors import BadAnswer, BadRequest, Gone, NotFound, UnreadableObject
-from claimctl.kube.request import Call, Sender, call_to, lost
+from claimctl.kube.request import Call, Sender, call_to, connection_lost
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.base import Wire, decode, encode, to_plain
 from claimctl.wire.resources import Resource
@@ -46,8 +46,9 @@ class Client:
         timeout_seconds: float = 30.0,
         rng: Random | None = None,
     ) -> None:
-        told = telemetry if telemetry is not None else Silent()
-        self._sender = Sender(transport, clock, told, rng or Random(), timeout_seconds)
+        self._sender = Sender(
+            transport, clock, telemetry or Silent(), rng or Random(), timeout_seconds
+        )
         self._manager = field_manager
         self._versions: dict[str, str] = {}
 
@@ -268,7 +269,7 @@ class Client:
                 async for event in events:
                     yield event
         except ConnectionError as error:
-            raise lost(call, error) from error
+            raise connection_lost(call, error) from error
         finally:
             await response.close()
 

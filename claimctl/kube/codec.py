@@ -189,8 +189,8 @@ def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchE
         at = Unreadable.of(resource, bytes(found.object), "").resource_version
         return WatchEvent("BOOKMARK", None, at)
     if found.type == "ERROR":
-        told = decode(found.object, Status)
-        raise from_status(method, path, told.code or 500, told)
+        status = decode(found.object, Status)
+        raise from_status(method, path, status.code or 500, status)
     raise LostEvent(method, path, message=f"unknown watch event type {found.type!r}")
 
 

@@ -77,7 +77,7 @@ class UnreadableObject(BadAnswer):
     """
 
     def __init__(self, method: str, path: str, found: Unreadable) -> None:
-        super().__init__(method, path, message=f"unexpected answer: {found.told()}")
+        super().__init__(method, path, message=f"unexpected answer: {found.describe()}")
         self.found = found
 
 
@@ -147,51 +147,51 @@ def from_answer(
 ) -> ApiError:
     """Make the error for an answer with ``status`` >= 400."""
     try:
-        told = decode(body, Status)
+        answer = decode(body, Status)
     except msgspec.MsgspecError:
-        told = Status(message=body[:200].decode("utf-8", "replace"))
-    return from_status(method, path, status, told, headers.get("retry-after"))
+        answer = Status(message=body[:200].decode("utf-8", "replace"))
+    return from_status(method, path, status, answer, headers.get("retry-after"))
 
 
 def from_status(
-    method: str, path: str, status: int, told: Status, retry_after: str | None = None
+    method: str, path: str, status: int, answer: Status, retry_after: str | None = None
 ) -> ApiError:
     """Make the error for a Status object, which a watch may also send in an ERROR event."""
-    error = _class_of(status, told)(
+    error = _class_of(status, answer)(
         method,
         path,
         status=status,
-        reason=told.reason or _BY_STATUS.get(status, ServerError).__name__,
-        message=told.message,
+        reason=answer.reason or _BY_STATUS.get(status, ServerError).__name__,
+        message=answer.message,
     )
-    error.retry_after = _seconds(retry_after, told)
+    error.retry_after = _seconds(retry_after, answer)
     return error
 
 
-def _class_of(status: int, told: Status) -> type[ApiError]:
-    if status == 409 and told.reason == "AlreadyExists":
+def _class_of(status: int, answer: Status) -> type[ApiError]:
+    if status == 409 and answer.reason == "AlreadyExists":
         return AlreadyExists
-    if status == 422 and _is_missing_permission(told):
+    if status == 422 and _is_missing_permission(answer):
         return Forbidden
     if status >= 500:
         return ServerError
     return _BY_STATUS.get(status, ApiError)
 
 
-def _is_missing_permission(told: Status) -> bool:
+def _is_missing_permission(answer: Status) -> bool:
     """Whether a 422 means that the verb on a synthetic subresource is missing (from 1.36).
 
     The reason of the causes is FieldValueForbidden, as for validation errors. Only the text
     differs.
     """
-    causes = (told.details and told.details.causes) or ()
-    texts = [cause.message for cause in causes] or [told.message]
+    causes = (answer.details and answer.details.causes) or ()
+    texts = [cause.message for cause in causes] or [answer.message]
     return any("Forbidden: changing status." in text and " permission" in text for text in texts)
 
 
-def _seconds(header: str | None, told: Status) -> float | None:
+def _seconds(header: str | None, answer: Status) -> float | None:
     if header is not None and header.strip().isdigit():
         return float(header)
-    if told.details and told.details.retry_after_seconds:
-        return float(told.details.retry_after_seconds)
+    if answer.details and answer.details.retry_after_seconds:
+        return float(answer.details.retry_after_seconds)
     return None

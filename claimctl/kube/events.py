@@ -47,7 +47,7 @@ class EventLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Identity:
     """The identity of an event: events with equal fields belong to one series."""
 
     regarding: ObjectReference
@@ -124,8 +124,8 @@ class EventRecorder:
         self._instance = instance[:128]
         self._limits = limits or EventLimits()
         self._limiter = _Limiter(self._limits)
-        self._series: OrderedDict[_Told, _Series] = OrderedDict()
-        self._pending: OrderedDict[_Told, None] = OrderedDict()
+        self._series: OrderedDict[_Identity, _Series] = OrderedDict()
+        self._pending: OrderedDict[_Identity, None] = OrderedDict()
         self._wake = asyncio.Event()
         self._dropped = 0
         self._number = 0
@@ -143,23 +143,23 @@ class EventRecorder:
         """Record an Event about ``regarding``; never waits, never raises."""
         # without the resourceVersion, which would make every event a new one
         about = _any_version(regarding)
-        told = _Told(about, type, reason[:128], _cut(note, 1024), action[:128], related)
+        identity = _Identity(about, type, reason[:128], _cut(note, 1024), action[:128], related)
         now = self._clock.monotonic()
-        series = self._series.get(told)
+        series = self._series.get(identity)
         if series is not None and now - series.last_seen <= self._limits.window:
-            self._seen_again(told, series, now)
+            self._record_repeat(identity, series, now)
         elif self._limiter.take(about, now):
-            self._seen_first(told, now)
+            self._record_first(identity, now)
 
     async def run(self) -> None:
         """Write recorded Events until cancelled."""
         while True:
             now = self._clock.monotonic()
-            due = [told for told in self._pending if self._due_at(told) <= now]
-            for told in due:
-                await self._write(told)
+            due = [identity for identity in self._pending if self._due_at(identity) <= now]
+            for identity in due:
+                await self._write(identity)
             if not due:
-                await self._rest()
+                await self._wait()
 
     async def drain(self) -> None:
         """Write all waiting Events, for at most ``drain`` seconds. Call this after ``run``."""
@@ -170,58 +170,58 @@ class EventRecorder:
         except TimeoutError:
             log.warning("events not written before the end", count=len(self._pending))
 
-    def _seen_first(self, told: _Told, now: float) -> None:
+    def _record_first(self, identity: _Identity, now: float) -> None:
         if len(self._pending) >= self._limits.pending:
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("too many events wait, new ones are dropped")
             return
         stamp = micro_time(self._clock.now())
-        self._series[told] = _Series(stamp, stamp, now)
-        self._series.move_to_end(told)
+        self._series[identity] = _Series(stamp, stamp, now)
+        self._series.move_to_end(identity)
         if len(self._series) > self._limits.series:
             oldest, _ = self._series.popitem(last=False)
             self._pending.pop(oldest, None)
-        self._pending[told] = None
+        self._pending[identity] = None
         self._wake.set()
 
-    def _seen_again(self, told: _Told, series: _Series, now: float) -> None:
+    def _record_repeat(self, identity: _Identity, series: _Series, now: float) -> None:
         series.count += 1
         series.last_seen = now
         series.last_at = micro_time(self._clock.now())
-        self._series.move_to_end(told)
-        self._pending[told] = None
+        self._series.move_to_end(identity)
+        self._pending[identity] = None
         self._wake.set()
 
-    def _due_at(self, told: _Told) -> float:
-        series = self._series[told]
+    def _due_at(self, identity: _Identity) -> float:
+        series = self._series[identity]
         return series.written_at + self._limits.update_every if series.written else 0.0
 
-    async def _rest(self) -> None:
+    async def _wait(self) -> None:
         self._wake.clear()
-        first = min((self._due_at(told) for told in self._pending), default=None)
+        first = min((self._due_at(identity) for identity in self._pending), default=None)
         delay = None if first is None else first - self._clock.monotonic()
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await self._wake.wait()
 
-    async def _write(self, told: _Told) -> None:
-        series = self._series.get(told)
+    async def _write(self, identity: _Identity) -> None:
+        series = self._series.get(identity)
         if series is None:
-            self._pending.pop(told, None)
+            self._pending.pop(identity, None)
             return
         count = series.count
         try:
-            await self._store(told, series, count)
+            await self._store(identity, series, count)
         except KubeError as error:
             # count it as written: an Event is not worth many retries
-            log.warning("event not written", reason=told.reason, error=str(error))
+            log.warning("event not written", reason=identity.reason, error=str(error))
         series.written = count
         series.written_at = self._clock.monotonic()
         if series.count == count:
-            self._pending.pop(told, None)
+            self._pending.pop(identity, None)
 
-    async def _store(self, told: _Told, series: _Series, count: int) -> None:
+    async def _store(self, identity: _Identity, series: _Series, count: int) -> None:
         if series.stored is not None:
             try:
                 series.stored = await self._patch(series.stored, series, count)
@@ -230,7 +230,7 @@ class EventRecorder:
                 series.stored = None
             else:
                 return
-        series.stored = await self._create(told, series, count)
+        series.stored = await self._create(identity, series, count)
 
     async def _patch(self, stored: Event, series: _Series, count: int) -> Event:
         patch = {"series": to_plain(EventSeries(count=count, last_observed_time=series.last_at))}
@@ -239,33 +239,33 @@ class EventRecorder:
             EVENTS, meta.name, patch, meta.namespace, resource_version=meta.resource_version
         )
 
-    async def _create(self, told: _Told, series: _Series, count: int) -> Event:
-        event = self._event(told, series, count)
+    async def _create(self, identity: _Identity, series: _Series, count: int) -> Event:
+        event = self._event(identity, series, count)
         try:
             return await self._client.create(EVENTS, event, event.metadata.namespace)
         except AlreadyExists:
-            event = self._event(told, series, count)
+            event = self._event(identity, series, count)
             return await self._client.create(EVENTS, event, event.metadata.namespace)
 
-    def _event(self, told: _Told, series: _Series, count: int) -> Event:
+    def _event(self, identity: _Identity, series: _Series, count: int) -> Event:
         # the API requires a count of at least 2 in a series
         repeats = EventSeries(count=count, last_observed_time=series.last_at)
         return Event(
             # by convention, Events about cluster-scoped objects are in the namespace 'default'
             metadata=ObjectMeta(
-                name=self._name(told.regarding.name),
-                namespace=told.regarding.namespace or "default",
+                name=self._name(identity.regarding.name),
+                namespace=identity.regarding.namespace or "default",
             ),
             event_time=series.first_at,
             series=repeats if count > 1 else None,
             reporting_controller=self._component,
             reporting_instance=self._instance,
-            action=told.action,
-            reason=told.reason,
-            regarding=told.regarding,
-            related=told.related,
-            note=told.note,
-            type=told.type,
+            action=identity.action,
+            reason=identity.reason,
+            regarding=identity.regarding,
+            related=identity.related,
+            note=identity.note,
+            type=identity.type,
         )
 
     def _name(self, about: str) -> str:

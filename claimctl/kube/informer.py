@@ -141,7 +141,7 @@ class Informer(Generic[T]):
         """The objects that exist and whose present version cannot be read."""
         return self._unread.all()
 
-    def doubt(self, name: str, namespace: str = "") -> Unreadable | None:
+    def unreadable_for(self, name: str, namespace: str = "") -> Unreadable | None:
         """The unreadable object that is, or may be, the object of this name; else None."""
         return self._unread.about((namespace, name))
 
@@ -164,15 +164,15 @@ class Informer(Generic[T]):
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._current_step(version, _GIVEN_SECONDS)
+                await self._wait_for(version, _GIVEN_SECONDS)
                 while not reaches(self._version, version):
                     async with self._probing:
                         if not reaches(self._version, version):
                             await self._probe()
-                    await self._current_step(version, _PAUSE_SECONDS)
+                    await self._wait_for(version, _PAUSE_SECONDS)
         return reaches(self._version, version)
 
-    async def _current_step(self, version: str, seconds: float) -> None:
+    async def _wait_for(self, version: str, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
         while self._clock.monotonic() < end and not reaches(self._version, version):
             await self._clock.sleep(_LOOK_SECONDS)
@@ -229,16 +229,16 @@ class Informer(Generic[T]):
             async for page in pages:
                 for item in page.items:
                     seen.add(key_of(item))
-                    self._arrived(item, relist=True)
+                    self._put(item, relist=True)
                 for each in page.unreadable:
                     if each.identified:
                         seen.add((each.namespace, each.name))
-                        self._cannot_read(each)
+                        self._note_unreadable(each)
                     else:
                         nameless.append(each)
                 version = page.resource_version
-        self._no_names(nameless)
-        self._not_listed(seen)
+        self._replace_nameless(nameless)
+        self._remove_unlisted(seen)
         self._unread.publish()
         self._version = version
         self._page_size = PAGE
@@ -246,22 +246,22 @@ class Informer(Generic[T]):
             handler(version)
         self._synced.set()
 
-    def _not_listed(self, seen: set[Key]) -> None:
+    def _remove_unlisted(self, seen: set[Key]) -> None:
         """Report objects that a list lacks as deleted.
 
         An object may be one that the list has without a readable name. It is then not reported.
         """
         for key in [key for key in self._index.keys() if key not in seen]:  # noqa: SIM118
             if not self._unread.may_be_nameless(key):
-                self._went(key, None, relist=True)
+                self._remove(key, None, relist=True)
         for key in self._unread.keys() - seen:
             if not self._unread.may_be_nameless(key):
-                self._went(key, None, relist=True)
+                self._remove(key, None, relist=True)
 
-    def _no_names(self, nameless: list[Unreadable]) -> None:
+    def _replace_nameless(self, nameless: list[Unreadable]) -> None:
         """Replace the unreadable objects without names, and report which came and went."""
         for each in self._unread.replace_nameless(nameless):
-            self._tell_unread(each)
+            self._report_unreadable(each)
 
     async def _watch(self) -> None:
         """Follow one stream to its end. An early end without an event counts as a failure."""
@@ -277,7 +277,7 @@ class Informer(Generic[T]):
             async with aclosing(stream):
                 async for event in stream:
                     self._failures.clear()
-                    self._told(event)
+                    self._handle(event)
         finally:
             # also after an error: the pauses of a kind without events must not grow each time
             lived = self._following and self._clock.monotonic() - began >= _HEALTHY_SECONDS
@@ -295,7 +295,7 @@ class Informer(Generic[T]):
             log.info("watch works again", resource=self.resource.plural)
         self.trouble = None
         self._following = True
-        self._tell_broken(0)
+        self._report_broken(0)
         for handler in self._on_connect:
             handler()
 
@@ -305,40 +305,40 @@ class Informer(Generic[T]):
             if self.trouble is None:
                 log.warning("cannot follow", resource=self.resource.plural, error=str(error))
             self.trouble = error
-            self._tell_broken(1)
+            self._report_broken(1)
         await self._clock.sleep(seconds)
 
-    def _tell_broken(self, value: int) -> None:
+    def _report_broken(self, value: int) -> None:
         labels = {"resource": self.resource.plural}
         self._client.telemetry.gauge(Metric.WATCH_BROKEN, value, labels)
 
-    def _told(self, event: WatchEvent[T]) -> None:
+    def _handle(self, event: WatchEvent[T]) -> None:
         if event.unreadable is not None:
-            self._told_unreadable(event.unreadable, gone=event.type == "DELETED")
+            self._handle_unreadable(event.unreadable, gone=event.type == "DELETED")
         elif event.object is not None and event.type == "DELETED":
-            self._went(key_of(event.object), event.object, relist=False)
+            self._remove(key_of(event.object), event.object, relist=False)
         elif event.object is not None:
-            self._arrived(event.object, relist=False)
+            self._put(event.object, relist=False)
         self._version = event.resource_version or self._version
 
-    def _told_unreadable(self, found: Unreadable, *, gone: bool) -> None:
+    def _handle_unreadable(self, found: Unreadable, *, gone: bool) -> None:
         if not found.identified:
-            self._no_names([*self._unread.nameless, found])
+            self._replace_nameless([*self._unread.nameless, found])
         elif gone:
-            self._went((found.namespace, found.name), None, relist=True, unread=found)
+            self._remove((found.namespace, found.name), None, relist=True, unread=found)
         else:
-            self._cannot_read(found)
+            self._note_unreadable(found)
 
-    def _cannot_read(self, found: Unreadable) -> None:
+    def _note_unreadable(self, found: Unreadable) -> None:
         key = (found.namespace, found.name)
         old, before = self._index.get(key), self._unread.get(key)
         uid = old.metadata.uid if old is not None else before.uid if before else found.uid
         if uid != found.uid:
-            self._went(key, None, relist=True)
+            self._remove(key, None, relist=True)
         if self._unread.note(found):
-            self._tell_unread(found)
+            self._report_unreadable(found)
 
-    def _arrived(self, item: T, *, relist: bool) -> None:
+    def _put(self, item: T, *, relist: bool) -> None:
         key = key_of(item)
         before = self._unread.forget(key)
         old = self._index.get(key)
@@ -347,15 +347,15 @@ class Informer(Generic[T]):
         relist = relist or before is not None or self._unread.may_be_nameless(key)
         kept = self._keep(item) if self._keep is not None else item
         if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
-            self._went(key, None, relist=relist)
+            self._remove(key, None, relist=relist)
             old = None
         if kept is not None:
             self._index.put(kept)
-            self._tell(Change(self.resource, *key, old, kept, relist))
+            self._report(Change(self.resource, *key, old, kept, relist))
         if before is not None:
-            self._tell_unread(before, gone=before.uid != item.metadata.uid)
+            self._report_unreadable(before, gone=before.uid != item.metadata.uid)
 
-    def _went(
+    def _remove(
         self, key: Key, last: T | None, *, relist: bool, unread: Unreadable | None = None
     ) -> None:
         before = unread or self._unread.get(key)
@@ -365,15 +365,15 @@ class Informer(Generic[T]):
             kept = self._keep(last) if self._keep is not None else last
             old = kept or old if before is not None or old is not None else None
         if old is not None:
-            self._tell(Change(self.resource, *key, old, None, relist))
+            self._report(Change(self.resource, *key, old, None, relist))
         if before is not None:
-            self._tell_unread(before, gone=last is None)
+            self._report_unreadable(before, gone=last is None)
 
-    def _tell_unread(self, found: Unreadable, *, gone: bool = False) -> None:
+    def _report_unreadable(self, found: Unreadable, *, gone: bool = False) -> None:
         for handler in self._on_unread:
             handler(found, gone)
 
-    def _tell(self, change: Change[T]) -> None:
+    def _report(self, change: Change[T]) -> None:
         for handler in self._handlers:
             handler(change)
 

@@ -190,7 +190,7 @@ class QueueRunner(Generic[K]):
                 self._telemetry.observe(
                     Metric.WORKQUEUE_SECONDS, self._queue.waited(key), self._labels
                 )
-                self._tell_depth(now)
+                self._report_depth(now)
                 return key
             await self._wait(self._queue.next_at(now))
 
@@ -212,7 +212,7 @@ class QueueRunner(Generic[K]):
         # wake all waiting workers: if only one were woken and then cancelled, the wake-up would be
         # lost
         self._changed.set()
-        self._tell_depth(self._clock.monotonic())
+        self._report_depth(self._clock.monotonic())
 
-    def _tell_depth(self, now: float) -> None:
+    def _report_depth(self, now: float) -> None:
         self._telemetry.gauge(Metric.WORKQUEUE_DEPTH, self._queue.ready(now), self._labels)

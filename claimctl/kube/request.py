@@ -141,7 +141,7 @@ class Sender:
                 text = f"no answer within {self.timeout:g} s"
                 raise _failed(span, RequestTimeout(call.method, call.path, message=text)) from error
             except ConnectionError as error:
-                raise _failed(span, lost(call, error)) from error
+                raise _failed(span, connection_lost(call, error)) from error
             except KubeError as error:
                 _failed(span, error)
                 raise
@@ -166,7 +166,7 @@ class Sender:
         raise error_of(call.method, call.path, response.status, response.headers, body)
 
 
-def lost(call: Call, error: ConnectionError) -> Unreachable:
+def connection_lost(call: Call, error: ConnectionError) -> Unreachable:
     """The error for a broken connection of a transport without sockets (used in tests)."""
     delivered = not isinstance(error, ConnectionRefusedError)
     reason = str(error) or type(error).__name__

@@ -120,7 +120,7 @@ async def with_retries(
         stop=stop_after_attempt(policy.attempts),
         wait=pause,
         retry=retry_if_exception(lambda e: isinstance(e, KubeError) and policy.retryable(e)),
-        before_sleep=_tell,
+        before_sleep=_log_retry,
         reraise=True,
     )
     async for trial in retrying:
@@ -143,6 +143,6 @@ def _error(state: RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome is not None else None
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     seconds = round(state.upcoming_sleep, 3)
     log.debug("request is repeated", error=str(_error(state)), after_seconds=seconds)

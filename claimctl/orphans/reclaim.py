@@ -144,7 +144,7 @@ class Reclaim:
             scanned = claims.get(each.key)
             unread = next((one for one in seen.unreadable if _may_be_claim_of(one, each)), None)
             if scanned is None and unread is not None:
-                each.outcome, each.note = Outcome.FAILED, unread.told()
+                each.outcome, each.note = Outcome.FAILED, unread.describe()
             elif scanned is None or scanned.claim.metadata.uid != each.claim.metadata.uid:
                 self._finish(each)
             else:

@@ -225,4 +225,4 @@ def against_release(found: Iterable[Unreadable]) -> Iterator[Blocker]:
     """A blocker for each unreadable object that may use the claim, hold it or make pods for it."""
     for each in found:
         if not about_reach((each,)):
-            yield Blocker(Reason.UNREADABLE, each.told())
+            yield Blocker(Reason.UNREADABLE, each.describe())

@@ -67,7 +67,7 @@ class Unreadable:
             return f"{self.resource.kind} {name}"
         return f"a {self.resource.kind} whose metadata cannot be read{f' ({name})' * bool(name)}"
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The object and its problem, in one line."""
         return f"{self} cannot be read: {self.problem}"
 

@@ -44,17 +44,17 @@ class GroupCache:
     def on_unread(self, handler: UnreadHandler) -> None:
         self._on_unread.append(handler)
 
-    def doubt(self, key: GroupKey) -> Unreadable | None:
+    def unreadable_for(self, key: GroupKey) -> Unreadable | None:
         """The unreadable object that is, or may be, the group; else None."""
-        return self._informer.doubt(key.name, key.namespace) if self._informer else None
+        return self._informer.unreadable_for(key.name, key.namespace) if self._informer else None
 
     def follow(self) -> Informer[PodGroup]:
         """A new informer, to be run by the caller."""
         self._informer = self._make()
         for handler in self._handlers:
             self._informer.subscribe(handler)
-        for told in self._on_unread:
-            self._informer.on_unread(told)
+        for unread_handler in self._on_unread:
+            self._informer.on_unread(unread_handler)
         return self._informer
 
     def leave(self) -> None:

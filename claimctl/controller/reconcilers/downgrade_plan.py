@@ -37,7 +37,7 @@ class DowngradePlanReconciler:
 
     async def reconcile(self, key: PlanKey, span: Span) -> Outcome:
         span.set(claimctl__plan__name=key.name)
-        if self._caches.plans.get(key.name) is None or self._caches.plans.doubt(key.name):
+        if self._caches.plans.get(key.name) is None or self._caches.plans.unreadable_for(key.name):
             return DONE
         try:
             plan = await self._client.get(DOWNGRADEPLANS, key.name)

@@ -57,8 +57,8 @@ def tell(found: Assessment) -> Assessment:
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
     """Write only that an object cannot be read; all other fields of the statuses stay."""
-    refusal = Refusal(Reason.UNREADABLE, "; ".join(each.told() for each in unread[:3]))
-    blockers = tuple(Blocker(Reason.UNREADABLE, each.told()) for each in unread)
+    refusal = Refusal(Reason.UNREADABLE, "; ".join(each.describe() for each in unread[:3]))
+    blockers = tuple(Blocker(Reason.UNREADABLE, each.describe()) for each in unread)
     names = {each.name for each in unread if each.resource.plural == CLAIMRESERVATIONS.plural}
     decision = Decision(blockers=blockers)
     for held in snapshot.reservations:

@@ -108,8 +108,8 @@ def test_an_object_that_becomes_unreadable_stays_as_it_was_and_is_never_gone() -
     assert told.told == ["a came unwatched", "a unread"]
     assert told.now == (["a"], ["a"])
     assert told.informer is not None
-    assert told.informer.doubt("a", "ns") == told.informer.unread()[0]
-    assert told.informer.doubt("other", "ns") is None
+    assert told.informer.unreadable_for("a", "ns") == told.informer.unread()[0]
+    assert told.informer.unreadable_for("other", "ns") is None
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known before", "never read"])
@@ -194,8 +194,8 @@ def test_while_one_has_no_name_nothing_of_the_kind_in_its_namespace_is_certain_o
     ]  # fmt: skip
     assert told.now == (["a"], [""])
     assert told.informer is not None
-    assert told.informer.doubt("any", "ns") is not None
-    assert told.informer.doubt("x", "other") is None
+    assert told.informer.unreadable_for("any", "ns") is not None
+    assert told.informer.unreadable_for("x", "other") is None
 
 
 def test_an_event_without_a_name_ends_no_watch_and_the_next_stream_begins_with_a_list() -> None:

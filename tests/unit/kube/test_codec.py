@@ -98,7 +98,7 @@ def test_what_can_be_said_of_an_object_depends_on_what_can_be_read(
     page = page_of(thing("a", 1), item, thing("b", 3))
     assert [pod.metadata.name for pod in page.items] == ["a", "b"]
     (found,) = page.unreadable
-    assert said in found.told()
+    assert said in found.describe()
     assert found.identified == identified
 
 

@@ -191,7 +191,7 @@ def test_what_may_use_hold_or_come_to_use_the_claim_blocks_its_release(
     on.unreadable.append(found)
     assert on.settle(seconds=100_000) == []
     assert condition(on, "Released") == ("False", UNREADABLE)
-    assert found.told() in on.reservations["train-slice"][0].status.conditions[-1].message
+    assert found.describe() in on.reservations["train-slice"][0].status.conditions[-1].message
     on.unreadable.clear()
     assert lists(on.settle(seconds=600))[-1] == ((), True)
 
