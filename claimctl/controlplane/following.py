@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from claimctl.kube.codec import lines
-from claimctl.kube.documents import DocumentClient, NotServed, Object, Refused, Version
+from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Response, Transport
 
 Notice = Callable[[str, Object], None]

@@ -19,8 +19,9 @@ from typing import Any
 import aiohttp
 
 from claimctl.controlplane.audit import AUDITED, AuditLog, Write
-from claimctl.embedded.storage.store import Object, Revision, decode, encode
+from claimctl.embedded.storage.store import Revision, decode, encode
 from claimctl.kube.codec import lines
+from claimctl.wire.base import Object
 
 Listener = Callable[[Revision], None]
 

@@ -36,8 +36,9 @@ from claimctl.embedded.components.pods import (
     pod_claims,
     reserved_for,
 )
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Object, Refused, Version
+from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused, Version
 from claimctl.kube.errors import KubeError
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 
 POD: Version = ("v1", "Pod")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from claimctl.controlplane.features import resource_api
-from claimctl.kube.documents import DocumentClient, Object, Refused, Version
+from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl.wire.base import Object
 
 NODE: Version = ("v1", "Node")
 _PAGE = 128

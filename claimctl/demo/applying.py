@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from claimctl.demo.invent import invented
-from claimctl.demo.manifests import Manifest, Object
+from claimctl.demo.manifests import Manifest
 from claimctl.demo.objects import namespace
 from claimctl.demo.report import Printer
 from claimctl.kube.documents import DocumentClient, NotServed, Refused
+from claimctl.wire.base import Object
 
 NODES = 3
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from claimctl.demo.manifests import Manifest, Object
+from claimctl.demo.manifests import Manifest
+from claimctl.wire.base import Object
 
 MOST_DEVICES = 128
 """The largest number of devices in one ResourceSlice."""

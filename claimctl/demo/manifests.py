@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 STDIN = "-"
 

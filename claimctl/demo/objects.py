@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from claimctl.wire.base import Object
 from claimctl.wire.reservations import RESERVE_ANNOTATION
-
-Object = dict[str, Any]
 
 DEVICE_CLASS = "gpu.example.com"
 RUN_SECONDS = "embedded.claimctl.io/run-seconds"
@@ -17,12 +16,10 @@ NAMESPACE = ("v1", "Namespace")
 POD = ("v1", "Pod")
 NODE = ("v1", "Node")
 DEPLOYMENT = ("apps/v1", "Deployment")
-STATEFULSET = ("apps/v1", "StatefulSet")
 JOB = ("batch/v1", "Job")
 CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
 TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
-PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
 
 def _claim_spec(api: str) -> Object:

@@ -11,10 +11,11 @@ from claimctl.audit.witness import Violation
 from claimctl.demo.applying import NODES, Application, BadManifests
 from claimctl.demo.claims_seen import ClaimSeen, Observer
 from claimctl.demo.invent import pods_of
-from claimctl.demo.manifests import Manifest, Object, load
+from claimctl.demo.manifests import Manifest, load
 from claimctl.demo.report import Printer
 from claimctl.demo.stage import Stage, StoryFailed, staged
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.base import Object
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION

@@ -14,7 +14,6 @@ class Change:
     old: str
 
 
-_LONG = "must be no more than 63"
 _KEY = "must consist of alphanumeric characters, '-', '_' or '.', and must start"
 CHANGES = (
     Change((1, 35), ".config.DeviceConfiguration.opaque", ".config.opaque"),

@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from claimctl.kube.errors import BadAnswer
-from claimctl.wire.base import encode, from_plain
+from claimctl.wire.base import Object, encode, from_plain
 from claimctl.wire.seams import Query, Transport
 from claimctl.wire.served import ApiResourceList
 
-Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 Version = tuple[str, str]

@@ -19,9 +19,6 @@ from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
-NORMAL = "Normal"
-WARNING = "Warning"
-
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:

@@ -9,6 +9,8 @@ import msgspec
 from claimctl.wire.nulls import without_nulls
 
 T = TypeVar("T")
+Object = dict[str, Any]
+"""A Kubernetes object, or a part of one, as plain JSON."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):

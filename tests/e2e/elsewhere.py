@@ -18,8 +18,9 @@ from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection, load_connection
-from claimctl.kube.documents import DocumentClient, Object, Refused
+from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.transport import HttpTransport
+from claimctl.wire.base import Object
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport

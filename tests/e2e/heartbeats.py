@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from claimctl.kube.documents import DocumentClient, Object, Refused, Version
+from claimctl.kube.documents import DocumentClient, Refused, Version
 from claimctl.kube.errors import KubeError
+from claimctl.wire.base import Object
 
 _LEASE: Version = ("coordination.k8s.io/v1", "Lease")
 _NAMESPACE = "kube-node-lease"

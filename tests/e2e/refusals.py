@@ -10,7 +10,8 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 
-from claimctl.kube.documents import DocumentClient, Object, Refused, Version
+from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 
 _GROUP = "admissionregistration.k8s.io/v1"

@@ -12,7 +12,8 @@ from operator import attrgetter
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet
 from claimctl.embedded.storage.store import Revision
-from claimctl.kube.documents import DocumentClient, NotServed, Object, Version
+from claimctl.kube.documents import DocumentClient, NotServed, Version
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 from tests.e2e.authors import Authors
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from claimctl.controlplane.kubelet import POD
 from claimctl.controlplane.nodes import NODE
-from claimctl.embedded.storage.store import Object, Revision
+from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import Refused, Version
+from claimctl.wire.base import Object
 from tests.torture_real.bodies import PLURALS, RESERVATION
 from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict

@@ -10,9 +10,9 @@ from typing import Any
 
 from claimctl.controlplane.kubelet import POD, Kubelets
 from claimctl.controlplane.nodes import NODE
-from claimctl.kube.documents import DocumentClient, NotServed, Object, Refused, Version
+from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
-from claimctl.wire.base import encode
+from claimctl.wire.base import Object, encode
 from tests.torture_real.bodies import API, RESERVATION, App, Bodies
 from tests.torture_real.stage import Stage
 

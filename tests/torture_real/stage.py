@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from claimctl.controlplane.history import History
 from claimctl.controlplane.plane import ControlPlane
-from claimctl.embedded.storage.store import Object, Revision, decode
+from claimctl.embedded.storage.store import Revision, decode
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 
 Key = tuple[str, str, str]

@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
 
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds.authorization import Attributes, Authorizer
 from claimctl.embedded.kinds.metadata import new_uid
 from claimctl.embedded.storage.requests import Actor
 from claimctl.embedded.storage.store import Address, Store
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 AUTHENTICATED = "system:authenticated"
 ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from claimctl.embedded.auth.rbac import GROUP, Rbac, Rule, covers
 from claimctl.embedded.errors import FieldError, Subject, forbidden
@@ -11,8 +10,7 @@ from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.rbac import RuledStrategy
 from claimctl.embedded.storage.requests import MASTERS, Actor
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 _NOBODY = Actor("")
 

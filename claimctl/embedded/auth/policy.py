@@ -7,11 +7,9 @@ stored; a stored role of the same name takes its place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from claimctl.embedded.text.data import table
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from claimctl.embedded.storage.requests import MASTERS, Actor
 from claimctl.embedded.storage.selectors import parse_labels
 from claimctl.embedded.storage.store import Revision, Store
 from claimctl.embedded.text.label_text import selector_text
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 Rule = Mapping[str, Any]
 
 GROUP = "rbac.authorization.k8s.io"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from claimctl.embedded.auth.authn import Tokens
 from claimctl.embedded.auth.rbac import Grant
@@ -14,8 +14,7 @@ from claimctl.embedded.storage.requests import Actor
 from claimctl.embedded.verbs.api import Api
 from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.embedded.verbs.writing import Write
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from claimctl.embedded.components.objects import labels, meets, name
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """The characters of generated names (k8s.io/apimachinery/pkg/util/rand)."""
@@ -73,11 +73,6 @@ def controller_reference(obj: Object) -> Object:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-
-def changed(obj: Object, **parts: Any) -> Object:
-    """A shallow copy of an object with top-level parts replaced."""
-    return {**obj, **parts}
 
 
 def with_metadata(obj: Object, **parts: Any) -> Object:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from claimctl.embedded.components.objects import condition, deleting, is_true, name, namespace, uid
 from claimctl.embedded.options import Features
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 TERMINAL = ("Succeeded", "Failed")
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"

@@ -9,7 +9,7 @@ from claimctl.embedded.components.objects import name, namespace, uid
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.local import ConnectionLost
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 KEPT = 4096
 """So many events are remembered for counting repeats."""

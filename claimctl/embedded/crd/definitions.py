@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from typing import Any
 
 from claimctl.embedded.crd.objects import CustomStrategy
 from claimctl.embedded.crd.validation import validate_definition
@@ -21,8 +20,7 @@ from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import MASTERS, Actor, DeleteOptions
 from claimctl.embedded.storage.store import Address, Author, Revision
 from claimctl.embedded.verbs.api import Api
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

@@ -13,8 +13,7 @@ from claimctl.embedded.errors import FieldError, StatusError, invalid_text, inva
 from claimctl.embedded.kinds.strategy import Context, ScalePaths, Strategy
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import jsonpath
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 _BLOCKING = frozenset(
     {

@@ -13,8 +13,8 @@ from claimctl.embedded.errors import (
     not_supported,
     required,
 )
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 Raw = Mapping[str, Any]
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from unicodedata import category
 
 import yaml
 
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.store import encode
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Response
 
-Object = dict[str, Any]
 JSON = "application/json"
 YAML = "application/yaml"
 TEXT = "text/plain; charset=utf-8"

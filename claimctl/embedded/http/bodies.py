@@ -12,8 +12,8 @@ import yaml
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.http.protobuf import MEDIA_TYPE, ProtobufError, decode_body
 from claimctl.embedded.text import json_text
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _JSON = ("application/json", "")
 _YAML = "application/yaml"
 _TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"

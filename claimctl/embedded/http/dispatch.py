@@ -25,9 +25,9 @@ from claimctl.embedded.storage.requests import WriteOptions
 from claimctl.embedded.storage.store import encode
 from claimctl.embedded.verbs.api import Api
 from claimctl.embedded.verbs.watches import Event, Watch
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Response
 
-Object = dict[str, Any]
 _NOT_ALLOWED = "the server does not allow this method on the requested resource"
 _PATCHES = {
     "application/json-patch+json": "json",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.kinds.kind import Kind
@@ -13,8 +12,7 @@ from claimctl.embedded.schema.go_shape import empty, settle, shape
 from claimctl.embedded.schema.go_types import Place, go_name, go_type
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Json, Schema, prune
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 _FORMATS = ("int-or-string", "quantity", "date-time", "micro-time", "byte")
 """Types that read themselves, each with words of its own for what it cannot read."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
 from uuid import UUID
 
 from claimctl.embedded.errors import (
@@ -16,8 +15,8 @@ from claimctl.embedded.errors import (
 )
 from claimctl.embedded.kinds.strategy import Strategy
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 _ANNOTATIONS_LIMIT = 256 * 1024
 _SERVER_OWNED = (

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds.kind import Kind
 
-Object = dict[str, Any]
 _ADMISSION = "admission control"
 _KINDS: dict[tuple[str, str], str] = {
     **{

@@ -14,9 +14,8 @@ from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import Actor, DeleteOptions
 from claimctl.embedded.storage.store import Store
 from claimctl.embedded.text.names import subdomain
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

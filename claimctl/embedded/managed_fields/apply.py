@@ -6,7 +6,6 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any
 
 from claimctl.embedded.errors import (
     StatusError,
@@ -47,8 +46,7 @@ from claimctl.embedded.managed_fields.managers import (
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import ANY, Json, Schema
 from claimctl.embedded.schema.typed import typed_problem
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

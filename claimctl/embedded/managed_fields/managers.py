@@ -21,8 +21,8 @@ from claimctl.embedded.managed_fields.fieldset import (
 from claimctl.embedded.schema.go_shape import empty
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Schema
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 Entry = dict[str, Any]
 _NO_OBJECT: Object = {"metadata": {}}
 

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _REFUSED = "the server rejected our request due to an error in our request"
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from claimctl.embedded.patch.json_patch import PatchError
 from claimctl.embedded.schema.typed import go_value
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 Path = tuple[str, ...]
 
 _KEYS = {

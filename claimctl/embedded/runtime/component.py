@@ -19,10 +19,11 @@ from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.options import ClusterOptions, Features, Timings
 from claimctl.embedded.runtime.local import ApiFor, ConnectionLost, FaultHook
-from claimctl.embedded.runtime.views import Feed, Object, Views
+from claimctl.embedded.runtime.views import Feed, Views
 from claimctl.embedded.runtime.workqueue import K, WorkQueue
 from claimctl.embedded.storage.requests import MASTERS, Actor, Fault, FaultPoint
 from claimctl.embedded.verbs.api import Api
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)

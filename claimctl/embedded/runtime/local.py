@@ -19,8 +19,8 @@ from claimctl.embedded.storage.requests import (
 from claimctl.embedded.storage.store import Objects
 from claimctl.embedded.verbs.api import Api
 from claimctl.embedded.verbs.reading import Target, stored
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 T = TypeVar("T")
 FaultHook = Callable[[FaultPoint], Fault | None]
 _INTERNAL = WriteOptions(internal=True)

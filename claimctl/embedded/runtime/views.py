@@ -9,11 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, ValuesView
 from dataclasses import dataclass
-from typing import Any
 
 from claimctl.embedded.storage.store import Revision, Store, decode
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 Key = tuple[str, str]
 """Namespace and name."""
 

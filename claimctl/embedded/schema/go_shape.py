@@ -14,8 +14,8 @@ from typing import Any
 from claimctl.embedded.schema.facts import FACTS
 from claimctl.embedded.schema.tree import Schema
 from claimctl.embedded.text.quantity import canonical
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _ZERO: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 
 

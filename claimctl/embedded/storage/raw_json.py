@@ -10,7 +10,6 @@ from typing import Any
 
 from claimctl.embedded.storage.store import encode
 
-Object = dict[str, Any]
 _RAW = "parameters"
 
 

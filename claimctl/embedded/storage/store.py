@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-Object = dict[str, Any]
+from claimctl.wire.base import Object
+
 Objects = list[Object]
 Items = list[tuple[str, bytes]]
 _encoder = msgspec.json.Encoder()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _SELECTORS = {"In": "in", "NotIn": "notin"}
 
 

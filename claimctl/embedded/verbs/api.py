@@ -29,9 +29,9 @@ from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.watches import Watch
 from claimctl.embedded.verbs.writing import Write
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
 
-Object = dict[str, Any]
 SubresourceHandler = Callable[[Write, Object], Object]
 """POST to a subresource: the write (target, actor, options) and the body, to the answer."""
 VirtualHandler = Callable[[Write, Object], Object]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject
@@ -12,8 +11,7 @@ from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.embedded.verbs.writing import Write
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 def bind(write: Write, binding: Object) -> Object:

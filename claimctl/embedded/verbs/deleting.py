@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import Subject
@@ -14,8 +13,8 @@ from claimctl.embedded.storage.requests import Actor, DeleteOptions, ListOptions
 from claimctl.embedded.storage.store import Author, decode, encode
 from claimctl.embedded.verbs.reading import Target, list_objects, stored
 from claimctl.embedded.verbs.state import ServerState
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
 _POLICIES = ("Foreground", "Background", "Orphan")
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"

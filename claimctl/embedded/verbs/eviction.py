@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject, bad_request
@@ -16,8 +15,7 @@ from claimctl.embedded.verbs import patching, writing
 from claimctl.embedded.verbs.deleting import Removal, delete
 from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.embedded.verbs.writing import Write
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 _SERVER = Actor("system:apiserver", ("system:masters",), "kube-apiserver")
 _ENDED = ("Succeeded", "Failed", "Pending")

@@ -13,8 +13,7 @@ from claimctl.embedded.storage.requests import Actor, WriteOptions
 from claimctl.embedded.storage.store import Author, decode, encode
 from claimctl.embedded.verbs.reading import Target
 from claimctl.embedded.verbs.state import ServerState
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from claimctl.embedded.text import json_text
 from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.writing import Write
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 def patch(write: Write, patch_type: str, body: Any) -> Object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, StatusError, Subject
@@ -21,8 +20,8 @@ from claimctl.embedded.storage.selectors import (
 from claimctl.embedded.storage.store import Address, Compacted, Items, decode
 from claimctl.embedded.storage.tokens import Continue, decode_continue
 from claimctl.embedded.verbs.state import ServerState
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _META_FIELDS = ("metadata.name", "metadata.namespace")
 _OPTIONS = Subject("meta.k8s.io", "ListOptions")
 _MATCHES = ("Exact", "NotOlderThan", "")

@@ -15,8 +15,8 @@ from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.writing import Write
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _WORKLOADS = ScalePaths(".spec.replicas", ".status.replicas")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 from claimctl.embedded.kinds.authorization import AlwaysAllow, Authorizer
 from claimctl.embedded.kinds.builtin import builtin_kinds
@@ -17,9 +16,8 @@ from claimctl.embedded.managed_fields.managers import ManagedFields
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.storage.store import Store
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
-
-Object = dict[str, Any]
 
 
 class ServerState:

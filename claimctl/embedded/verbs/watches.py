@@ -15,8 +15,8 @@ from claimctl.embedded.storage.selectors import Selector
 from claimctl.embedded.storage.store import Compacted, Revision, decode, encode
 from claimctl.embedded.verbs.reading import Target, not_a_version, selector_of
 from claimctl.embedded.verbs.state import ServerState
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _OPTIONS = Subject("meta.k8s.io", "ListOptions")
 BOOKMARK_SECONDS = 60.0
 LAST_BOOKMARK_SECONDS = 2.0

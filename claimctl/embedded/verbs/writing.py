@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from types import NoneType
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
@@ -20,8 +19,7 @@ from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.verbs.incoming import Write as Write
 from claimctl.embedded.verbs.incoming import inward
 from claimctl.embedded.verbs.reading import Target, stored
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 def create(write: Write, body: Object) -> Object:

@@ -38,7 +38,8 @@ from claimctl.embedded.components.pods import (
 from claimctl.embedded.components.scheduler.binding import FINALIZER
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.runtime.views import Change
+from claimctl.wire.base import Object
 
 REMEMBERED = 4096
 """So many deletions are remembered; of others a live GET tells."""

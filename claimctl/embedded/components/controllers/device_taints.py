@@ -24,7 +24,8 @@ from claimctl.embedded.components.pods import (
 )
 from claimctl.embedded.components.scheduler.devices import Identity, published
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
+from claimctl.wire.base import Object
 
 SINCE = (1, 36)
 _CLOCK_STEP = 0.001

@@ -12,7 +12,8 @@ from claimctl.embedded.components.objects import (
 )
 from claimctl.embedded.components.pods import active, ready
 from claimctl.embedded.runtime.component import Component
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
+from claimctl.wire.base import Object
 
 GATHER_SECONDS = 0.01
 """Changes of pods within this time are answered together."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from claimctl.embedded.components.objects import deleting, finalizers, owners, uid, without
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Object
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.embedded.storage.store import Revision
+from claimctl.wire.base import Object
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

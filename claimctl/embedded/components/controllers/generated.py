@@ -23,7 +23,8 @@ from claimctl.embedded.components.pods import (
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.options import Features
 from claimctl.embedded.runtime.component import Context
-from claimctl.embedded.runtime.views import Object, Views
+from claimctl.embedded.runtime.views import Views
+from claimctl.wire.base import Object
 
 MANAGER = "ResourceClaimController"
 """Field manager of what it writes into the status of pods."""

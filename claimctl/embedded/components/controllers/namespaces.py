@@ -9,9 +9,9 @@ from claimctl.embedded.components.objects import deleting
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.runtime.component import Component
-from claimctl.embedded.runtime.views import Object
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.embedded.storage.store import Revision
+from claimctl.wire.base import Object
 
 CONDITIONS = (
     (

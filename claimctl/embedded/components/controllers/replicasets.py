@@ -30,8 +30,9 @@ from claimctl.embedded.components.pods import (
 )
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 BURST = 40
 """Pods created or deleted before others have their turn."""

@@ -12,8 +12,9 @@ from claimctl.embedded.components.objects import deleting, key_of, name, uid
 from claimctl.embedded.components.pods import node_name, observed
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 Task = tuple[str, str, str]
 """('node', '', name) to taint it as it is closed or open, ('pod', namespace, name), or

@@ -36,8 +36,9 @@ from claimctl.embedded.components.pods import (
 )
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 RUN_SECONDS = "embedded.claimctl.io/run-seconds"
 EXIT_CODE = "embedded.claimctl.io/exit-code"

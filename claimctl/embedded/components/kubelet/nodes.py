@@ -12,8 +12,9 @@ from claimctl.embedded.components.objects import deleting, is_true, key_of, uid
 from claimctl.embedded.components.pods import ended, node_name
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 EFFECTS = ("NoSchedule", "NoExecute")

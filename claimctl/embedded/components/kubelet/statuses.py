@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.embedded.components.objects import condition
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 NO_SANDBOX = "PodReadyToStartContainers"
 """The condition that is False while a pod has no sandbox."""

@@ -22,7 +22,8 @@ from claimctl.embedded.components.scheduler.reserving import Holder, holder, res
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Context
 from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.runtime.views import Object, Views
+from claimctl.embedded.runtime.views import Views
+from claimctl.wire.base import Object
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 RETRIES = 5

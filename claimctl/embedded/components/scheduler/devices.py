@@ -10,7 +10,8 @@ from typing import Any
 from claimctl.embedded.components.fit import node_matches, untolerated
 from claimctl.embedded.components.objects import name
 from claimctl.embedded.components.scheduler.selectors import attribute, selected
-from claimctl.embedded.runtime.views import Change, Object, Views
+from claimctl.embedded.runtime.views import Change, Views
+from claimctl.wire.base import Object
 
 Identity = tuple[str, str, str]
 """Driver, pool and name of a device."""

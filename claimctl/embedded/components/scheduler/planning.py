@@ -18,7 +18,8 @@ from claimctl.embedded.components.scheduler.binding import Plan, PlannedClaim
 from claimctl.embedded.components.scheduler.devices import Identity, Inventory
 from claimctl.embedded.components.scheduler.parking import DEVICES, NODES, claim_topic, group_topic
 from claimctl.embedded.runtime.component import Context
-from claimctl.embedded.runtime.views import Object, Views
+from claimctl.embedded.runtime.views import Views
+from claimctl.wire.base import Object
 
 Claims = tuple[PlannedClaim, ...]
 

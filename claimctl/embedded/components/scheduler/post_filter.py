@@ -7,7 +7,8 @@ from claimctl.embedded.components.pods import is_group, node_name, reserved_for
 from claimctl.embedded.components.scheduler.planning import Unschedulable
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.runtime.views import Object, Views
+from claimctl.embedded.runtime.views import Views
+from claimctl.wire.base import Object
 
 
 class PostFilter:

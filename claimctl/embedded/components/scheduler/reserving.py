@@ -14,7 +14,7 @@ from claimctl.embedded.components.pods import (
     reserved_for,
 )
 from claimctl.embedded.options import Features
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

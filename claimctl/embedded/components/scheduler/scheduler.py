@@ -36,7 +36,8 @@ from claimctl.embedded.components.scheduler.post_filter import PostFilter
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.local import ConnectionLost
-from claimctl.embedded.runtime.views import Change, Object
+from claimctl.embedded.runtime.views import Change
+from claimctl.wire.base import Object
 
 Task = tuple[str, str, str]
 """('pod', namespace, name) to plan, or ('bind', '', UID) to go on with a binding."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.embedded.runtime.views import Object
 from claimctl.embedded.text.cel import EvaluationError, compiled, quantity
+from claimctl.wire.base import Object
 
 
 def attribute(device: Object, driver: str, qualified: str) -> Any:

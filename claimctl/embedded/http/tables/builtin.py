@@ -16,8 +16,7 @@ from claimctl.embedded.http.tables.columns import NONE, Cell, Column, Row, since
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.text import jsonpath
 from claimctl.embedded.text.data import table
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

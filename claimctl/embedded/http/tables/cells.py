@@ -15,8 +15,7 @@ from claimctl.embedded.http.tables.columns import (
     since,
 )
 from claimctl.embedded.text.label_text import selector_text
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 def text(row: Row, column: Column) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-Object = dict[str, Any]
+from claimctl.wire.base import Object
+
 NONE = "<none>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.http.documents.discovery import not_acceptable
@@ -15,8 +15,8 @@ from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Schema
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _META = "meta.k8s.io/v1"
 _INCLUDE = ("", "Metadata", "Object", "None")
 _INCLUDE_TEXT = "must be 'Metadata', 'Object', 'None', or empty"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 def default_claim_spec(spec: Object) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-Object = dict[str, Any]
+from claimctl.wire.base import Object
+
 _FILE_MODE = 420
 _NOT_READY_SECONDS = 300
 _SPEC: Object = {

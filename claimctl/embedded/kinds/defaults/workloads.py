@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded.kinds.defaults.pods import default_pod_spec
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 

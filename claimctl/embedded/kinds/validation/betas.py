@@ -7,12 +7,11 @@ in a device under ``basic`` what v1 says in the device itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 OLDEST = "v1beta1"
 _IN_BOTH = ("name", "firstAvailable")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
@@ -32,8 +31,8 @@ from claimctl.embedded.kinds.validation.node_selectors import node_selector
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.raw_json import same
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 REQUESTS_LIMIT = 32
 RESERVED_FOR_LIMIT = 256
 _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"

@@ -10,8 +10,8 @@ from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.text import names
 from claimctl.embedded.text.quantity import number
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _PULL = ("Always", "IfNotPresent", "Never")
 _MESSAGES = ("File", "FallbackToLogsOnError")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

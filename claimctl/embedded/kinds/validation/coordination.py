@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.strategy import Context, Strategy
-
-Object = dict[str, Any]
+from claimctl.wire.base import Object
 
 
 class LeaseStrategy(Strategy):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
@@ -12,9 +11,7 @@ from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.store import encode
 from claimctl.embedded.text import names
-
-Object = dict[str, Any]
-
+from claimctl.wire.base import Object
 
 _NODE_INFO = (
     "machineID",

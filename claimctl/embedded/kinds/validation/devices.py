@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
@@ -23,8 +22,8 @@ from claimctl.embedded.options import Features
 from claimctl.embedded.storage.raw_json import same
 from claimctl.embedded.text import names
 from claimctl.embedded.text.cel_check import syntax_error
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _DEVICES_LIMIT = 128
 _VALUE_LIMIT = 64
 _ONE_NODE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection`"

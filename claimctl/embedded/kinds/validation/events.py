@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 NEW_GROUP = "events.k8s.io"
 _NAMES = {
     "regarding": "involvedObject",

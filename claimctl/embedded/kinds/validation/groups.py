@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.kinds.strategy import Context, Strategy
@@ -11,8 +9,8 @@ from claimctl.embedded.kinds.validation.conditions import condition_errors
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.store import Address
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 PROTECTION = "scheduling.k8s.io/podgroup-protection"
 _GROUP = "scheduling.k8s.io"
 _CLAIMS_LIMIT = 4

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.validation.templates import not_negative, pod_template
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _MODES = ("NonIndexed", "Indexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.defaults.workloads import (
@@ -18,8 +16,8 @@ from claimctl.embedded.kinds.validation.label_selectors import label_selector
 from claimctl.embedded.kinds.validation.templates import mismatch, not_negative, shown_selector
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _UID = "batch.kubernetes.io/controller-uid"
 _NAME = "batch.kubernetes.io/job-name"
 _CONCURRENCY = ("Allow", "Forbid", "Replace")

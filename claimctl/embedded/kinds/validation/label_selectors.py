@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.metadata import validate_labels
 from claimctl.embedded.storage.selectors import selects
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _SEVERAL = "must be specified when `operator` is 'In' or 'NotIn'"
 _NONE = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 

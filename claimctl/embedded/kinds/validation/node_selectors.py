@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _SEVERAL = "must be specified when `operator` is 'In' or 'NotIn'"
 _NONE = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _ONE = "must be specified single value when `operator` is 'Lt' or 'Gt'"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.metadata import validate_labels
 from claimctl.embedded.kinds.validation.containers import PodParts, containers
 from claimctl.embedded.kinds.validation.go_text import Struct, go_text
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _CLAIM: Struct = {"Name": "", "ResourceClaimName": None, "ResourceClaimTemplateName": None}
 _POLICIES = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _HOSTNAME = (
     "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
     "a DNS label is recommended"

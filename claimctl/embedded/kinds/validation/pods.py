@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
@@ -16,8 +15,8 @@ from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.embedded.storage.store import Address, decode, encode
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _IMMUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "

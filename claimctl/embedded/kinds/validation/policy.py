@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.strategy import Context, Strategy
@@ -13,8 +11,8 @@ from claimctl.embedded.kinds.validation.templates import not_negative
 from claimctl.embedded.kinds.validation.workload_specs import at_most_all, int_or_percent
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _COUNTERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _SPEC: Struct = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.metadata import validate_again
@@ -11,8 +9,8 @@ from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.kinds.validation.label_selectors import label_selector
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 GROUP = "rbac.authorization.k8s.io"
 _KINDS = ("ServiceAccount", "User", "Group")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.metadata import validate_template_metadata
 from claimctl.embedded.kinds.validation.go_text import LABEL_SELECTOR, go_text
 from claimctl.embedded.kinds.validation.label_selectors import is_empty, label_selector, matches
 from claimctl.embedded.kinds.validation.pod_specs import validate_pod_spec
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 AT_LEAST_ZERO = "must be greater than or equal to 0"
 
 

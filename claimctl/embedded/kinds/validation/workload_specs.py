@@ -17,8 +17,8 @@ from claimctl.embedded.kinds.validation.templates import (
     selected_template,
     shown_selector,
 )
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
     "'93%', regex used for validation is '[0-9]+%')"

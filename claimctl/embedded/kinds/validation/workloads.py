@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
@@ -20,8 +20,8 @@ from claimctl.embedded.kinds.validation.workload_specs import (
 )
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
+from claimctl.wire.base import Object
 
-Object = dict[str, Any]
 _STATEFUL = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
     "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "

@@ -52,8 +52,9 @@ from claimctl.embedded.components.objects import (
 )
 from claimctl.embedded.components.pods import ended
 from claimctl.embedded.runtime.component import Component
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 GATHER_SECONDS = 0.005
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from claimctl.embedded.components.objects import annotations_of, name, scaled
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"

@@ -8,7 +8,7 @@ from claimctl.embedded.components.controllers.deployments.rollout import (
     replicas,
 )
 from claimctl.embedded.components.objects import condition, name
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 NEW_CREATED = "NewReplicaSetCreated"
 FOUND = "FoundNewReplicaSet"

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from claimctl.embedded.components.objects import condition
 from claimctl.embedded.kinds.metadata import timestamp
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 LONGEST = 600.0
 

@@ -53,8 +53,9 @@ from claimctl.embedded.components.objects import (
 from claimctl.embedded.components.pods import ended
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component, Context
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 AT_A_TIME = 500
 """Pods made or deleted in one look at a Job."""

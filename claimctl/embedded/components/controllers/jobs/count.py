@@ -15,7 +15,7 @@ from claimctl.embedded.components.controllers.jobs.indexes import (
 from claimctl.embedded.components.controllers.jobs.policies import has_failed, judged
 from claimctl.embedded.components.objects import condition, deleting, finalizers, is_true, uid
 from claimctl.embedded.components.pods import ended, phase, ready
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 

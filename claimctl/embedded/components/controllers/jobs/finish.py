@@ -10,7 +10,7 @@ from claimctl.embedded.components.controllers.jobs.policies import (
     restarts_too_often,
 )
 from claimctl.embedded.components.objects import seconds_between
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 
 def verdict(counted: Counted, now: str) -> Object | None:

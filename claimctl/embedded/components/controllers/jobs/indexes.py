@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from claimctl.embedded.components.objects import annotations_of
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"

@@ -11,7 +11,7 @@ from typing import Any
 
 from claimctl.embedded.components.objects import deleting, name, namespace
 from claimctl.embedded.components.pods import phase
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

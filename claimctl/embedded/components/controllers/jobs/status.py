@@ -16,7 +16,7 @@ from claimctl.embedded.components.controllers.jobs.indexes import (
 from claimctl.embedded.components.controllers.jobs.policies import has_failed, judged
 from claimctl.embedded.components.objects import condition, deleting, uid
 from claimctl.embedded.components.pods import phase
-from claimctl.embedded.runtime.views import Object
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)

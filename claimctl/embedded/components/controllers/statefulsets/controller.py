@@ -26,8 +26,9 @@ from claimctl.embedded.components.objects import (
 from claimctl.embedded.components.pods import ended, phase, ready
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Component
-from claimctl.embedded.runtime.views import Change, Key, Object
+from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 REVISION_LABEL = "controller-revision-hash"
 NAME_LABEL = "statefulset.kubernetes.io/pod-name"

@@ -22,8 +22,9 @@ from claimctl.embedded.components.objects import (
 )
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.runtime.views import Object, View
+from claimctl.embedded.runtime.views import View
 from claimctl.embedded.storage.requests import DeleteOptions
+from claimctl.wire.base import Object
 
 HASH = "controller.kubernetes.io/hash"
 
