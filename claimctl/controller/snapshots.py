@@ -61,7 +61,10 @@ class Snapshots:
         )
 
     def observe(self, key: ClaimKey, findings: Findings) -> None:
-        """Note in the observations what only this process knows: ghosts, dead and waiting pods."""
+        """Note in the observations what only this process knows.
+
+        That is: ghosts, dead pods, pods that have not started, and deleted reservations.
+        """
         seen, caches = self._know.observations, self._know.caches
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
@@ -72,6 +75,8 @@ class Snapshots:
         seen.ghosts.observe_list(key, claim.status.reserved_for if claim else (), present)
         recorded = (ghost for one in reservations for ghost in one.status.force_deleted_pods)
         seen.ghosts.observe_record(key, recorded)
+        for one in filter(lambda one: one.metadata.deleting, reservations):
+            seen.claims.observe_withdrawn(one.metadata)
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             seen.claims.observe_pods(key, dead, filter(None, map(_unstarted, pods)))

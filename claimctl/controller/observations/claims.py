@@ -108,10 +108,14 @@ class Memories:
         """Note a LIST of all pods: pods may have come and vanished unseen before its version."""
         self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()
 
+    def observe_withdrawn(self, reservation: ObjectMeta) -> None:
+        """Note that a reservation is being deleted."""
+        self._withdrawn.setdefault(reservation.uid, self._clock.monotonic())
+
     def withdrawn_age(self, reservation: ObjectMeta) -> float:
-        """Seconds since the first call for this reservation, which is being deleted."""
+        """Seconds since this process first noted that the reservation is being deleted."""
         now = self._clock.monotonic()
-        return now - self._withdrawn.setdefault(reservation.uid, now)
+        return now - self._withdrawn.get(reservation.uid, now)
 
     def forget(self, key: ClaimKey) -> None:
         self._sights.pop(key, None)
