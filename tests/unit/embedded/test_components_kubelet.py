@@ -175,6 +175,43 @@ async def test_a_pod_that_goes_while_it_bears_a_taint_is_told_that_it_need_not_g
     assert world.events("TaintManagerEviction") == messages
 
 
+@pytest.mark.cluster(HOLD)
+async def test_a_second_taint_does_not_make_the_deletion_of_a_pod_earlier(world: World) -> None:
+    bears = {"operator": "Exists", "effect": "NoExecute"}
+    world.pod(
+        "p1",
+        tolerations=[
+            {"key": "slow", "tolerationSeconds": 60, **bears},
+            {"key": "quick", "tolerationSeconds": 1, **bears},
+        ],
+    )
+    await world.passes(1)
+    node = world.get("pods", "p1")["spec"]["nodeName"]
+    for key in ("slow", "quick"):
+        taints = {"spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
+        world.api.patch("nodes", "", node, taints, kind="merge")
+        await world.passes(20)
+    assert world.events("TaintManagerEviction") == []
+    await world.passes(30)
+    assert world.events("TaintManagerEviction") == ["Marking for deletion Pod default/p1"]
+
+
+@pytest.mark.cluster(HOLD)
+async def test_a_taint_that_a_pod_does_not_tolerate_deletes_a_waiting_pod_at_once(
+    world: World,
+) -> None:
+    bears = {"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    world.pod("p1", tolerations=[bears])
+    await world.passes(1)
+    node = world.get("pods", "p1")["spec"]["nodeName"]
+    for key in ("slow", "other"):
+        taints = {"spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
+        world.api.patch("nodes", "", node, taints, kind="merge")
+        await world.passes(1)
+    told = ["Cancelling deletion of Pod default/p1", "Marking for deletion Pod default/p1"]
+    assert world.events("TaintManagerEviction") == told
+
+
 async def test_a_lost_node_whose_taints_somebody_overwrites_is_tainted_again(world: World) -> None:
     world.cluster.lose_node("node-0")
     await world.passes(11)

@@ -27,10 +27,8 @@ class TaintController(Component[Task]):
     name = "taint-eviction-controller"
 
     def __init__(self, context: Context) -> None:
-        self._since: dict[str, float] = {}
-        """When the taints of its node began to count for a pod, by UID."""
-        self._waiting: set[str] = set()
-        """UIDs of the pods that bear the taints for a while, until it is over."""
+        self._due: dict[str, float] = {}
+        """By UID, the time at which a pod is deleted that tolerates the taints only for a while."""
         self._gone: dict[str, Object] = {}
         """Pods of those that are deleted now, by UID."""
         super().__init__(context)
@@ -86,31 +84,39 @@ class TaintController(Component[Task]):
         self.api.update("nodes", {**node, "spec": kept})
 
     def _judge(self, pod: Object) -> None:
+        """Delete the pod now, later or not.
+
+        Upstream keeps the time of a deletion while there are taints with NoExecute. So a taint
+        that comes later, and that the pod tolerates for a shorter time, does not make it earlier.
+        """
         node = self.views["nodes"].get("", node_name(pod))
         taints = _evicting(node) if node is not None else []
-        wait = borne_for(taints, pod["spec"].get("tolerations") or ())
+        tolerations = pod["spec"].get("tolerations") or ()
+        wait = borne_for(taints, tolerations)
         if not taints or wait is None:
             self._cancel(pod)
             return
+        if any(not bearing(taint, tolerations) for taint in taints):
+            self._cancel(pod)
+            self._evict(pod)
+            return
         now = self.context.clock.monotonic()
-        left = self._since.setdefault(uid(pod), now) + wait - now
+        left = self._due.setdefault(uid(pod), now + wait) - now
         if left > 0:
-            self._waiting.add(uid(pod))
             self.queue.add_after(("pod", *key_of(pod)), left)
             return
-        self._waiting.discard(uid(pod))
-        if not deleting(pod):
-            self._evict(pod)
+        del self._due[uid(pod)]
+        self._evict(pod)
 
     def _cancel(self, pod: Object) -> None:
-        """Forget a pod that is gone or has no such taints; record an Event if it was waiting."""
-        self._since.pop(uid(pod), None)
-        if uid(pod) in self._waiting:
-            self._waiting.discard(uid(pod))
+        """Forget the time at which the pod would be deleted, and record an Event about that."""
+        if self._due.pop(uid(pod), None) is not None:
             message = f"Cancelling deletion of Pod {'/'.join(key_of(pod))}"
             self.event(pod, "Normal", "TaintManagerEviction", message)
 
     def _evict(self, pod: Object) -> None:
+        if deleting(pod):
+            return
         shown = "/".join(key_of(pod))
         self.event(pod, "Normal", "TaintManagerEviction", f"Marking for deletion Pod {shown}")
         message = "Taint manager: deleting due to NoExecute taint"
@@ -149,9 +155,14 @@ def borne_for(taints: list[Object], tolerations: Any) -> float | None:
     """Seconds for which a pod bears the taints; None for ever."""
     used: list[Object] = []
     for taint in taints:
-        bearing = [each for each in tolerations if tolerates(each, taint)]
-        if not bearing:
+        found = bearing(taint, tolerations)
+        if not found:
             return 0.0
-        used += bearing
+        used += found
     limits = [each["tolerationSeconds"] for each in used if "tolerationSeconds" in each]
     return float(max(min(limits), 0)) if limits else None
+
+
+def bearing(taint: Object, tolerations: Any) -> list[Object]:
+    """The tolerations that match the taint."""
+    return [each for each in tolerations if tolerates(each, taint)]
