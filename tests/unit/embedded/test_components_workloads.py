@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -204,6 +205,42 @@ async def test_the_pods_of_a_job_that_leaves_them_alone_are_not_kept_by_its_fina
     assert "ownerReferences" not in pod["metadata"]
     assert "finalizers" not in pod["metadata"]
     assert "deletionTimestamp" not in pod["metadata"]
+
+
+async def test_a_pod_of_a_deleted_job_loses_the_finalizer_before_it_is_deleted(
+    world: World,
+) -> None:
+    world.workload("jobs", "job", completions=1, pod={"restartPolicy": "Never"})
+    await world.passes(1)
+    pod = world.pods()[0]["metadata"]["name"]
+    since = world.cluster.store.revision
+    world.api.delete("jobs", "default", "job", DeleteOptions(propagation="Background"))
+    await world.passes(5)
+    versions = [each.object() for each in world.cluster.history(since) if each.name == pod]
+    first = next(each for each in versions if "deletionTimestamp" in each["metadata"])
+    assert "finalizers" not in first["metadata"]
+
+
+async def test_an_adopted_replica_set_grows_before_its_successor_takes_over(world: World) -> None:
+    world.workload("deployments", "work", replicas=2)
+    await world.passes(1)
+    world.api.patch("deployments", "default", "work", RESTARTED)
+    await world.passes(5)
+    world.api.delete("deployments", "default", "work", DeleteOptions(propagation="Orphan"))
+    await world.passes(5)
+    since = world.cluster.store.revision
+    fences = {"maxSurge": 2, "maxUnavailable": 2}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": fences}
+    marks = {"annotations": {"restarted": "again"}}
+    world.workload("deployments", "work", replicas=4, strategy=rolling, metadata=marks)
+    await world.passes(5)
+    history = [each for each in world.cluster.history(since) if each.plural == "pods"]
+    made = Counter(
+        each.object()["metadata"]["annotations"]["restarted"]
+        for each in history
+        if each.type == "ADDED"
+    )
+    assert made == {"now": 2, "again": 4}
 
 
 async def test_a_deployment_takes_everything_below_it_along(world: World) -> None:

@@ -46,6 +46,7 @@ from claimctl.embedded.components.objects import (
     name,
     namespace,
     owners,
+    same_but_status,
     short_hash,
     uid,
     with_metadata,
@@ -65,9 +66,17 @@ class DeploymentController(Component[Key]):
     def watch(self) -> None:
         self.views["replicasets"].index("controller", controller_uid)
         self.views["pods"].index("controller", controller_uid)
-        self.views["deployments"].subscribe(lambda change: self.queue.add(change.key))
+        self.views["deployments"].subscribe(self._deployment_changed)
         self.views["replicasets"].subscribe(self._replica_set_changed)
         self.views["pods"].subscribe(self._pod_changed)
+
+    def _deployment_changed(self, change: Change) -> None:
+        """Look at a new spec at once, and at a new status after the ReplicaSets' controller had its
+        turn: upstream needs some requests before it writes the next size."""
+        if same_but_status(change.old, change.new):
+            self.queue.add_after(change.key, GATHER_SECONDS)
+        else:
+            self.queue.add(change.key)
 
     def _replica_set_changed(self, change: Change) -> None:
         owner = controller_of(change.object)

@@ -82,6 +82,9 @@ class JobController(Component[Task]):
         old, new = change.old, change.new
         if new is None:
             self._backoffs.pop(uid(change.object), None)
+            # Upstream does not wait until the garbage collector has deleted these pods.
+            for pod in self.views["pods"].by("controller", uid(change.object)):
+                self.queue.add(("orphan", *key_of(pod)))
         same = old and new and old["metadata"]["generation"] == new["metadata"]["generation"]
         if same and new is not None and not _over(new):
             self.queue.add_after(key, self.context.timings.job_sync)
