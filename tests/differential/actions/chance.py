@@ -47,6 +47,9 @@ class Teller:
         )
         devices = self.chance.choice((1, 2, 4))
         steps = THEMES[chosen](self)
+        if chosen == "job" and _has_indexes(steps):
+            # Which of the indexes get scarce devices depends on a race between their pods.
+            devices = 4
         return Story(chosen, tuple(steps), NODES, devices)
 
     def some(self, count: tuple[int, int], *makers: Callable[[], Steps]) -> Steps:
@@ -91,6 +94,11 @@ class Teller:
             return []
         found = [self.make.delete("resourceclaims", "shared")]
         return found + self.sometimes(self.make.claim("shared"), odds=0.7)
+
+
+def _has_indexes(steps: Steps) -> bool:
+    bodies = (each.args.get("body") or {} for each in steps)
+    return any((body.get("spec") or {}).get("completionMode") == "Indexed" for body in bodies)
 
 
 def _deployment_body(tell: Teller, plain: str, claims: str, size: int) -> dict[str, Any]:

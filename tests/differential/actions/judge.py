@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
+from claimctl.embedded.components.controllers.jobs.count import TRACKING
 from claimctl.embedded.components.controllers.jobs.indexes import parsed
 from claimctl.embedded.components.pods import claims_used, ended
 from tests.differential.actions.clusters import Seen
@@ -191,7 +192,7 @@ def _tracks(segment: Segment) -> dict[Name, list[Seen]]:
 def _looping(segment: Segment) -> set[Name]:
     found = set()
     for (kind, plain), events in _tracks(segment).items():
-        if kind == "ControllerRevision":
+        if kind == "ControllerRevision" or kind in _SUMS:
             continue
         states = [state for state, _ in groupby(_state(each) for each in events)]
         if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
@@ -207,6 +208,7 @@ def _state(seen: Seen) -> str:
 def _histories(theirs: Segment, ours: Segment) -> Found:
     loops = _looping(theirs) | _looping(ours)
     finished = _finished_beside(theirs) | _finished_beside(ours)
+    going = _jobs_that_go(theirs)
     groups = [_by_name(each) for each in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):
         kind, plain = key
@@ -217,6 +219,8 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
             yield from _counted(kind, plain, left, right)
         elif key in finished:
             yield from _exact(kind, plain, *map(_unlisted, (left, right)))
+        elif kind == "Pod" and going:
+            yield from _exact(kind, plain, *(_untracked(each, going) for each in (left, right)))
         else:
             yield from _exact(kind, plain, left, right)
 
@@ -249,6 +253,40 @@ def _unlisted(tracks: list[list[Seen]]) -> list[list[Seen]]:
 def _bare(seen: Seen) -> Seen:
     status = {**(seen.object.get("status") or {}), "reservedFor": []}
     return replace(seen, object={**seen.object, "status": status})
+
+
+def _jobs_that_go(segment: Segment) -> set[str]:
+    """The names of deleted Jobs.
+
+    The Job controller removes its finalizer from their pods, and the garbage collector deletes or
+    orphans them. Neither waits for the other.
+    """
+    return {
+        seen.name
+        for seen in [*segment.events, *_still(segment.before)]
+        if seen.kind == "Job"
+        and (seen.type == "DELETED" or "deletionTimestamp" in seen.object["metadata"])
+    }
+
+
+def _untracked(tracks: list[list[Seen]], jobs: set[str]) -> list[list[Seen]]:
+    """Pods of these Jobs without the Job controller's finalizer."""
+    return [
+        [_without_tracking(seen) for seen in events] if _owners(events[0]) & jobs else events
+        for events in tracks
+    ]
+
+
+def _owners(seen: Seen) -> set[str]:
+    """The names of the Jobs that own a pod."""
+    owners = seen.object["metadata"].get("ownerReferences") or ()
+    return {each["name"] for each in owners if each["kind"] == "Job"}
+
+
+def _without_tracking(seen: Seen) -> Seen:
+    metadata = seen.object["metadata"]
+    kept = [each for each in metadata.get("finalizers") or () if each != TRACKING]
+    return replace(seen, object={**seen.object, "metadata": {**metadata, "finalizers": kept}})
 
 
 def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:

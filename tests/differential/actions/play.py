@@ -157,9 +157,11 @@ class Player:
     def _quiet(self) -> float:
         """The seconds without an event that mean rest; longer while a controller has work to do."""
         if any(deleting(each) for each in self._log.all("Namespace")):
-            return self._stage.quiet + _NAMESPACE_GOES
+            emptied = not self._log.all("Pod")
+            return self._stage.quiet + (_NAMESPACE_EMPTIED if emptied else _NAMESPACE_GOES)
         behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
         behind = behind or any(self._uncounted(each) for each in self._log.all("Job"))
+        behind = behind or any(self._unscheduled(each) for each in self._log.all("Pod"))
         if any(self._backs_off(each) for each in self._log.all("Job")):
             return self._stage.quiet + _BACKS_OFF
         if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
@@ -187,6 +189,11 @@ class Player:
             each.claim is None and ("ResourceClaimTemplate", each.template) in self._log.current
             for each in pod_claims(pod)
         )
+
+    def _unscheduled(self, pod: Object) -> bool:
+        """Whether the scheduler has not looked at a pod yet whose PodGroup exists."""
+        waits = not node_name(pod) and not deleting(pod) and condition(pod, "PodScheduled") is None
+        return waits and ("PodGroup", group_name(pod)) in self._log.current
 
     def _uncounted(self, job: Object) -> bool:
         """Whether the Job's status is behind its pods; the controller syncs it once a second."""
@@ -448,6 +455,8 @@ _TRIED_AGAIN = 45.0
 _BACKS_OFF = 24.0
 _NAMESPACE_GOES = 19.0
 """Seconds. The namespace controller begins after 5 s and looks for pods again after 16 s."""
+_NAMESPACE_EMPTIED = 40.0
+"""Seconds. A namespace without pods goes for certain; a busy namespace controller comes late."""
 
 
 def _behind(workload: Object) -> bool:

@@ -1,4 +1,4 @@
-"""Plays stories on both clusters, several at once, and confirms each difference by a second try."""
+"""Plays stories on both clusters, several at once, and confirms each difference by more tries."""
 
 from __future__ import annotations
 
@@ -30,15 +30,20 @@ from tests.differential.actions.story import Story
 QUIET = 1.2
 """Seconds without an event after which the real cluster is at rest. Job syncs wait for 1 s."""
 SLOWER = 1.7
-"""Factor by which rests are longer on the second try."""
+"""Factor by which rests are longer on the tries after the first."""
+CONFIRMING = (1, 2)
+"""How many more times a story that differed is played: once, and then two times at once."""
+_RESERVED = 1 + len(CONFIRMING)
+"""A story is begun only if this many times its duration is left."""
 
-_TRIES = 3
+_UNDISTURBED = 3
+"""How many times a story is played on a machine that is too slow for it."""
 _SLOW_CANARY = 3.0
 """Seconds. While the canary takes longer, no further story is begun."""
 _STAGGERED = 0.3
 """Seconds between the first stories of two slots."""
 _LONGER = 60.0
-"""Seconds by which a run may take longer, to end its stories and to confirm differences."""
+"""Seconds by which a run may take longer, to confirm differences."""
 
 
 @dataclass
@@ -75,7 +80,7 @@ class Comparer:
         Raises:
             Disturbed: the machine was too slow on every try.
         """
-        for _ in range(_TRIES):
+        for _ in range(_UNDISTURBED):
             namespace, played = await self._on_real(told, quiet)
             if namespace not in self._real.disturbed:
                 return played
@@ -99,18 +104,21 @@ class Comparer:
         return await loop.run_in_executor(self._pool, compared, self._target, rehearsal, theirs)
 
     async def again(self, rehearsal: Rehearsal, first: list[Difference]) -> Result:
-        """Confirm differences by a second, slower try."""
-        result = Result(rehearsal.number, rehearsal.told)
-        again = await self.look(rehearsal, QUIET * SLOWER)
-        kinds = {each.kind for each in again}
-        result.differences = [each for each in first if each.kind in kinds]
-        result.unsteady = [each for each in first if each.kind not in kinds]
-        if not result.differences and again:
-            # The two tries had different results: a third one decides.
-            third = await self.look(rehearsal, QUIET * SLOWER)
-            kinds = {each.kind for each in third}
-            result.differences = [each for each in (*first, *again) if each.kind in kinds]
-        return result
+        """Play a story that differed again.
+
+        If one more try goes as on the embedded cluster, the real cluster does not always do the
+        same, and nothing differs. Otherwise all tries differ; what all of them show counts.
+        """
+        tries = [first]
+        for count in CONFIRMING:
+            looks = (self.look(rehearsal, QUIET * SLOWER) for _ in range(count))
+            more = await asyncio.gather(*looks)
+            if not all(more):
+                return Result(rehearsal.number, rehearsal.told, unsteady=first)
+            tries += more
+        kinds = set.intersection(*({each.kind for each in found} for found in tries))
+        shown = [each for each in first if each.kind in kinds]
+        return Result(rehearsal.number, rehearsal.told, shown or tries[-1])
 
     async def shrink(self, result: Result, until: float) -> None:
         """Find the fewest steps that still lead to the first difference."""
@@ -152,7 +160,7 @@ class Session:
     theme: str = ""
     numbers: tuple[int, ...] = ()
     once: bool = False
-    """Whether a difference counts without a second try."""
+    """Whether a difference counts without another try."""
     results: list[Result] = field(default_factory=list)
     shrinks: bool = False
     said: Callable[[Result], object] = lambda _: None
@@ -165,7 +173,7 @@ class Session:
     """Kinds of difference that were shrunk already."""
 
     _doubted: dict[int, Result] = field(default_factory=dict)
-    """Stories with differences that wait for a second try."""
+    """Stories with differences that wait for another try."""
 
     async def run(self) -> list[Result]:
         with processes(2) as pool:
@@ -180,7 +188,7 @@ class Session:
                     self.slowness = real.canary.longest()
                 finally:
                     await real.stop()
-        # There was no time for a second try.
+        # There was no time for another try.
         for result in self._doubted.values():
             self._take(result)
         return self.results
@@ -192,9 +200,12 @@ class Session:
             numbers = iter(itertools.islice(numbers, self.count))
         rehearsals = Rehearsals(pool, self.target, numbers, self._told)
 
+        def left() -> float:
+            return (end + _LONGER - time.monotonic()) / _RESERVED
+
         async def work(slot: int) -> None:
             await asyncio.sleep(slot * _STAGGERED)
-            while rehearsal := await rehearsals.take(lambda: end - time.monotonic()):
+            while rehearsal := await rehearsals.take(left):
                 while comparer.is_slow() and time.monotonic() < end:  # noqa: ASYNC110 - a measure
                     await asyncio.sleep(1.0)
                 try:
@@ -224,14 +235,21 @@ class Session:
         result = Result(rehearsal.number, rehearsal.told, first)
         if first and not self.once:
             self._doubted[result.number] = result
-            result = await comparer.again(rehearsal, first)
+            try:
+                result = await comparer.again(rehearsal, first)
+            except Disturbed:
+                del self._doubted[result.number]
+                raise
             del self._doubted[result.number]
         fresh = {each.kind for each in result.differences} - self.known
         self.known |= fresh
-        if fresh and self.shrinks:
-            with suppress(Disturbed):
-                await comparer.shrink(result, end)
-        self._take(result)
+        try:
+            if fresh and self.shrinks:
+                with suppress(Disturbed):
+                    await comparer.shrink(result, end)
+        finally:
+            # Also if the run ends meanwhile.
+            self._take(result)
 
     def _take(self, result: Result) -> None:
         self.results.append(result)

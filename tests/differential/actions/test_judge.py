@@ -124,3 +124,31 @@ def test_the_condition_of_a_budget_counts_at_rest_only() -> None:
     rests = [Segment("", rest={("PodDisruptionBudget", "pdb"): each.object}) for each in swinging]
     both = (Played(segments=[each]) for each in rests[:2])
     assert len(differences(*both)) == 1
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_the_pods_of_a_deleted_job_lose_finalizer_and_owner_in_any_order(goes: bool) -> None:
+    def pod(*finalizers: str, owned: bool) -> Seen:
+        owners = [{"kind": "Job", "name": "job", "uid": "uid-job"}] if owned else []
+        metadata = {"finalizers": list(finalizers), "ownerReferences": owners}
+        return _seen("Pod", "job-1", {"metadata": metadata})
+
+    track, other = "batch.kubernetes.io/job-tracking", "example.com/other"
+    deleted = {"metadata": {"deletionTimestamp": "now"} if goes else {}}
+    first = [_seen("Job", "job", deleted), pod(track, other, owned=True)]
+    last = pod(other, owned=False)
+    theirs = [*first, pod(track, other, owned=False), last]
+    ours = [*first, pod(other, owned=True), last]
+    assert bool(_found(theirs, ours)) is not goes
+    assert len(_found(theirs, [*first, pod(track, owned=True), pod(owned=False)])) == 1
+
+
+def test_a_budget_beside_a_loop_is_no_loop() -> None:
+    def swinging(kind: str, status: str) -> list[Seen]:
+        states = [_seen(kind, "x", {"status": {status: n % 2}}) for n in range(8)]
+        return [*states, _seen(kind, "x", {"status": {status: 2}})]
+
+    claim = [_claim(number % 2 == 0) for number in range(8)]
+    budget = swinging("PodDisruptionBudget", "currentHealthy")
+    assert _found([*claim, *budget], [*claim, budget[-1]]) == []
+    assert "loop" in _found([*claim, *swinging("StatefulSet", "readyReplicas")], claim)
