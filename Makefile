@@ -18,7 +18,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: slow-scheduler differential torture torture-real torture-mutants another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
+.PHONY: slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -51,6 +51,9 @@ torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; 
 
 torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
 	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m tests.torture.mutants
+
+mutations: $(STAMP) ## make random changes in claimctl, one at a time; the tests must notice each (SEED=0, COUNT=200)
+	$(BIN)/python -m tests.mutation --seed $(or $(SEED),0) --count $(or $(COUNT),200) $(ARGS)
 
 check: $(STAMP) ## check format, lint, types, imports, generated files and wheel; change nothing
 	$(BIN)/ruff format --check .

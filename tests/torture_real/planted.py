@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tests.torture.mutants import MUTANTS, Planter
+from tests.torture.mutants import MUTANTS
+from tests.torture.planting import plant
 
 
 def main(arguments: Sequence[str]) -> int:
     bug, *rest = arguments
-    sys.meta_path.insert(0, Planter(next(each for each in MUTANTS if each.name == bug)))
+    plant(next(each for each in MUTANTS if each.name == bug))
     from claimctl.cli.main import run
 
     return run(rest)
