@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from claimctl.embedded.auth.authn import Door
 from claimctl.embedded.auth.rbac import covers
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.kinds.authorization import Attributes, Authorizer
+from claimctl.embedded.options import Authorization, ClusterOptions
 from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
@@ -37,6 +38,11 @@ RESOURCES = {
     "ServiceAccount": Resource("", "v1", "serviceaccounts", "ServiceAccount", ObjectHeader),
 }
 Body = dict[str, Any]
+
+
+def strict(options: ClusterOptions) -> ClusterOptions:
+    """The same cluster, with RBAC."""
+    return replace(options, authorization=Authorization.RBAC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import yaml
 
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import NotReady
-from claimctl.embedded.options import Authorization, ClusterOptions
+from claimctl.embedded.options import ClusterOptions
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import (
@@ -24,6 +23,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NATIVE, NewStage, Stage
+from tests.e2e.rights import strict
 
 RBAC = Path(__file__).parents[2] / "rbac"
 _PLURALS = {
@@ -32,10 +32,6 @@ _PLURALS = {
     "Role": "roles",
     "RoleBinding": "rolebindings",
 }
-
-
-def strict(options: ClusterOptions) -> ClusterOptions:
-    return replace(options, authorization=Authorization.RBAC)
 
 
 async def grant(stage: Stage, *files: str, without: str = "") -> None:

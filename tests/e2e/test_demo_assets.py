@@ -11,7 +11,7 @@ import pytest
 
 from claimctl.controlplane.programs import API_SERVER, CannotStart, find_programs
 from tests.e2e.commands import Answer, claimctl
-from tests.unit.controlplane.scripts import folder_of, write
+from tests.support.scripts import folder_of, write
 
 ASSETS = "KUBEBUILDER_ASSETS"
 

@@ -36,7 +36,7 @@ from tests.e2e.harness import (
     Stage,
 )
 from tests.e2e.leftovers import MAKERS, freed, freeing, judged, line, until_free
-from tests.unit.controller.servers import Counting
+from tests.support.counting_server import Counting
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 

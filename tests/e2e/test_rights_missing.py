@@ -8,8 +8,7 @@ from claimctl.controller.preflight import NotReady
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, HOLD_134, HOLD_136, Stage
-from tests.e2e.rights import Permission, as_account, grant, permissions
-from tests.e2e.test_controller_rights import strict
+from tests.e2e.rights import Permission, as_account, grant, permissions, strict
 
 pytestmark = pytest.mark.cluster(strict(HOLD_136))
 

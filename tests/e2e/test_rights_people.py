@@ -17,9 +17,8 @@ from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.commands import Answer, claimctl
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_cluster
-from tests.e2e.rights import RESOURCES, as_account, grant, permissions
+from tests.e2e.rights import RESOURCES, as_account, grant, permissions, strict
 from tests.e2e.site import EmbeddedSite
-from tests.e2e.test_controller_rights import strict
 
 pytestmark = pytest.mark.real_time(120)
 FILES = ("controller.yaml", "users.yaml")

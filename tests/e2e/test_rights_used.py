@@ -29,8 +29,7 @@ from tests.e2e.harness import (
     Stage,
     embedded_stage,
 )
-from tests.e2e.rights import Permission, Register, as_account, grant, permissions, watched
-from tests.e2e.test_controller_rights import strict
+from tests.e2e.rights import Permission, Register, as_account, grant, permissions, strict, watched
 
 Story = Callable[[Stage], Awaitable[None]]
 

@@ -12,6 +12,7 @@ from claimctl.controlplane.kubelet import Finding
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.programs import CannotStart
 from claimctl.embedded.storage.store import Address, Author, Revision, Store
+from tests.support.scripts import folder_of
 from tests.support.variables import BadOption
 from tests.torture.mutants import MUTANTS
 from tests.torture_real import again
@@ -22,7 +23,6 @@ from tests.torture_real.mutants import BUGS
 from tests.torture_real.options import Options
 from tests.torture_real.people import POLICIES
 from tests.torture_real.schedule import DEVICES, NODES
-from tests.unit.controlplane.scripts import folder_of
 
 CLAIM = Address("resource.k8s.io", "resourceclaims", "team", "slice")
 POD = Address("", "pods", "team", "train-0")

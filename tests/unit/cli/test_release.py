@@ -11,20 +11,7 @@ from claimctl.embedded.storage.requests import Fault
 from claimctl.inspect.explain import Explanation, explain
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION
-from tests.unit.downgrade.server import NAMESPACE, Server
-
-
-def reserved(server: Server, name: str = "one") -> None:
-    ref = {"apiGroup": "apps", "kind": "Deployment", "name": "train"}
-    server.admin.create(
-        "claimreservations",
-        {
-            "apiVersion": "claimctl.io/v1alpha1",
-            "kind": "ClaimReservation",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"resourceClaimName": "slice", "workloadRef": ref},
-        },
-    )
+from tests.support.claim_server import NAMESPACE, Server
 
 
 def marks(server: Server, name: str = "one") -> dict[str, Any]:
@@ -39,8 +26,8 @@ async def explained(server: Server) -> Explanation:
 async def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> None:
     server = Server.started()
     server.claim()
-    reserved(server, "one")
-    reserved(server, "two")
+    server.reservation("one")
+    server.reservation("two")
     explanation = await explained(server)
     await release.ask(server.client, explanation)
     wanted = {RELEASE_ANNOTATION: explanation.view.claim.metadata.uid}
@@ -50,7 +37,7 @@ async def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> 
 async def test_asking_twice_writes_once() -> None:
     server = Server.started()
     server.claim()
-    reserved(server)
+    server.reservation("one")
     await release.ask(server.client, await explained(server))
     before = server.handler.api.store.revision
     await release.ask(server.client, await explained(server))
@@ -72,7 +59,7 @@ def touched(server: Server, times: int) -> None:
 async def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
     server = Server.started()
     server.claim()
-    reserved(server)
+    server.reservation("one")
     explanation = await explained(server)
     touched(server, 2)
     await release.ask(server.client, explanation)
@@ -82,7 +69,7 @@ async def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
 async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
     server = Server.started()
     server.claim()
-    reserved(server)
+    server.reservation("one")
     explanation = await explained(server)
     touched(server, release.ATTEMPTS)
     with pytest.raises(Conflict):

@@ -9,7 +9,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import CLAIM, NAMESPACE, claim, reservation
-from tests.unit.controller.clock import HandClock
+from tests.support.hand_clock import HandClock
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
 

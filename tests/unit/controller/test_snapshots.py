@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.embedded.options import Dialect
-from claimctl.reservation.snapshot import Rules
-from tests.support.builders import CLAIM, NAMESPACE
-from tests.unit.controller.clock import HandClock
-from tests.unit.controller.servers import server
-from tests.unit.controller.test_claims import furnish
-from tests.unit.controller.test_podgroups import filled
+from claimctl.kube.clock import LoopClock
+from claimctl.reservation.snapshot import Rules, Snapshot
+from claimctl.reservation.workloads import Life
+from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.counting_server import server
+from tests.support.hand_clock import HandClock
+from tests.unit.controller.cluster import filled, furnish, groups_server, plan
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
 
@@ -49,3 +52,64 @@ async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_fro
     assert age() == 3.0
     copies.observe(KEY, Findings())
     assert age() == 3.0
+
+
+async def seen(plural: str, name: str, *path: str) -> Snapshot:
+    """The snapshot of a held claim while one object cannot be read."""
+    made, spoilt = groups_server()
+    furnish(made)
+    if plural == "downgradeplans":
+        made.create("downgradeplans", plan("other"))
+    spoilt.spoil(plural, name, *path)
+    caches, clock = await filled(made), LoopClock(NOW)
+    knowledge = Knowledge(
+        caches=caches,
+        observations=Observations(clock),
+        investigator=Investigator(made.client, caches.pods),
+        clock=clock,
+        rules=Rules(dialect="podgroup"),
+    )
+    snapshots = Snapshots(knowledge)
+    snapshots.observe(KEY, Findings())
+    return snapshots.build(KEY, Findings())
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "path", "count"),
+    [
+        ("pods", "train-1", (), 1),
+        ("resourceclaims", CLAIM, (), 1),
+        ("claimreservations", "train-slice", (), 1),
+        ("deployments", "train", (), 0),
+        ("pods", "none", (), 0),
+    ],
+)
+async def test_a_snapshot_has_what_cannot_be_read_and_may_concern_the_claim(
+    plural: str, name: str, path: tuple[str, ...], count: int
+) -> None:
+    snapshot = await seen(plural, name, *path)
+    assert len(snapshot.unreadable) == count
+    assert not snapshot.frozen
+
+
+async def test_a_listed_pod_that_cannot_be_read_is_neither_dead_nor_a_ghost() -> None:
+    snapshot = await seen("pods", "train-1")
+    assert len(snapshot.references) == 1
+    assert (snapshot.ghosts, snapshot.memory.dead_age) == ((), {})
+
+
+@pytest.mark.parametrize("path", [(), ("metadata",)], ids=["known", "nameless"])
+async def test_of_a_workload_that_cannot_be_read_the_claim_knows_no_more(
+    path: tuple[str, ...],
+) -> None:
+    (held,) = (await seen("deployments", "train", *path)).reservations
+    assert held.workload.life is Life.UNREADABLE
+    assert bool(held.workload.uid) == (not path)
+    assert "cannot be read" in held.workload.problem
+
+
+@pytest.mark.parametrize(("path", "frozen"), [(("spec", "namespaces"), True), ((), False)])
+async def test_a_plan_that_cannot_be_read_freezes_what_it_may_name(
+    path: tuple[str, ...], frozen: bool
+) -> None:
+    assert (await seen("downgradeplans", "claimctl", *path)).frozen == frozen

@@ -21,7 +21,7 @@ from claimctl.controlplane.programs import (
     CannotStart,
     find_programs,
 )
-from tests.unit.controlplane.scripts import folder_of, write
+from tests.support.scripts import folder_of, write
 
 
 def plane_of(path: Path, wanted: Wanted | None = None) -> ControlPlane:

@@ -15,7 +15,7 @@ from claimctl.controlplane.programs import (
     find_programs,
     present,
 )
-from tests.unit.controlplane.scripts import folder_of, write
+from tests.support.scripts import folder_of, write
 
 
 def test_a_folder_with_all_programs_has_their_version(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import DowngradePlan
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.support.builders import NOW
-from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
+from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 
 async def stored(server: Server) -> DowngradePlan:

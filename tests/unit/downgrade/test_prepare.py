@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,42 +22,20 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Response, Transport
-from tests.support.virtual import run
-from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
+from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
 GANG = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang", "uid": "g-1"}
 WORKLOAD = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
 
 
-def story(act: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """Run an async test on a virtual clock."""
-
-    def test() -> None:
-        run(_awaited(act))
-
-    test.__name__ = act.__name__
-    test.__doc__ = act.__doc__
-    return test
-
-
-async def _awaited(act: Callable[[], Awaitable[None]]) -> None:
-    await act()
-
-
-async def carried_out(server: Server, plan: DowngradePlan | None = None) -> DowngradePlanStatus:
-    wanted = plan or await server.plan()
-    return await run_plan(server.client, server.ledger(wanted), server.clock)
-
-
-@story
 async def test_a_claim_ends_with_exactly_its_live_pods_and_is_recorded() -> None:
     server = Server.started()
     server.claim()
     server.pod("b")
     server.pod("a")
     meta = server.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert server.listed() == ["pods/a", "pods/b"]
     assert status == DowngradePlanStatus(
         observed_generation=1,
@@ -80,7 +57,6 @@ async def test_a_claim_ends_with_exactly_its_live_pods_and_is_recorded() -> None
     )
 
 
-@story
 async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it_goes() -> None:
     server = Server.started()
     server.claim()
@@ -101,7 +77,6 @@ async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it
     assert recorded.resource_version == version
 
 
-@story
 async def test_a_claim_with_too_many_consumers_is_untouched_and_the_others_go_on() -> None:
     server = Server.started()
     server.claim("wide")
@@ -110,7 +85,7 @@ async def test_a_claim_with_too_many_consumers_is_untouched_and_the_others_go_on
     server.claim()
     server.pod("a")
     before = server.admin.get("resourceclaims", NAMESPACE, "wide")
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert status.phase == "Blocked"
     assert [(each.name, each.state, each.reason, each.pods) for each in status.claims] == [
         ("slice", "Expanded", "", 1),
@@ -119,18 +94,16 @@ async def test_a_claim_with_too_many_consumers_is_untouched_and_the_others_go_on
     assert server.admin.get("resourceclaims", NAMESPACE, "wide") == before
 
 
-@story
 async def test_only_the_plans_namespaces_are_looked_at() -> None:
     server = Server.started("ml", "web")
     for namespace in ("ml", "web"):
         server.claim(namespace=namespace)
         server.pod("a", namespace=namespace)
-    status = await carried_out(server, await server.plan("web"))
+    status = await server.carry_out(await server.plan("web"))
     assert [each.namespace for each in status.claims] == ["web"]
     assert server.listed(namespace="ml") == ["deployments/train"]
 
 
-@story
 async def test_pods_that_were_bound_unseen_are_added_after_the_settle_time() -> None:
     server = Server.started()
     server.claim()
@@ -144,13 +117,12 @@ async def test_pods_that_were_bound_unseen_are_added_after_the_settle_time() -> 
         return None
 
     server.upon("patch", "resourceclaims", late)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert server.listed() == ["pods/a", "pods/late"]
     assert status.claims[0].pods == 2
     assert server.clock.monotonic() - start >= 5.0
 
 
-@story
 async def test_pods_that_a_scheduler_may_be_binding_for_a_listed_group_are_listed_as_well() -> None:
     server = Server.started(dialect=Dialect.PODGROUP)
     server.claim("slice", GANG, shared=False)
@@ -163,12 +135,11 @@ async def test_pods_that_a_scheduler_may_be_binding_for_a_listed_group_are_liste
         return None
 
     server.upon("patch", "resourceclaims", late)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert server.listed() == ["pods/a", "pods/waits", "pods/late"]
     assert (status.phase, status.claims[0].pods) == ("Prepared", 3)
 
 
-@story
 async def test_pods_that_the_scheduler_lists_itself_by_now_hold_no_plan_up() -> None:
     server = Server.started(dialect=Dialect.PODGROUP)
     server.claim("slice", GANG, shared=False)
@@ -178,20 +149,18 @@ async def test_pods_that_the_scheduler_lists_itself_by_now_hold_no_plan_up() -> 
         server.pod(f"new-{number}", group="gang", node="")
 
     server.upon("list", "pods", another)
-    assert (await carried_out(server)).phase == "Prepared"
+    assert (await server.carry_out()).phase == "Prepared"
 
 
-@story
 async def test_a_list_that_the_scheduler_keeps_itself_needs_no_settling() -> None:
     server = Server.started()
     server.claim(shared=False)
     server.write_list(TRAIN, server.pod("a"))
-    await carried_out(server)
+    await server.carry_out()
     assert server.listed() == ["pods/a"]
     assert server.clock.monotonic() == 0.0
 
 
-@story
 async def test_a_conflict_starts_over_with_a_new_list_of_pods() -> None:
     server = Server.started()
     server.claim()
@@ -206,11 +175,10 @@ async def test_a_conflict_starts_over_with_a_new_list_of_pods() -> None:
         return None
 
     server.upon("patch", "resourceclaims", meanwhile)
-    await carried_out(server)
+    await server.carry_out()
     assert server.listed() == ["pods/a", "pods/b"]
 
 
-@story
 async def test_a_busy_writer_ends_in_a_report_not_in_a_loop() -> None:
     server = Server.started()
     server.claim()
@@ -224,7 +192,7 @@ async def test_a_busy_writer_ends_in_a_report_not_in_a_loop() -> None:
         return None
 
     server.upon("patch", "resourceclaims", always)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert (status.phase, status.claims[0].state, status.claims[0].reason) == (
         "Blocked",
         "Failed",
@@ -234,30 +202,27 @@ async def test_a_busy_writer_ends_in_a_report_not_in_a_loop() -> None:
     assert server.listed() == ["deployments/train"]
 
 
-@story
 async def test_a_write_whose_outcome_is_unknown_is_looked_at_again() -> None:
     server = Server.started()
     server.claim()
     server.pod("a")
     server.upon("patch", "resourceclaims", lambda number: Fault(hang=True) if number == 1 else None)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert server.listed() == ["pods/a"]
     assert status.claims[0].state == "Expanded"
 
 
-@story
 async def test_a_refusal_of_the_server_is_told_with_the_claim() -> None:
     server = Server.started()
     server.claim()
     server.pod("a")
     refusal = Fault(status=403, reason="Forbidden", message="no binding permission")
     server.upon("patch", "resourceclaims", lambda _: refusal)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert (status.phase, status.claims[0].state) == ("Blocked", "Failed")
     assert "no binding permission" in status.claims[0].message
 
 
-@story
 async def test_a_reference_that_keeps_coming_back_is_reported() -> None:
     server = Server.started()
     server.claim(shared=False)
@@ -269,11 +234,10 @@ async def test_a_reference_that_keeps_coming_back_is_reported() -> None:
         return None
 
     server.upon("list", "resourceclaims", put_back)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert (status.phase, status.claims[0].reason) == ("Blocked", "PutBack")
 
 
-@story
 async def test_a_run_that_was_cut_off_is_gone_on_with_and_its_record_kept() -> None:
     server = Server.started()
     for name in ("one", "two"):
@@ -283,28 +247,26 @@ async def test_a_run_that_was_cut_off_is_gone_on_with_and_its_record_kept() -> N
     cut = Fault(status=500, message="gone", retry_after=None)
     server.upon("patch", "resourceclaims", lambda number: cut if number > 1 else None)
     with pytest.raises(ServerError):
-        await carried_out(server, plan)
+        await server.carry_out(plan)
     server.handler.fault = None
-    status = await carried_out(server, await server.read_plan())
+    status = await server.carry_out(await server.read_plan())
     assert status.phase == "Prepared"
     assert [each.replaced_references for each in status.claims] == [(WORKLOAD,), (WORKLOAD,)]
     assert (server.listed("one"), server.listed("two")) == (["pods/pod-one"], ["pods/pod-two"])
 
 
-@story
 async def test_another_run_over_a_finished_plan_verifies_and_keeps_the_record() -> None:
     server = Server.started()
     server.claim()
     server.pod("a")
-    await carried_out(server)
+    await server.carry_out()
     before = server.admin.get("resourceclaims", NAMESPACE, "slice")
-    second = await carried_out(server, await server.read_plan())
+    second = await server.carry_out(await server.read_plan())
     assert (second.phase, second.claims[0].state) == ("Prepared", "Expanded")
     assert second.claims[0].replaced_references == (WORKLOAD,)
     assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
 
 
-@story
 async def test_a_claim_that_is_gone_by_then_is_no_trouble() -> None:
     server = Server.started()
     server.claim()
@@ -314,11 +276,10 @@ async def test_a_claim_that_is_gone_by_then_is_no_trouble() -> None:
         "resourceclaims",
         lambda _: (server.admin.delete("resourceclaims", NAMESPACE, "slice"), None)[1],
     )
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert (status.phase, status.claims[0].state) == ("Prepared", "Unchanged")
 
 
-@story
 async def test_a_preview_writes_nothing_and_tells_the_same() -> None:
     server = Server.started()
     server.claim()
@@ -329,14 +290,13 @@ async def test_a_preview_writes_nothing_and_tells_the_same() -> None:
     assert server.handler.api.store.revision == before
 
 
-@story
 async def test_progress_is_told_once_a_second_however_many_claims_there_are() -> None:
     server = Server.started()
     for number in range(20):
         server.claim(f"c-{number}")
         server.pod(f"p-{number}", claim=f"c-{number}")
     server.upon("patch", "resourceclaims", lambda _: Fault(delay=0.25))
-    await carried_out(server)
+    await server.carry_out()
     phases = [status.phase for status in server.reports]
     assert phases == ["Frozen", *["Expanding"] * 6, "Prepared"]
     assert [status.done for status in server.reports] == [0, 0, 4, 8, 12, 16, 20, 20]
@@ -358,7 +318,6 @@ class Late:
         return await self.inner.send(method, path, *rest)
 
 
-@story
 async def test_what_a_write_took_out_that_arrived_late_stays_on_record() -> None:
     server = Server.started()
     server.claim()
@@ -370,20 +329,18 @@ async def test_what_a_write_took_out_that_arrived_late_stays_on_record() -> None
     assert (record.state, record.replaced_references) == ("Expanded", (WORKLOAD,))
 
 
-@story
 async def test_what_was_not_taken_out_is_not_on_record_in_the_end() -> None:
     """An idle hold is refused, let go by its owner, and pods use the claim on their own."""
     server = Server.started()
     server.claim(shared=False)
-    await carried_out(server)
+    await server.carry_out()
     (record,) = (await server.read_plan()).status.claims
     assert (record.reason, record.replaced_references) == ("NoConsumer", ())
     server.write_list(server.pod("a"))
-    await carried_out(server, await server.read_plan())
+    await server.carry_out(await server.read_plan())
     assert (await server.read_plan()).status.claims == ()
 
 
-@story
 async def test_an_owner_that_lets_go_during_the_write_was_not_replaced() -> None:
     server = Server.started()
     server.claim(shared=False)
@@ -395,17 +352,16 @@ async def test_an_owner_that_lets_go_during_the_write_was_not_replaced() -> None
             server.write_list(reference)
 
     server.upon("patch", "resourceclaims", let_go)
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert [(each.state, each.replaced_references) for each in status.claims] == [("Expanded", ())]
 
 
-@story
 async def test_a_hold_of_somebody_else_refuses_the_claim_and_leaves_it_whole() -> None:
     server = Server.started()
     server.claim("slice", TRAIN, THING)
     server.pod("a")
     before = server.admin.get("resourceclaims", NAMESPACE, "slice")
-    status = await carried_out(server)
+    status = await server.carry_out()
     (record,) = status.claims
     assert (status.phase, record.reason, record.replaced_references) == (
         "Blocked",
@@ -416,7 +372,6 @@ async def test_a_hold_of_somebody_else_refuses_the_claim_and_leaves_it_whole() -
     assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
 
 
-@story
 async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced() -> None:
     """Beside a hold of somebody else, whose entry stays that of whoever wrote it."""
     server = Server.started()
@@ -438,12 +393,11 @@ async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced()
         )
     claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
     assert uids_written_by(claim) == {"d-2", "d-3"}
-    status = await carried_out(server)
+    status = await server.carry_out()
     assert status.claims[0].state == "Expanded"
     assert server.listed() == ["pods/a"]
 
 
-@story
 async def test_another_writer_of_the_plan_is_not_written_over() -> None:
     server = Server.started()
     server.claim()
@@ -451,11 +405,10 @@ async def test_another_writer_of_the_plan_is_not_written_over() -> None:
     plan = await server.plan()
     server.admin.patch("downgradeplans", "", "claimctl", {"metadata": {"labels": {"x": "y"}}})
     with pytest.raises(Overtaken):
-        await carried_out(server, plan)
+        await server.carry_out(plan)
     assert server.listed() == ["deployments/train"]
 
 
-@story
 async def test_a_plan_that_was_replaced_by_another_is_withdrawn() -> None:
     server = Server.started()
     server.claim()
@@ -464,5 +417,36 @@ async def test_a_plan_that_was_replaced_by_another_is_withdrawn() -> None:
     server.admin.delete("downgradeplans", "", "claimctl")
     await server.plan("web")
     with pytest.raises(PlanWithdrawn):
-        await carried_out(server, plan)
+        await server.carry_out(plan)
     assert server.listed() == ["deployments/train"]
+
+
+@pytest.mark.parametrize("when", ["before", "while it is expanded"])
+async def test_a_downgrade_goes_on_past_a_claim_that_cannot_be_read_and_is_blocked(
+    when: str,
+) -> None:
+    made = Server.started()
+    for name in ("good", "slice"):
+        made.claim(name)
+        made.pod(f"pod-{name}", claim=name)
+    if when == "before":
+        made.spoil("resourceclaims", "slice")
+    else:
+        made.upon("patch", "resourceclaims", lambda _: made.spoil("resourceclaims", "slice"))
+    status = await made.carry_out()
+    states = {each.name: (each.state, each.reason) for each in status.claims}
+    assert states == {"good": ("Expanded", ""), "slice": ("Failed", "UnreadableObject")}
+    assert status.phase == "Blocked"
+    assert made.listed("good") == ["pods/pod-good"]
+
+
+async def test_a_downgrade_leaves_claims_that_an_unreadable_pod_may_use() -> None:
+    made = Server.with_unreadable("pods", "bad")
+    for name in ("good", "slice"):
+        made.claim(name)
+        made.pod(f"pod-{name}", claim=name)
+    made.pod("bad", claim="slice")
+    status = await made.carry_out()
+    states = {each.name: (each.state, each.reason) for each in status.claims}
+    assert states == {"good": ("Expanded", ""), "slice": ("Refused", "UnreadablePod")}
+    assert made.listed("slice") == ["deployments/train"]

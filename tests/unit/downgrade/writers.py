@@ -19,7 +19,7 @@ from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
 from claimctl.wire.seams import Query, Response, Transport
-from tests.unit.downgrade.server import NAMESPACE, TRAIN, Server
+from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 US = "claimctl"
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}

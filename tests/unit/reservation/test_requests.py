@@ -10,7 +10,7 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import ClearReleaseRequest
 from claimctl.wire.claims import ResourceClaim
 from tests.support.builders import claim, pod_ref, reservation, running
-from tests.unit.reservation.test_protocol import ACTIVE, held_status, stage
+from tests.support.claim_cases import ACTIVE, held_status, stage
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,7 @@ from tests.support.builders import (
     reservation,
     running,
 )
-from tests.support.stage import Stage
-from tests.unit.reservation.test_protocol import (
+from tests.support.claim_cases import (
     ACTIVE,
     GONE,
     IDLE,
@@ -53,6 +52,7 @@ from tests.unit.reservation.test_protocol import (
     lists,
     stage,
 )
+from tests.support.stage import Stage
 
 UNREADABLE = "UnreadableObject"
 PODGROUP = Rules("podgroup")

@@ -1,0 +1,50 @@
+"""Cases about one claim that is reserved for the Deployment ``train``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from tests.support.builders import deployment_ref, node, reservation
+from tests.support.stage import Stage
+
+ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=3)
+IDLE = WorkloadState(Life.IDLE, "uid-train")
+GONE = WorkloadState(Life.ABSENT)
+NATIVE, HOLD = Rules("native"), Rules("hold")
+OLD_HOLD = Rules("hold", kcm_cleans_mixed_lists=False)
+WORKLOAD = deployment_ref()
+
+
+def held_status(**changes: object) -> ClaimReservationStatus:
+    base = ClaimReservationStatus(
+        claim_uid="uid-slice", reserved_for=WORKLOAD, dialect="hold", consumers=1
+    )
+    return replace(base, **changes)
+
+
+def stage(
+    on: ResourceClaim | None,
+    workload: WorkloadState,
+    rules: Rules = HOLD,
+    *,
+    reserved: ClaimReservation | None = None,
+    recorded: bool = True,
+) -> Stage:
+    made = reserved or reservation(status=held_status() if recorded else None)
+    return Stage(on, {made.metadata.name: (made, workload)}, rules=rules, nodes={"node-0": node()})
+
+
+def lists(writes: Sequence[object]) -> list[tuple[tuple[Reference, ...], bool]]:
+    return [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
+
+
+def condition(on: Stage, type_: str, name: str = "train-slice") -> tuple[str, str]:
+    conditions = on.reservations[name][0].status.conditions
+    return next((c.status, c.reason) for c in conditions if c.type == type_)

@@ -1,0 +1,211 @@
+"""An API server without controllers, with claims and pods put there as a test wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Any
+
+from claimctl.api.definitions import custom_resource_definitions
+from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.prepare import run_plan
+from claimctl.embedded.api_server import api_server
+from claimctl.embedded.http.handler import Handler
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.runtime.local import ApiFor
+from claimctl.embedded.storage.requests import Actor, Fault, FaultPoint
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.wire.reservations import (
+    DOWNGRADE_PLAN_NAME,
+    DowngradePlan,
+    DowngradePlanStatus,
+)
+from claimctl.wire.resources import DOWNGRADEPLANS
+from tests.support.builders import NOW
+from tests.support.spoiling import Spoiling
+
+TRAIN = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "d-1"}
+NAMESPACE = "ml"
+
+
+@cache
+def _definitions() -> list[dict[str, Any]]:
+    return custom_resource_definitions()
+
+
+@dataclass
+class Server:
+    handler: Handler
+    admin: ApiFor
+    client: Client
+    clock: LoopClock
+    spoiling: Spoiling
+    """What the client reads through."""
+    reports: list[DowngradePlanStatus] = field(default_factory=list)
+
+    @classmethod
+    def started(
+        cls, *namespaces: str, crds: bool = True, dialect: Dialect = Dialect.NATIVE
+    ) -> Server:
+        """In a running event loop."""
+        clock = LoopClock(NOW)
+        handler = api_server(ClusterOptions(dialect=dialect), clock)
+        admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
+        for name in namespaces or (NAMESPACE,):
+            admin.create("namespaces", {"metadata": {"name": name}})
+        for definition in deepcopy(_definitions()) if crds else ():
+            admin.create("customresourcedefinitions", definition)
+        spoiling = Spoiling(handler)
+        return cls(handler, admin, Client(spoiling, clock, rng=Random(0)), clock, spoiling)
+
+    @classmethod
+    def with_unreadable(cls, plural: str, name: str, *path: str) -> Server:
+        """A server whose client gets a bad value in the objects of that name."""
+        made = cls.started()
+        made.spoil(plural, name, *path)
+        return made
+
+    def spoil(self, plural: str, name: str, *path: str) -> None:
+        """Put a bad value into what the client gets from now on."""
+        self.spoiling.spoil(plural, name, *path)
+
+    def claim(
+        self,
+        name: str = "slice",
+        *references: dict[str, str],
+        namespace: str = NAMESPACE,
+        shared: bool = True,
+    ) -> None:
+        """An allocated claim with this list, made for the first who is in it; else for the
+        Deployment."""
+        spec = {"devices": {}, "reservedFor": next(iter(references), TRAIN)}
+        meta = {"name": name, "namespace": namespace}
+        self.admin.create("resourceclaims", {"metadata": meta, "spec": spec})
+        allocation: dict[str, Any] = {"devices": {}}
+        if shared:
+            allocation["reservedForAnyPod"] = True
+        status = {"allocation": allocation, "reservedFor": list(references or (TRAIN,))}
+        self.admin.patch("resourceclaims", namespace, name, {"status": status}, "status")
+
+    def pod(
+        self,
+        name: str,
+        *,
+        claim: str = "slice",
+        namespace: str = NAMESPACE,
+        node: str = "n1",
+        group: str = "",
+    ) -> dict[str, str]:
+        """A bound pod that runs (a pending one without a node); its reference."""
+        spec: dict[str, Any] = {
+            "containers": [{"name": "main", "image": "x"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
+        }
+        if group:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+        created = self.admin.create("pods", body)
+        if node:
+            self.admin.bind(namespace, name, node)
+            status = {"status": {"phase": "Running"}}
+            self.admin.patch("pods", namespace, name, status, "status")
+        return {"resource": "pods", "name": name, "uid": created["metadata"]["uid"]}
+
+    def deployment(
+        self, *, replicas: int = 1, annotations: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """The Deployment train, whose pods use the claim slice; its reference."""
+        labels = {"app": "train"}
+        pod_spec = {
+            "containers": [{"name": "main", "image": "x"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+        }
+        meta = {"name": "train", "namespace": NAMESPACE, "annotations": dict(annotations or {})}
+        spec = {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec},
+        }
+        created = self.admin.create("deployments", {"metadata": meta, "spec": spec})
+        return {**TRAIN, "uid": created["metadata"]["uid"]}
+
+    def reservation(
+        self,
+        name: str = "train",
+        *,
+        claim: str = "slice",
+        workload: str = "train",
+        status: dict[str, Any] | None = None,
+        **spec: Any,
+    ) -> None:
+        """A ClaimReservation of the claim for a Deployment."""
+        ref = {"apiGroup": "apps", "kind": "Deployment", "name": workload}
+        body = {
+            "apiVersion": "claimctl.io/v1alpha1",
+            "kind": "ClaimReservation",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"resourceClaimName": claim, "workloadRef": ref, **spec},
+        }
+        self.admin.create("claimreservations", body)
+        if status:
+            self.admin.patch("claimreservations", NAMESPACE, name, {"status": status}, "status")
+
+    def held_status(self, reference: dict[str, str]) -> dict[str, Any]:
+        """The status of a ClaimReservation that holds the claim slice."""
+        claim = self.admin.get("resourceclaims", NAMESPACE, "slice")
+        return {
+            "dialect": "native",
+            "claimUID": claim["metadata"]["uid"],
+            "reservedFor": reference,
+        }
+
+    def orphan(self) -> None:
+        """The claim slice, allocated and with an empty list."""
+        vm = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
+        self.claim("slice", vm, shared=False)
+        self.write_list()
+
+    def listed(self, name: str = "slice", namespace: str = NAMESPACE) -> list[str]:
+        listed = self.admin.get("resourceclaims", namespace, name)["status"]["reservedFor"]
+        return [f"{each['resource']}/{each['name']}" for each in listed]
+
+    def version(self, name: str = "slice") -> str:
+        found = self.admin.get("resourceclaims", NAMESPACE, name)
+        return str(found["metadata"]["resourceVersion"])
+
+    def write_list(self, *references: dict[str, str], name: str = "slice") -> None:
+        status = {"status": {"reservedFor": list(references)}}
+        self.admin.patch("resourceclaims", NAMESPACE, name, status, "status")
+
+    async def plan(self, *namespaces: str) -> DowngradePlan:
+        body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": {"namespaces": list(namespaces)}}
+        return await self.client.create(DOWNGRADEPLANS, body)
+
+    async def read_plan(self) -> DowngradePlan:
+        return await self.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
+
+    def ledger(self, plan: DowngradePlan) -> Ledger:
+        """One that keeps what is stored in ``reports``, too."""
+        return Ledger(self.client, plan, self.reports.append)
+
+    async def carry_out(self, plan: DowngradePlan | None = None) -> DowngradePlanStatus:
+        """Carry out the plan, or one for all namespaces."""
+        wanted = plan or await self.plan()
+        return await run_plan(self.client, self.ledger(wanted), self.clock)
+
+    def upon(self, verb: str, plural: str, act: Callable[[int], Fault | None]) -> None:
+        """Call ``act`` with 1, 2, ... at each such request, before it is served."""
+        seen = 0
+
+        def hook(point: FaultPoint) -> Fault | None:
+            nonlocal seen
+            if (point.verb, point.plural) != (verb, plural):
+                return None
+            seen += 1
+            return act(seen)
+
+        self.handler.fault = hook

@@ -1,0 +1,51 @@
+"""Histories of one claim, for the witness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.audit.witness import Violation, Witness
+from claimctl.audit.world import World
+from claimctl.embedded.storage.store import Address, Author, Store
+
+US = "claimctl"
+KCM = "system:kube-controller-manager"
+ALLOCATED = {"allocation": {"devices": {"results": [{"request": "gpu", "device": "gpu-0"}]}}}
+
+
+class Past:
+    """Writes a history and has it read."""
+
+    def __init__(self) -> None:
+        self.store = Store(lambda: 0.0)
+        self.witness = Witness({US})
+        self.world = World()
+        self.world.listen(self.witness.notice)
+
+    def claim(self, status: dict[str, Any], by: str = "system:kube-scheduler") -> Past:
+        claim = {"metadata": {"namespace": "ml", "name": "slice"}, "status": status}
+        where = Address("resource.k8s.io", "resourceclaims", "ml", "slice")
+        self.store.put(where, claim, Author(by, "update", "status"))
+        return self
+
+    def pod(
+        self, name: str = "train-0", *, phase: str = "Running", node: str = "n1", **status: Any
+    ) -> Past:
+        pod = {
+            "metadata": {"namespace": "ml", "name": name},
+            "spec": {
+                "nodeName": node,
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+            },
+            "status": {"phase": phase, **status},
+        }
+        self.store.put(Address("", "pods", "ml", name), pod, Author("kubelet", "patch", "status"))
+        return self
+
+    def gone(self, name: str = "train-0") -> Past:
+        self.store.delete(Address("", "pods", "ml", name), Author("kubelet", "delete"))
+        return self
+
+    def violations(self) -> list[Violation]:
+        self.world.read(self.store.history())
+        return self.witness.violations

@@ -1,0 +1,99 @@
+"""The witness notices what must never be true, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.audit.witness import (
+    DEALLOCATED_IN_USE,
+    STARTED_WITHOUT_ALLOCATION,
+    Violation,
+)
+from tests.unit.audit.past import ALLOCATED, KCM, US, Past
+
+
+def test_a_life_as_it_should_be_has_no_violation() -> None:
+    past = Past().claim({}).pod(phase="Pending", node="").claim(ALLOCATED).pod(phase="Pending")
+    past.pod().pod(phase="Succeeded").claim({}, by=US)
+    assert past.violations() == []
+
+
+def test_deallocating_under_a_running_pod_is_a_violation() -> None:
+    assert Past().claim(ALLOCATED).pod().claim({}, by=US).violations() == [
+        Violation(
+            rule=DEALLOCATED_IN_USE,
+            revision=4,
+            namespace="ml",
+            claim="slice",
+            pods=("train-0",),
+            message=(
+                "revision 4: claim ml/slice was deallocated by claimctl under 1 pod(s), "
+                "first train-0"
+            ),
+        )
+    ]
+
+
+def test_a_pod_that_is_bound_and_has_not_started_counts_as_a_consumer() -> None:
+    past = Past().claim(ALLOCATED).pod(phase="Pending").claim({}, by=US)
+    assert [violation.rule for violation in past.violations()] == [DEALLOCATED_IN_USE]
+
+
+def test_a_failed_pod_with_a_running_container_still_counts() -> None:
+    running = [{"name": "main", "state": {"running": {}}}]
+    past = Past().claim(ALLOCATED).pod(phase="Failed", containerStatuses=running)
+    rules = [violation.rule for violation in past.claim({}, by=US).violations()]
+    assert rules == [DEALLOCATED_IN_USE]
+
+
+@pytest.mark.parametrize(
+    "past",
+    [
+        pytest.param(
+            Past().claim(ALLOCATED).pod().claim({}, by=KCM),
+            id="somebody else did it",
+        ),
+        pytest.param(
+            Past().claim(ALLOCATED).pod().gone().claim({}, by=US),
+            id="the pod was gone",
+        ),
+        pytest.param(
+            Past().claim(ALLOCATED).pod(phase="Pending", node="").claim({}, by=US),
+            id="the pod had no node",
+        ),
+        pytest.param(
+            Past().claim(ALLOCATED).pod().claim({**ALLOCATED, "reservedFor": []}, by=US),
+            id="the allocation stayed",
+        ),
+    ],
+)
+def test_other_writes_are_not_held_against_claimctl(past: Past) -> None:
+    assert past.violations() == []
+
+
+def test_a_pod_that_starts_on_an_unallocated_claim_is_a_violation() -> None:
+    found = Past().claim({}).pod(phase="Pending").pod().violations()
+    assert [(violation.rule, violation.revision) for violation in found] == [
+        (STARTED_WITHOUT_ALLOCATION, 4)
+    ]
+
+
+def test_a_pod_that_starts_on_a_missing_claim_is_a_violation() -> None:
+    assert [violation.claim for violation in Past().pod().violations()] == ["slice"]
+
+
+def test_a_pod_is_accused_once_however_often_its_status_changes() -> None:
+    past = Past().claim({}).pod().pod(podIP="10.0.0.1").pod(podIP="10.0.0.2")
+    assert len(past.violations()) == 1
+
+
+def test_writes_to_a_claim_are_counted_by_writer() -> None:
+    past = Past().claim({}).claim(ALLOCATED, by=US).claim(ALLOCATED | {"x": 1}, by=US)
+    past.claim({}, by=KCM).violations()
+    assert past.witness.writes == {("ml", "slice"): 2}
+    assert past.witness.deallocations == {("ml", "slice"): KCM}
+
+
+def test_revisions_are_judged_once_although_the_history_is_read_twice() -> None:
+    past = Past().claim({}).pod()
+    assert len(past.violations()) == len(past.violations()) == 1

@@ -1,0 +1,32 @@
+"""Which versions a cluster serves, and what the client then speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.controller.dialect.api_versions import Served, look
+from claimctl.embedded.options import Dialect
+from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
+from tests.support.counting_server import server
+
+
+@pytest.mark.parametrize(
+    ("dialect", "version", "served"),
+    [
+        (Dialect.HOLD, (1, 32), Served(("v1beta1",))),
+        (Dialect.HOLD, (1, 33), Served(("v1beta2", "v1beta1"))),
+        (Dialect.NATIVE, (1, 36), Served(("v1",))),
+        (Dialect.PODGROUP, (1, 36), Served(("v1",), ("v1alpha2",))),
+        (Dialect.PODGROUP, (1, 37), Served(("v1",), ("v1beta1",))),
+    ],
+)
+async def test_the_preferred_version_of_each_group_is_spoken(
+    dialect: Dialect, version: tuple[int, int], served: Served
+) -> None:
+    made = server(dialect, kubernetes_version=version)
+    assert await look(made.client) == served
+    assert made.client.served(RESOURCECLAIMS).version == served.claims[0]
+    if served.groups:
+        assert made.client.served(PODGROUPS).version == served.groups[0]
+    await made.client.list(RESOURCECLAIMS)
+    assert made.requests[-1].startswith(f"GET /apis/resource.k8s.io/{served.claims[0]}/")

@@ -1,0 +1,254 @@
+"""Ages are measured from this process's own first sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
+from claimctl.controller.observations.ghosts import Ghosts
+from claimctl.reservation.snapshot import Memory, Openings
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import Condition
+from claimctl.wire.reservations import ClaimReservationStatus
+from tests.support.builders import CLAIM, NAMESPACE, after, claim, deployment_ref, pod_ref
+from tests.support.hand_clock import HandClock
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+def ages(memories: Memories, of: ResourceClaim, *dead: str) -> Memory:
+    return observed(memories, of, dead)
+
+
+def observed(
+    memories: Memories, of: ResourceClaim, dead: Iterable[str] = (), unstarted: Iterable[str] = ()
+) -> Memory:
+    memories.observe_pods(KEY, dead, unstarted)
+    return memories.memory(of, Ghosts())
+
+
+def test_a_version_ages_from_its_first_sight() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(allocated=False, version="1"))
+    clock.time = 3
+    memories.see(claim(allocated=False, version="1"))
+    assert ages(memories, claim(allocated=False, version="1")).version_age == 3
+    memories.see(claim(allocated=False, version="2"))
+    clock.time = 5
+    assert ages(memories, claim(allocated=False, version="2")).version_age == 2
+
+
+def test_a_claim_first_seen_allocated_is_blind_until_it_is_seen_unallocated() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.pods_listed("1")
+    memories.see(claim(version="2"))
+    clock.time = 7
+    assert ages(memories, claim(version="2")).blind_age == 7
+    memories.see(claim(allocated=False, version="3"))
+    memories.see(claim(version="4"))
+    assert ages(memories, claim(version="4")).blind_age is None
+
+
+def test_without_a_list_of_the_pods_everything_is_blind() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(allocated=False, version="1"))
+    memories.see(claim(version="2"), just_allocated=True)
+    assert ages(memories, claim(version="2")).blind_age == 0
+
+
+def blind(*seen: str, listed: str) -> bool:
+    """``-3``: without allocation at version 3; ``3``: with one; ``3!``: an event brought it."""
+    memories = Memories(HandClock())
+    memories.pods_listed(listed)
+    for each in seen:
+        shown = claim(allocated=not each.startswith("-"), version=each.strip("-!"))
+        memories.see(shown, just_allocated=each.endswith("!"))
+    return ages(memories, shown).blind_age is not None
+
+
+@pytest.mark.parametrize(
+    ("seen", "listed", "expected"),
+    [
+        # the pods were listed after the allocation
+        (("-2", "3!"), "5", True),
+        # the allocation was made after the pods had been listed
+        (("-2", "6!"), "5", False),
+        (("-5", "6"), "5", False),
+        # a list shows an allocation: it may be older than the list of the pods
+        (("-2", "6"), "5", True),
+        (("6",), "5", True),
+        # whatever a live GET, or a late event, shows in between
+        (("-2", "7", "6!"), "5", False),
+        (("-2", "6!", "7"), "5", False),
+        (("-6", "-2", "7"), "5", False),
+        (("-2", "3!", "-4", "7"), "5", True),
+        (("-2", "3!", "-6", "7"), "5", False),
+        # versions that cannot be compared prove nothing
+        (("-x", "y!"), "5", True),
+    ],
+)
+def test_blind_is_who_may_have_been_allocated_before_the_pods_were_last_listed(
+    seen: tuple[str, ...], listed: str, expected: bool
+) -> None:
+    assert blind(*seen, listed=listed) == expected
+
+
+def test_a_claim_under_another_uid_is_another_claim() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(version="1", deleting=True))
+    clock.time = 4
+    other = claim(version="9", allocated=False)
+    other = replace(other, metadata=replace(other.metadata, uid="uid-other"))
+    memories.see(other)
+    assert ages(memories, other) == Memory(openings=Openings(watched_age=0.0))
+
+
+def test_a_claim_is_deallocated_by_this_process_at_the_version_it_wrote_and_no_other() -> None:
+    memories = Memories(HandClock())
+    held, cleared = claim(version="4"), claim(allocated=False, version="5")
+    memories.see(held)
+    memories.deallocated(cleared.metadata)
+    assert not ages(memories, held).deallocated
+    memories.see(cleared)
+    assert ages(memories, cleared).deallocated
+    later = claim(allocated=False, version="6")
+    memories.see(later)
+    assert not ages(memories, later).deallocated
+
+
+def test_deletion_ages_from_its_first_sight_whatever_versions_follow() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(allocated=False, version="1", deleting=True))
+    clock.time = 6
+    memories.see(claim(allocated=False, version="2", deleting=True))
+    assert ages(memories, claim(allocated=False, version="2")).deleting_age == 6
+
+
+def test_the_dead_age_until_they_are_no_longer_dead() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    seen = claim(allocated=False)
+    memories.see(seen)
+    ages(memories, seen, "a")
+    clock.time = 2
+    assert ages(memories, seen, "a", "b").dead_age == {"a": 2, "b": 0}
+    ages(memories, seen, "b")
+    assert ages(memories, seen, "a").dead_age == {"a": 0}
+
+
+def test_a_list_that_has_to_be_written_again_is_counted_for_a_minute() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim())
+    held, other = (deployment_ref(), pod_ref("a")), (pod_ref("a"),)
+    memories.wrote_list(KEY, held)
+    assert ages(memories, claim()).repeated_writes == 0
+    memories.wrote_list(KEY, other)
+    memories.wrote_list(KEY, held)
+    memories.wrote_list(KEY, tuple(reversed(held)))
+    assert ages(memories, claim()).repeated_writes == 2
+    clock.time = REPEAT_SECONDS
+    assert ages(memories, claim()).repeated_writes == 0
+
+
+def test_a_new_allocation_begins_a_new_count() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(version="1"))
+    memories.wrote_list(KEY, (deployment_ref(),))
+    memories.see(claim(version="2", allocated=False))
+    memories.see(claim(version="3"))
+    memories.wrote_list(KEY, (deployment_ref(),))
+    assert ages(memories, claim()).repeated_writes == 0
+
+
+def test_status_writes_age_also_without_a_claim() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.wrote_status(KEY, "one", ClaimReservationStatus())
+    clock.time = 1.5
+    assert memories.memory_without_claim(KEY) == Memory(
+        status_age={"one": 1.5}, repeated_statuses={"one": 0}
+    )
+    memories.forget(KEY)
+    assert memories.memory_without_claim(KEY) == Memory()
+
+
+def test_a_status_that_has_to_be_written_again_is_counted_for_a_minute() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    for second in range(4):
+        mine = Condition(type="Ready", status="True", last_transition_time=after(second))
+        memories.wrote_status(KEY, "one", ClaimReservationStatus(conditions=(mine,)))
+        clock.time += 1
+    memories.wrote_status(KEY, "two", ClaimReservationStatus(consumers=1))
+    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 3, "two": 0}
+    memories.wrote_status(KEY, "one", ClaimReservationStatus(consumers=2))
+    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
+    clock.time += REPEAT_SECONDS
+    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
+
+
+def test_a_reservation_that_is_gone_leaves_nothing_with_a_claim_that_stays() -> None:
+    memories = Memories(HandClock())
+    memories.wrote_status(KEY, "one", ClaimReservationStatus())
+    memories.wrote_status(KEY, "two", ClaimReservationStatus())
+    memories.reservation_gone(KEY, "one")
+    left = Memory(status_age={"two": 0.0}, repeated_statuses={"two": 0})
+    assert memories.memory_without_claim(KEY) == left
+    memories.reservation_gone(KEY, "two")
+    memories.reservation_gone(KEY, "never written")
+    assert memories.memory_without_claim(KEY) == Memory()
+
+
+def test_a_fence_is_as_old_as_the_time_since_this_process_made_it() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim())
+    assert memories.fenced_age(KEY) is None
+    memories.fenced(KEY)
+    clock.time = 7
+    assert memories.fenced_age(KEY) == 7.0
+    memories.see(claim(allocated=False))
+    assert memories.fenced_age(KEY) is None
+
+
+def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
+    memories = Memories(HandClock())
+    memories.pods_listed("1")
+    memories.see(claim(allocated=False))
+    memories.see(claim())
+    memories.forget(KEY)
+    assert ages(memories, claim()) == Memory(blind_age=0.0, openings=Openings(watched_age=0.0))
+    assert memories.allocated_age(KEY) == 0.0
+
+
+def test_the_blind_wait_begins_with_the_last_list_of_the_pods() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(claim(allocated=False, version="1"))
+    memories.see(claim(version="2"), just_allocated=True)
+    for clock.time, version in ((3, "3"), (5, "4")):
+        memories.pods_listed(version)
+    clock.time = 9
+    memories.see(claim(version="5"))
+    assert ages(memories, claim(version="5")).blind_age == 4
+
+
+def test_a_bound_pod_is_known_from_when_it_was_first_seen_until_it_starts() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    seen = claim()
+    memories.see(seen)
+    observed(memories, seen, unstarted=["a"])
+    clock.time = 4
+    assert observed(memories, seen, unstarted=["a", "b"]).unstarted_age == {"a": 4, "b": 0}
+    observed(memories, seen, unstarted=["b"])
+    assert observed(memories, seen, unstarted=["a"]).unstarted_age == {"a": 0}

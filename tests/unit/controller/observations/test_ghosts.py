@@ -1,0 +1,243 @@
+"""Who becomes a ghost, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.observations.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
+from claimctl.kube.clock import LoopClock
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ForceDeletedPod
+from claimctl.wire.resources import PODS
+from claimctl.wire.unreadable import Unreadable
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    after,
+    deployment_ref,
+    finished,
+    node,
+    pending,
+    pod_ref,
+    running,
+)
+from tests.support.hand_clock import HandClock
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+def of(ghosts: GhostLedger, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
+    ghosts.observe_record(key, recorded)
+    return ghosts.of(key)
+
+
+def ledger(clock: HandClock, **boots: str) -> GhostLedger:
+    return GhostLedger(clock, lambda node: boots.get(node.replace("-", "_"), ""))
+
+
+def test_a_running_pod_that_vanishes_is_a_ghost_with_its_node_and_boot() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock, node_0="boot-1")
+    clock.time = 3
+    ghosts.observe(running("a"), None)
+    clock.time = 10
+    ghost = ForceDeletedPod(
+        uid="uid-a", name="a", node_name="node-0", boot_id="boot-1", since=after(3)
+    )
+    assert of(ghosts, KEY) == Ghosts(pods=(ghost,), ages=(("uid-a", 7),))
+    assert list(ghosts.claims_on("node-0")) == [KEY]
+
+
+def test_pods_that_went_in_order_leave_no_ghost() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(finished("a"), None)
+    ghosts.observe(pending("b"), None)
+    ghosts.observe(None, running("c"))
+    ghosts.observe(running("d"), running("d", deleting=True))
+    assert of(ghosts, KEY) == Ghosts()
+
+
+def test_a_pod_replaced_under_its_name_is_gone() -> None:
+    ghosts = ledger(HandClock())
+    successor: Pod = running("a")
+    successor = replace(successor, metadata=replace(successor.metadata, uid="uid-other"))
+    ghosts.observe(running("a"), successor)
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-a"]
+
+
+def test_ghosts_on_record_are_known_from_when_they_were_first_read() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    recorded = ForceDeletedPod(uid="uid-z", name="z", node_name="node-9", since=after(-100))
+    of(ghosts, KEY, [recorded])
+    clock.time = 4
+    ghosts.observe(running("a"), None)
+    found = of(ghosts, KEY, [recorded])
+    assert [ghost.uid for ghost in found.pods] == ["uid-a", "uid-z"]
+    assert found.ages == (("uid-a", 0), ("uid-z", 4))
+
+
+def test_another_boot_of_its_node_ends_a_ghost_for_good() -> None:
+    boots = {"node-0": "boot-1"}
+    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    ghosts.observe(running("a"), None)
+    recorded = of(ghosts, KEY).pods
+    del boots["node-0"]
+    assert of(ghosts, KEY).pods == recorded
+    boots["node-0"] = "boot-2"
+    assert of(ghosts, KEY, recorded) == Ghosts()
+
+
+def test_a_deleted_claim_takes_along_only_who_had_vanished_before() -> None:
+    """The caches are not in step: who vanished later may have used its successor."""
+    ghosts = ledger(HandClock())
+    ghosts.observe(at_version(running("a"), "7"), None)
+    ghosts.observe(at_version(running("b"), "9"), None)
+    ghosts.observe(at_version(running("c"), "3"), None, relist=True)
+    ghosts.forget(KEY, "8")
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-b", "uid-c"]
+
+
+def test_a_ghost_outlives_its_claim_for_a_day_at_most() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe(at_version(running("a"), "9"), None)
+    ghosts.forget(KEY, "8")
+    clock.time = RETENTION_SECONDS + 1
+    ghosts.forget(ClaimKey(NAMESPACE, "other"), "10")
+    assert list(ghosts.claims_on("node-0")) == []
+
+
+def test_a_ghost_that_ended_is_kept_in_mind_only_while_it_is_on_record() -> None:
+    clock, boots = HandClock(), {"node-0": "boot-1"}
+    ghosts = GhostLedger(clock, lambda node: boots.get(node, ""))
+    ghosts.observe(running("a"), None)
+    recorded = of(ghosts, KEY).pods
+    boots["node-0"] = ""
+    clock.time = 5
+    of(ghosts, KEY, recorded)
+    assert of(ghosts, KEY, recorded).ages == (("uid-a", 5),)
+    boots["node-0"] = "boot-2"
+    assert of(ghosts, KEY) == Ghosts()
+    boots["node-0"] = ""
+    clock.time = 8
+    assert of(ghosts, KEY, recorded).ages == (("uid-a", 0),)
+
+
+def test_a_pod_that_only_a_relist_shows_to_be_gone_may_have_been_bound_meanwhile() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(pending("a"), None, relist=True)
+    ghosts.observe(finished("b"), None, relist=True)
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-a"]
+
+
+def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(finished("done"), None)
+    listed = [pod_ref("unseen"), pod_ref("done"), pod_ref("there"), deployment_ref()]
+    ghosts.observe_list(KEY, listed, {"uid-there"})
+    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-unseen"]
+    ghosts.observe(None, running("unseen"))
+    assert of(ghosts, KEY) == Ghosts()
+
+
+def test_a_ghost_on_record_is_remembered_for_as_long_as_that() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe(running("a"), None)
+    recorded = of(ghosts, KEY).pods
+    clock.time = RETENTION_SECONDS + 1
+    assert of(ghosts, KEY, recorded).pods == recorded
+    assert of(ghosts, KEY) == Ghosts()
+
+
+def at_version(pod: Pod, version: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, resource_version=version))
+
+
+def booted(ghosts: GhostLedger, version: str, *, relist: bool = False) -> None:
+    meta = ObjectMeta(name="node-0", resource_version=version)
+    ghosts.node_booted(replace(node(boot="boot-2"), metadata=meta), relist=relist)
+
+
+@pytest.mark.parametrize(
+    ("pod_version", "node_version", "relist", "ended"),
+    [
+        ("100", "200", False, True),
+        ("300", "200", False, False),
+        ("100", "200", True, False),
+        ("", "200", False, False),
+        ("b", "c", False, False),
+    ],
+)
+def test_a_boot_that_may_have_been_the_pods_own_does_not_end_its_ghost(
+    pod_version: str, node_version: str, relist: bool, ended: bool
+) -> None:
+    boots = {"node-0": "boot-1"}
+    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    ghosts.observe(at_version(running("a"), pod_version), None)
+    boots["node-0"] = "boot-2"
+    booted(ghosts, node_version, relist=relist)
+    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ([] if ended else ["boot-2"])
+
+
+def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
+    boots = {"node-0": "boot-1"}
+    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    ghosts.observe(at_version(running("a"), "100"), None, relist=True)
+    boots["node-0"] = "boot-2"
+    booted(ghosts, "200")
+    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ["boot-2"]
+
+
+def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe(running("a"), None)
+    assert of(ghosts, KEY).told == frozenset()
+    recorded = of(ghosts, KEY).pods
+    assert of(ghosts, KEY, recorded).told == {"uid-a"}
+    assert of(ghosts, KEY).told == {"uid-a"}
+    ghosts.observe(None, running("a"))
+    ghosts.observe(at_version(running("a"), "7"), None)
+    assert of(ghosts, KEY).told == frozenset()
+    of(ghosts, KEY, recorded)
+    ghosts.forget(KEY, "9")
+    assert of(ghosts, KEY).told == frozenset()
+
+
+def test_no_wall_clock_makes_a_ghost_older() -> None:
+    """Neither ours, when it jumps, nor that of who put it on record."""
+    clock = HandClock()
+    ghosts = ledger(clock)
+    long_ago = ForceDeletedPod(uid="uid-z", name="z", node_name="node-9", since=after(-86_400))
+    of(ghosts, KEY, [long_ago])
+    ghosts.observe(running("a"), None)
+    clock.now = lambda: after(7 * 86_400)  # type: ignore[method-assign]  # the wall clock jumps
+    clock.time = 3
+    assert dict(of(ghosts, KEY, [long_ago]).ages) == {"uid-a": 3, "uid-z": 3}
+
+
+def unreadable_pod(name: str) -> Unreadable:
+    return Unreadable(PODS, "?", NAMESPACE, name, f"uid-{name}", "7", b'{"spec":{"nodeName":"n"}}')
+
+
+async def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_before() -> None:
+    clock = LoopClock(NOW)
+    ledger = GhostLedger(clock, lambda node: f"boot of {node}")
+    done: Pod = finished("done")
+    ledger.observe(done, None)
+    ledger.observe_list(KEY, [pod_ref("early")], set())
+    await asyncio.sleep(100)
+    for each in ("done", "early"):
+        ledger.vanished_unread(unreadable_pod(each), [KEY])
+    await asyncio.sleep(5)
+    found = ledger.of(KEY)
+    assert dict(found.ages) == {"uid-early": 5.0}

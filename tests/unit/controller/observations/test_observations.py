@@ -1,0 +1,79 @@
+"""What the controller learns from its own writes, and what forgets it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from claimctl.controller.keys import GroupKey
+from claimctl.controller.observations.observations import GroupNames, Observations
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.snapshot import Memory, Rules, Snapshot
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, pod_ref
+from tests.support.hand_clock import HandClock
+
+RULES = Rules(kcm_cleans_mixed_lists=True, dead_reference_seconds=10)
+CLEANED = WriteList("10", (deployment_ref(),))
+
+
+def seen(age: float, rules: Rules = RULES) -> Snapshot:
+    """A claim that lists a pod which is dead for so long, beside a hold."""
+    on, memory = claim(pod_ref("dead"), deployment_ref()), Memory(dead_age={"uid-dead": age})
+    return Snapshot(NOW, NAMESPACE, CLAIM, on, rules=rules, memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "write", "learned"),
+    [
+        pytest.param(seen(10.0), CLEANED, True, id="KCM had its time"),
+        pytest.param(seen(9.9), CLEANED, False, id="KCM had less"),
+        pytest.param(
+            seen(10.0), WriteList("10", (pod_ref("dead"),)), False, id="the pod's entry stays"
+        ),
+        pytest.param(seen(10.0), replace(CLEANED, fence=True), False, id="a fence"),
+        pytest.param(
+            seen(10.0, replace(RULES, kcm_cleans_mixed_lists=False)),
+            CLEANED,
+            False,
+            id="KCM of this cluster is known not to do it",
+        ),
+    ],
+)
+def test_kcm_is_not_waited_for_again_once_it_left_a_dead_pod(
+    snapshot: Snapshot, write: WriteList, learned: bool
+) -> None:
+    observations = Observations(HandClock())
+    with capture_logs() as lines:
+        observations.wrote(snapshot, write, claim().metadata)
+    assert observations.kcm_left_dead_references is learned
+    assert len(lines) == int(learned)
+
+
+def test_a_cluster_that_is_looked_at_anew_gets_another_chance() -> None:
+    observations = Observations(HandClock())
+    observations.wrote(seen(10.0), CLEANED, claim().metadata)
+    observations.cluster_changed()
+    assert not observations.kcm_left_dead_references
+
+
+GROUP = GroupKey(NAMESPACE, "train")
+
+
+def test_a_name_is_quiet_since_its_last_use_or_since_all_groups_are_known() -> None:
+    clock = HandClock()
+    names = GroupNames(clock)
+    names.used(GROUP)
+    clock.time += 5
+    assert names.quiet(GROUP) == 0.0
+    names.known()
+    clock.time += 2
+    names.known()
+    assert names.quiet(GROUP) == 2.0
+    names.used(GROUP)
+    clock.time += 1
+    assert names.quiet(GROUP) == 1.0
+    assert names.quiet(GroupKey(NAMESPACE, "other")) == 3.0
+    names.unknown()
+    assert names.quiet(GROUP) == 0.0

@@ -1,0 +1,122 @@
+"""Since when a claim is closed to its pods, as the versions that a watch brings tell."""
+
+from __future__ import annotations
+
+from math import inf
+
+from msgspec.structs import replace
+
+from claimctl.controller.observations.openings import KEPT_SECONDS, OpeningsSeen
+from claimctl.kube.informer import Change
+from claimctl.reservation.snapshot import Openings
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.resources import RESOURCECLAIMS
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    claim,
+    deployment_ref,
+    group_ref,
+    pod_ref,
+    tomb,
+)
+from tests.support.hand_clock import HandClock
+
+WORKLOAD, GROUP = deployment_ref(), group_ref()
+
+
+class Story:
+    """Versions of one claim, one after the other; each comes 10 seconds after the one before."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.seen = OpeningsSeen(self.clock)
+        self.claim: ResourceClaim | None = None
+        self.version = 0
+
+    def shows(self, *listed: Reference, relist: bool = False, uid: str = "uid-slice") -> None:
+        self.clock.time += 10
+        self.version += 1
+        new = claim(*listed, version=str(self.version))
+        new = replace(new, metadata=replace(new.metadata, uid=uid))
+        self._tell(new, relist=relist)
+
+    def goes(self) -> None:
+        self._tell(None, relist=False)
+
+    def _tell(self, new: ResourceClaim | None, *, relist: bool) -> None:
+        self.seen.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, self.claim, new, relist))
+        self.claim = new
+
+    def ages(self) -> Openings:
+        assert self.claim is not None
+        return self.seen.of(self.claim)
+
+
+def test_a_claim_that_came_by_the_watch_was_never_open() -> None:
+    story = Story()
+    story.shows()
+    assert story.ages() == Openings()
+
+
+def test_what_a_list_shows_may_have_been_open_just_before() -> None:
+    story = Story()
+    story.shows(relist=True)
+    story.clock.time += 7
+    assert story.ages() == Openings(watched_age=7)
+    story.shows()
+    assert story.ages() == Openings(watched_age=17)
+    story.shows(relist=True)
+    assert story.ages() == Openings(watched_age=0)
+
+
+def test_ages_are_measured_from_the_version_without_the_entry() -> None:
+    story = Story()
+    story.shows(GROUP, WORKLOAD, pod_ref("a"), pod_ref("b"))
+    assert story.ages() == Openings(group_age=0, holder_age=0)
+    story.shows(WORKLOAD, pod_ref("a"))
+    story.shows(tomb("c"))
+    story.shows()
+    story.clock.time += 1
+    ages = {"uid-a": 11.0, "uid-b": 21.0}
+    assert story.ages() == Openings(group_age=21, holder_age=1, entry_age=ages)
+
+
+def test_an_entry_that_comes_back_begins_the_wait_anew() -> None:
+    story = Story()
+    for listed in ((GROUP, pod_ref("a")), (), (GROUP, pod_ref("a")), ()):
+        story.shows(*listed)
+    assert story.ages() == Openings(group_age=0, holder_age=0, entry_age={"uid-a": 0})
+
+
+def test_a_tombstone_takes_an_entry_out() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    story.shows(tomb("a"))
+    assert story.ages().entry_age == {"uid-a": 0}
+
+
+def test_of_a_version_that_no_watch_has_brought_nothing_is_known() -> None:
+    story = Story()
+    story.shows()
+    assert story.seen.of(claim(version="99")) == Openings(watched_age=0)
+    assert OpeningsSeen(story.clock).of(claim()) == Openings(watched_age=0)
+
+
+def test_a_claim_that_is_made_again_is_another_one() -> None:
+    story = Story()
+    story.shows(GROUP)
+    story.goes()
+    story.shows(uid="uid-other")
+    assert story.ages() == Openings()
+
+
+def test_pods_are_remembered_for_longer_than_any_wait_and_not_for_ever() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    story.shows()
+    story.clock.time += KEPT_SECONDS - 10
+    story.shows()
+    assert story.ages().entry_age.get("uid-a", inf) == KEPT_SECONDS
+    story.shows()
+    assert story.ages().entry_age == {}

@@ -1,0 +1,329 @@
+"""The reconciler of claims against a server: conflicts, and what comes of a write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.event_handlers import Queues, Triggers
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.live_reads import Investigator
+from claimctl.controller.observations.observations import Observations
+from claimctl.controller.reconcilers.claim import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
+from claimctl.controller.reconcilers.result import DONE, After, Outcome
+from claimctl.controller.snapshots import Knowledge
+from claimctl.embedded.options import Dialect
+from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import Invalid, NotFound
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.snapshot import Rules
+from claimctl.telemetry.face import Metric
+from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.counting_server import Server, server
+from tests.support.recording import Recording
+from tests.unit.controller.cluster import furnish, reserve
+
+KEY = ClaimKey(NAMESPACE, CLAIM)
+
+
+@dataclass
+class Bench:
+    """A reconciler with filled caches, on a server where a Deployment's pod uses a claim."""
+
+    server: Server
+    reconciler: ClaimReconciler
+    telemetry: Recording
+    observations: Observations
+    queued: set[ClaimKey] = field(default_factory=set)
+
+    async def reconcile(self) -> Outcome:
+        with self.telemetry.span("reconcile") as span:
+            return await self.reconciler.reconcile(KEY, span)
+
+    async def settled(self) -> Outcome:
+        """Reconcile until nothing is left to write."""
+        for _ in range(30):
+            outcome = await self.reconcile()
+            if not self.telemetry.attributes["claimctl__claim__write"]:
+                return outcome
+            await asyncio.sleep(1.5)
+        raise AssertionError("never settles")
+
+    def references(self) -> list[str]:
+        claim = self.server.admin.get("resourceclaims", NAMESPACE, CLAIM)
+        return [each["resource"] for each in claim["status"].get("reservedFor", [])]
+
+
+@asynccontextmanager
+async def working_bench(
+    late: str = "", before: Callable[[Server], None] = lambda _: None
+) -> AsyncIterator[Bench]:
+    """A bench; the cache of one resource is never told more than it listed."""
+    made = server(Dialect.HOLD)
+    furnish(made)
+    before(made)
+    bench, caches = _bench(made)
+    informers = [asyncio.create_task(each.run()) for each in caches.informers()]
+    for each in caches.informers():
+        await each.wait_synced()
+    for each, task in zip(caches.informers(), informers, strict=True):
+        if each.resource.plural == late:
+            task.cancel()
+    yield bench
+    for task in informers:
+        task.cancel()
+    await asyncio.gather(*informers, return_exceptions=True)
+
+
+def _bench(made: Server) -> tuple[Bench, Caches]:
+    clock, telemetry = LoopClock(NOW), Recording()
+    caches, observations = Caches(made.client, clock, Random(0)), Observations(clock)
+    knowledge = Knowledge(
+        caches=caches,
+        observations=observations,
+        investigator=Investigator(made.client, caches.pods),
+        clock=clock,
+        rules=Rules(dialect="hold"),
+    )
+    events = EventRecorder(made.client, clock, "test", "test")
+    client = Client(made.transport, clock, telemetry)
+    reconciler = ClaimReconciler(client, knowledge, events, telemetry)
+    bench = Bench(made, reconciler, telemetry, observations)
+    queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
+    Triggers(caches, observations, queues)
+    return bench, caches
+
+
+def busy_writer(bench: Bench, times: int) -> None:
+    """Somebody who writes to the claim just before the controller does, so many times."""
+    left = times
+
+    def hook(point: FaultPoint) -> None:
+        nonlocal left
+        if left and (point.verb, point.plural, point.subresource) == (
+            "patch",
+            "resourceclaims",
+            "status",
+        ):
+            left -= 1
+            labels = {"metadata": {"labels": {"busy": str(left)}}}
+            bench.server.admin.patch("resourceclaims", NAMESPACE, CLAIM, labels)
+
+    bench.server.handler.fault = hook
+
+
+async def test_a_hold_is_written_told_and_measured_once() -> None:
+    async with working_bench() as bench:
+        assert await bench.reconcile() == After(WATCHDOG)
+        assert bench.references() == ["pods", "deployments"]
+        held = bench.telemetry.observed[Metric.ALLOCATION_TO_HOLD_SECONDS.value, ()]
+        assert len(held) == 1
+        await asyncio.sleep(1)
+        assert await bench.settled() == DONE
+        assert bench.telemetry.nonzero(Metric.CLAIMS) == {"reserved": 1}
+        before = len(bench.server.requests)
+        assert await bench.reconcile() == DONE
+        assert len(bench.server.requests) == before
+
+
+async def test_nothing_is_decided_on_less_than_we_wrote() -> None:
+    async with working_bench() as bench:
+        await bench.reconcile()
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert bench.server.requests == []
+
+
+async def test_beside_a_busy_writer_it_reads_decides_and_writes_in_one_go() -> None:
+    async with working_bench() as bench:
+        busy_writer(bench, 3)
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(WATCHDOG)
+        claim = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims/{CLAIM}"
+        write, read = f"PATCH {claim}/status", f"GET {claim}"
+        assert bench.server.requests == [write, read, write, read, write, read, write]
+        assert bench.references() == ["pods", "deployments"]
+        conflicts = bench.telemetry.counts[
+            Metric.WRITE_CONFLICTS.value, (("resource", "resourceclaims"),)
+        ]
+        assert conflicts == 3
+
+
+async def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
+    async with working_bench() as bench:
+        busy_writer(bench, 100)
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert len(bench.server.requests) == 1 + 2 * LIVE_ATTEMPTS
+        assert bench.references() == ["pods"]
+
+
+async def test_a_reservation_goes_only_when_the_claim_as_it_is_now_shows_nothing_of_it() -> None:
+    async with working_bench(late="resourceclaims") as bench:
+        admin = bench.server.admin
+        claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+        uid = admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
+        hold = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
+        claim["status"]["reservedFor"].append(hold)
+        admin.update("resourceclaims", claim, "status")
+        admin.delete("claimreservations", NAMESPACE, "train-slice")
+        await asyncio.sleep(1)
+        for _ in range(5):
+            await bench.reconcile()
+            await asyncio.sleep(1)
+        left = admin.get("claimreservations", NAMESPACE, "train-slice")
+        assert left["metadata"]["finalizers"] == [FINALIZER]
+
+
+async def test_a_write_is_remembered_although_it_cannot_be_measured() -> None:
+    """Otherwise the next reconcile would decide on the claim as it was before the write."""
+    async with working_bench(late="resourceclaims") as bench:
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("no metrics")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bench.telemetry, "observe", fail)
+            with pytest.raises(RuntimeError, match="no metrics"):
+                await bench.reconcile()
+        assert bench.references() == ["pods", "deployments"]
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert bench.server.requests == []
+
+
+async def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> None:
+    async with working_bench() as bench:
+
+        def hook(point: FaultPoint) -> Fault | None:
+            if (point.verb, point.plural) == ("get", "resourceclaims"):
+                return Fault(status=404, reason="NotFound", message="gone")
+            return None
+
+        busy_writer(bench, 1)
+        busy = bench.server.handler.fault
+        assert busy is not None
+        bench.server.handler.fault = lambda point: busy(point) or hook(point)
+        bench.server.requests.clear()
+        assert await bench.reconcile() == After(SOON)
+        assert [each.split()[0] for each in bench.server.requests] == ["PATCH", "GET"]
+
+
+async def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone() -> None:
+    """The cache still shows the claim."""
+    async with working_bench(late="resourceclaims") as bench:
+        admin = bench.server.admin
+        admin.delete("claimreservations", NAMESPACE, "train-slice")
+        admin.delete("resourceclaims", NAMESPACE, CLAIM)
+        await asyncio.sleep(1)
+        outcomes = []
+        for _ in range(3):
+            outcomes.append(await bench.reconcile())
+            await asyncio.sleep(6)
+        assert After(WATCHDOG) in outcomes
+        with pytest.raises(NotFound):
+            await bench.server.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
+
+
+def _releasing(made: Server) -> None:
+    """The workload has ended, and a controller has put on record that it releases the claim."""
+    admin = made.admin
+    held = admin.get("claimreservations", NAMESPACE, "train-slice")
+    claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+    uid = admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
+    hold = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
+    claim["status"]["reservedFor"] = [hold]
+    admin.update("resourceclaims", claim, "status")
+    step = {"step": "Intent", "reason": "WorkloadEnded", "claimUID": claim["metadata"]["uid"]}
+    held["status"] = {
+        "claimUID": claim["metadata"]["uid"],
+        "reservedFor": hold,
+        "release": step | {"since": "2026-01-01T00:00:00Z"},
+    }
+    admin.update("claimreservations", held, "status")
+    admin.delete("deployments", NAMESPACE, "train")
+    admin.delete("pods", NAMESPACE, "train-1", DeleteOptions(grace_period_seconds=0))
+
+
+@pytest.mark.parametrize("reserved", [True, False])
+async def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_yet_stays(
+    reserved: bool,
+) -> None:
+    async with working_bench(late="claimreservations", before=_releasing) as bench:
+        admin = bench.server.admin
+        uid = reserve(bench.server, "eval")
+        if not reserved:
+            finalizers = {"metadata": {"finalizers": None}}
+            admin.patch("claimreservations", NAMESPACE, "eval-slice", finalizers)
+            admin.delete("claimreservations", NAMESPACE, "eval-slice")
+        claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+        hold = {"apiGroup": "apps", "resource": "deployments", "name": "eval", "uid": uid}
+        await bench.server.client.merge_patch(
+            RESOURCECLAIMS,
+            CLAIM,
+            {"status": {"reservedFor": [*claim["status"]["reservedFor"], hold]}},
+            NAMESPACE,
+            resource_version=claim["metadata"]["resourceVersion"],
+            subresource="status",
+        )
+        await asyncio.sleep(400)
+        for _ in range(6):
+            await bench.reconcile()
+            await asyncio.sleep(1)
+        claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
+        assert ("allocation" in claim["status"]) == reserved
+
+
+async def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
+    async with working_bench() as bench:
+
+        def hook(point: FaultPoint) -> None:
+            if (point.verb, point.plural) == ("get", "deployments"):
+                bench.observations.claims.forget(KEY)
+
+        bench.server.admin.delete("deployments", NAMESPACE, "train")
+        await asyncio.sleep(1)
+        bench.server.handler.fault = hook
+        assert isinstance(await bench.reconcile(), After)
+
+
+INVALID = Fault(status=422, reason="Invalid", message="status: Invalid value: no")
+
+
+@pytest.mark.parametrize("plural", ["resourceclaims", "claimreservations"])
+async def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str) -> None:
+    """Of a status that is not taken everything but that stays as it was."""
+    async with working_bench() as bench:
+        refused: list[str] = []
+
+        def hook(point: FaultPoint) -> Fault | None:
+            if (point.verb, point.plural) != ("patch", plural):
+                return None
+            refused.append(point.subresource)
+            return INVALID if len(refused) == 1 else None
+
+        if plural == "claimreservations":
+            await bench.reconcile()
+            await asyncio.sleep(1)
+        bench.server.handler.fault = hook
+        with pytest.raises(Invalid, match="Invalid value: no"):
+            await bench.reconcile()
+        status = bench.server.admin.get("claimreservations", NAMESPACE, "train-slice")["status"]
+        told = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+        assert told["Ready"] == ("False", "Invalid")
+        assert ("Reserved" in told) == (plural == "resourceclaims")
+        await asyncio.sleep(1)
+        await bench.settled()
+        status = bench.server.admin.get("claimreservations", NAMESPACE, "train-slice")["status"]
+        told = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+        assert told["Ready"] == ("True", "Ready")

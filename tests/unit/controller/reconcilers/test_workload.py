@@ -1,0 +1,85 @@
+"""The reconciler of annotated workloads against a server."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.keys import WorkloadKey
+from claimctl.controller.observations.observations import OwnWrites
+from claimctl.controller.reconcilers.workload import WorkloadReconciler
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.events import EventRecorder
+from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.recording import Recording
+from tests.unit.controller.cluster import filled, furnish, groups_server
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "path", "writes"),
+    [
+        ("deployments", "none", (), 1),
+        ("claimreservations", "bad", (), 1),
+        ("claimreservations", "bad", ("spec", "workloadRef"), 0),
+        ("claimreservations", "bad", ("metadata",), 1),
+        ("claimreservations", "train", ("metadata", "labels"), 0),
+    ],
+)
+async def test_reservations_are_made_only_when_all_that_there_are_can_be_read(
+    plural: str, name: str, path: tuple[str, ...], writes: int
+) -> None:
+    """One that may be the workload's may be the one that its annotation asks for."""
+    made, spoilt = groups_server()
+    furnish(made)
+    for called, workload in (("bad", "other"), ("train-other", "train")):
+        ref = {"apiGroup": "apps", "kind": "Deployment", "name": workload}
+        body = {
+            "apiVersion": "claimctl.io/v1alpha1",
+            "kind": "ClaimReservation",
+            "metadata": {"name": called, "namespace": NAMESPACE},
+            "spec": {"resourceClaimName": "other", "workloadRef": ref},
+        }
+        made.create("claimreservations", body)
+    wanted = {"metadata": {"annotations": {"claimctl.io/reserve": f"{CLAIM},more"}}}
+    made.admin.patch("deployments", NAMESPACE, "train", wanted)
+    spec = made.admin.get("deployments", NAMESPACE, "train")["spec"]["template"]["spec"]
+    more = [*spec["resourceClaims"], {"name": "more", "resourceClaimName": "more"}]
+    change = {"spec": {"template": {"spec": {"resourceClaims": more}}}}
+    made.admin.patch("deployments", NAMESPACE, "train", change)
+    spoilt.spoil(plural, name, *path)
+    caches, clock = await filled(made), LoopClock(NOW)
+    events = EventRecorder(made.client, clock, "test", "test")
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
+    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+    with Recording().span("reconcile") as span:
+        await reconciler.reconcile(key, span)
+    made_now = [each for each in made.requests if each.startswith("POST")]
+    assert len(made_now) == writes, made.requests
+
+
+async def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() -> None:
+    made, spoilt = groups_server()
+    furnish(made)
+    wanted = {"metadata": {"annotations": {"claimctl.io/reserve": CLAIM}}}
+    made.admin.patch("deployments", NAMESPACE, "train", wanted)
+    made.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    caches, clock = Caches(made.client, LoopClock(NOW), Random(0)), LoopClock(NOW)
+    tasks = [asyncio.create_task(each.run()) for each in caches.informers()]
+    for each in caches.informers():
+        await each.wait_synced()
+    spoilt.spoil("deployments", "train")
+    # the watch was opened before: what it brings is spoilt from here on
+    made.admin.patch("deployments", NAMESPACE, "train", {"metadata": {"labels": {"x": "y"}}})
+    await asyncio.sleep(1)
+    made.requests.clear()
+    events = EventRecorder(made.client, clock, "test", "test")
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
+    with Recording().span("reconcile") as span:
+        await reconciler.reconcile(WorkloadKey("apps", "Deployment", NAMESPACE, "train"), span)
+    assert made.requests == []
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

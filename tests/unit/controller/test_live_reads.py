@@ -1,0 +1,200 @@
+"""What is asked of the API server, and how often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from claimctl.controller.keys import WorkloadKey
+from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.informer import Informer
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
+from claimctl.reservation.snapshot import Memory, Snapshot
+from claimctl.wire.claims import Reference
+from claimctl.wire.resources import PODS
+from claimctl.wire.unreadable import Unreadable
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref
+from tests.support.counting_server import Server, pod_body, server
+from tests.support.spoiling import Spoiling
+
+
+def snapshot(memory: Memory | None = None) -> Snapshot:
+    return Snapshot(
+        now=NOW, namespace=NAMESPACE, name=CLAIM, claim=claim(), memory=memory or Memory()
+    )
+
+
+@asynccontextmanager
+async def investigating(*, following: bool = False) -> AsyncIterator[tuple[Server, Investigator]]:
+    made = server()
+    pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
+    follows = asyncio.create_task(pods.run()) if following else None
+    yield made, Investigator(made.client, pods)
+    if follows is not None:
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+
+def reference(name: str, uid: str) -> Reference:
+    return Reference(resource="pods", name=name, uid=uid)
+
+
+async def test_a_listed_pod_is_gone_when_it_is_not_found_or_has_another_uid() -> None:
+    async with investigating() as (made, investigator):
+        uid = made.create("pods", pod_body("here"))["metadata"]["uid"]
+        made.create("pods", pod_body("again"))
+        asked = (reference("here", uid), reference("again", "old"), reference("lost", "lost"))
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        evidence = investigator.evidence(asked, findings)
+        assert evidence.gone_pods == {"old", "lost"}
+        assert evidence.present_pods == {uid}
+        assert len(made.requests) == 3
+        later = investigator.evidence(asked, Findings())
+        assert later.gone_pods == {"old", "lost"}
+        assert not later.present_pods
+
+
+async def test_many_pods_are_asked_for_by_one_list() -> None:
+    async with investigating() as (made, investigator):
+        uid = made.create("pods", pod_body("here"))["metadata"]["uid"]
+        asked = (
+            reference("here", uid),
+            *(reference(f"p{number}", f"u{number}") for number in range(MANY_PODS)),
+        )
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        evidence = investigator.evidence(asked, findings)
+        assert evidence.present_pods == {uid}
+        assert len(evidence.gone_pods) == MANY_PODS
+        assert made.requests == [f"GET /api/v1/namespaces/{NAMESPACE}/pods"]
+
+
+async def test_a_workload_is_asked_for_by_its_name() -> None:
+    async with investigating() as (_, investigator):
+        need = ConfirmWorkload(deployment_ref(uid=""))
+        findings = await investigator.answer(snapshot(), [need], Findings())
+        key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+        assert findings.workloads == {key: None}
+
+
+async def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> None:
+    async with investigating(following=True) as (made, investigator):
+        ours = made.create("pods", pod_body("ours"))["metadata"]["uid"]
+        other = made.create("pods", pod_body("other", claim="elsewhere"))["metadata"]["uid"]
+        need = ListLivePods("10")
+        found = (await investigator.answer(snapshot(), [need], Findings())).live
+        assert found is not None
+        assert found.claim_version == "10"
+        assert [pod.metadata.name for pod in found.pods] == ["ours"]
+        assert found.uids == {ours, other}
+        assert not found.settled
+
+
+async def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
+    async with investigating(following=True) as (_, investigator):
+        need = ListLivePods("10", settled=True)
+        old = snapshot(Memory(version_age=5.0))
+        young = snapshot(Memory(version_age=4.9, deleting_age=9.0))
+        going = replace(young, claim=claim(deleting=True))
+        settled = [
+            (await investigator.answer(each, [need], Findings())).live
+            for each in (old, young, going)
+        ]
+        assert [each.settled for each in settled if each] == [True, False, True]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_follow(
+    settled: bool,
+) -> None:
+    """Who was bound and vanished in the gap is in no list, and not known as a ghost yet."""
+    async with investigating() as (made, investigator):
+        made.create("pods", pod_body("a"))
+        need = ListLivePods("10", settled=settled)
+        seen = snapshot(Memory(version_age=5.0))
+        found = (await investigator.answer(seen, [need], Findings())).live
+        assert found is not None
+        assert found.claim_version == ""
+
+
+@asynccontextmanager
+async def investigating_unreadable() -> AsyncIterator[tuple[Server, Investigator, Spoiling]]:
+    made = server()
+    spoilt = Spoiling(made.transport)
+    made.client = Client(spoilt, LoopClock(NOW), rng=Random(0))
+    pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
+    follows = asyncio.create_task(pods.run())
+    yield made, Investigator(made.client, pods), spoilt
+    follows.cancel()
+    await asyncio.gather(follows, return_exceptions=True)
+
+
+@pytest.mark.parametrize("many", [0, MANY_PODS], ids=["by GET", "by LIST"])
+async def test_a_listed_pod_that_cannot_be_read_is_not_gone(many: int) -> None:
+    async with investigating_unreadable() as (made, investigator, spoilt):
+        uid = made.create("pods", pod_body("bad"))["metadata"]["uid"]
+        spoilt.spoil("pods", "bad")
+        others = [reference(f"p{number}", f"u{number}") for number in range(many)]
+        asked = (reference("bad", uid), reference("bad", "of-before"), *others)
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        evidence = investigator.evidence(asked, findings)
+        assert evidence.present_pods == {uid}
+        assert evidence.gone_pods == {"of-before", *(each.uid for each in others)}
+
+
+@pytest.mark.parametrize("many", [0, MANY_PODS], ids=["by GET", "by LIST"])
+async def test_nobody_is_gone_whose_uid_one_that_cannot_be_read_may_have(many: int) -> None:
+    async with investigating_unreadable() as (made, investigator, spoilt):
+        made.create("pods", pod_body("bad"))
+        spoilt.spoil("pods", "bad", "metadata", "uid")
+        others = [reference(f"p{number}", f"u{number}") for number in range(many)]
+        asked = (reference("bad", "any"), *others)
+        findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
+        assert "any" in investigator.evidence(asked, findings).present_pods
+        assert not many or not investigator.evidence(asked, findings).gone_pods
+
+
+async def test_a_workload_that_cannot_be_read_is_neither_absent_nor_known() -> None:
+    async with investigating_unreadable() as (made, investigator, spoilt):
+        labels = {"app": "train"}
+        pod = {"containers": [{"name": "main", "image": "x"}]}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        spec = {"selector": {"matchLabels": labels}, "template": template}
+        meta = {"name": "train", "namespace": NAMESPACE}
+        uid = made.create("deployments", {"metadata": meta, "spec": spec})["metadata"]["uid"]
+        spoilt.spoil("deployments", "train")
+        need = ConfirmWorkload(deployment_ref(uid=""))
+        findings = await investigator.answer(snapshot(), [need], Findings())
+        found = findings.workloads[WorkloadKey("apps", "Deployment", NAMESPACE, "train")]
+        assert isinstance(found, Unreadable)
+        assert (found.uid, found.identified) == (uid, True)
+
+
+@pytest.mark.parametrize(
+    ("claim", "path", "told"),
+    [
+        (CLAIM, (), True),
+        ("other", (), False),
+        ("other", ("spec", "resourceClaims"), True),
+        ("other", ("metadata",), True),
+    ],
+)
+async def test_a_live_list_tells_of_pods_that_may_name_the_claim(
+    claim: str, path: tuple[str, ...], told: bool
+) -> None:
+    async with investigating_unreadable() as (made, investigator, spoilt):
+        good = made.create("pods", pod_body("good"))["metadata"]["uid"]
+        bad = made.create("pods", pod_body("bad", claim=claim))["metadata"]["uid"]
+        spoilt.spoil("pods", "bad", *path)
+        need = ListLivePods("10")
+        found = (await investigator.answer(snapshot(), [need], Findings())).live
+        assert found is not None
+        assert [pod.metadata.name for pod in found.pods] == ["good"]
+        assert bool(found.unreadable) == told
+        assert found.uids == ({good} if path == ("metadata",) else {good, bad})

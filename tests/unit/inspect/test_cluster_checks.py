@@ -1,0 +1,41 @@
+"""The checks of ``claimctl doctor``."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.inspect.cluster_checks import Observed, findings, uids
+from claimctl.orphans.scan import scan_claims
+from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from tests.support.claim_server import NAMESPACE, Server
+
+
+@pytest.mark.parametrize("plural", ["pods", "resourceclaims", "claimreservations"])
+async def test_doctor_names_what_cannot_be_read_and_judges_the_rest(plural: str) -> None:
+    made = Server.with_unreadable(plural, "bad")
+    made.orphan()
+    made.claim("bad")
+    made.pod("bad")
+    made.reservation("bad", claim="bad", workload="x")
+    seen = await scan_claims(made.client, made.clock)
+    found = findings(
+        Observed(
+            "hold", tuple(scanned.claim for scanned in seen.claims), unreadable=seen.unreadable
+        )
+    )
+    (bad,) = [each for each in found if each.check == "unreadable-objects"]
+    assert (bad.namespace, bad.object) == (NAMESPACE, "bad")
+    assert "cannot be read: Expected `int`" in bad.message
+    assert "slice" in {scanned.claim.metadata.name for scanned in seen.claims}
+
+
+async def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> None:
+    made = Server.with_unreadable("pods", "bad", "metadata", "uid")
+    made.claim("slice", {"resource": "pods", "name": "bad", "uid": "x"}, shared=False)
+    made.pod("bad")
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    for partial in (True, False):
+        listed = await made.client.list(PODS, partial=True)
+        known = uids(listed) if partial else frozenset({"other"})
+        found = findings(Observed("hold", claims, uids={"pods": known}))
+        assert [each.check for each in found] == ([] if partial else ["dangling-references"])
