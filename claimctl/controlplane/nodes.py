@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from claimctl.controlplane.features import resource_api
+from claimctl.embedded.components.kubelet.nodes import device_class, node_info
 from claimctl.kube.documents import DocumentClient, Refused, Version
 from claimctl.wire.base import Object
 
@@ -53,7 +54,7 @@ async def join(client: DocumentClient, fleet: Fleet) -> None:
     Raises:
         Refused: the API server refuses one of the objects.
     """
-    await _create(client, _device_class(fleet))
+    await _create(client, device_class(fleet.resource_api, fleet.device_class, fleet.driver))
     for name in fleet.names:
         await _create(client, {"apiVersion": "v1", "kind": "Node", **_node(fleet, name)})
         await report(client, fleet, name)
@@ -84,7 +85,7 @@ async def report(
         "allocatable": capacity,
         "conditions": list(conditions) or [ready("True", "KubeletReady")],
         "addresses": [{"type": "Hostname", "address": name}],
-        "nodeInfo": _info(fleet, name),
+        "nodeInfo": node_info(name, fleet.boots.get(name, 0), fleet.version, "stand-in"),
     }
     await client.patch_status(NODE, "", name, {"status": status})
 
@@ -112,32 +113,6 @@ def _node(fleet: Fleet, name: str) -> Object:
         labels |= {f"{group}/{key}": value for key, value in system.items()}
     annotations = {"node.alpha.kubernetes.io/ttl": "0"}
     return {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
-
-
-def _info(fleet: Fleet, name: str) -> Object:
-    major, minor = fleet.version
-    return {
-        "machineID": f"machine-{name}",
-        "systemUUID": f"system-{name}",
-        "bootID": f"boot-{name}-{fleet.boots.get(name, 0) + 1}",
-        "kernelVersion": "6.12.0",
-        "osImage": "stand-in",
-        "containerRuntimeVersion": "stand-in://1",
-        "kubeletVersion": f"v{major}.{minor}.0",
-        "kubeProxyVersion": "",
-        "operatingSystem": "linux",
-        "architecture": "amd64",
-    }
-
-
-def _device_class(fleet: Fleet) -> Object:
-    expression = f'device.driver == "{fleet.driver}"'
-    return {
-        "apiVersion": fleet.resource_api,
-        "kind": "DeviceClass",
-        "metadata": {"name": fleet.device_class},
-        "spec": {"selectors": [{"cel": {"expression": expression}}]},
-    }
 
 
 def _slices(fleet: Fleet, node: str) -> list[Object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,13 @@ class StatusError(Exception):
         return body
 
 
+class NotFound(StatusError):
+    """404: there is no such object, or no such resource is served."""
+
+    def __init__(self, message: str, details: Details) -> None:
+        super().__init__(404, "NotFound", message, details)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One cause of a 422: ``reason`` is a CauseType, ``path`` a field path."""
@@ -94,6 +101,18 @@ def invalid_value(path: str, value: Any, detail: str) -> FieldError:
 def invalid_text(path: str, shown: str, detail: str) -> FieldError:
     """Like ``invalid_value`` with the value already as the server shows it."""
     return FieldError("FieldValueInvalid", path, _with_detail(f"Invalid value: {shown}", detail))
+
+
+def invalid_name(path: str, name: str, rule: Callable[[str], list[str]]) -> list[FieldError]:
+    """One error for each thing that ``rule`` says is wrong with a name."""
+    return [invalid_value(path, name, text) for text in rule(name)]
+
+
+def invalid_choice(path: str, value: str, supported: Sequence[str]) -> list[FieldError]:
+    """The error of a value that has to be given, and has to be a supported one; or none."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, supported)]
 
 
 def duplicate(path: str, value: Any) -> FieldError:
@@ -144,13 +163,13 @@ class Subject:
 
 def not_found(subject: Subject) -> StatusError:
     message = f'{subject.resource} "{subject.name}" not found'
-    return StatusError(404, "NotFound", message, subject.details())
+    return NotFound(message, subject.details())
 
 
 def unknown_resource() -> StatusError:
     """The answer to a path that names no resource of a group that is served."""
     message = "the server could not find the requested resource"
-    return StatusError(404, "NotFound", message, {})
+    return NotFound(message, {})
 
 
 def already_exists(

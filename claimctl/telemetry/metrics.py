@@ -1,4 +1,4 @@
-"""The meaning of every metric, and its OpenTelemetry instrument.
+"""The meaning of every metric (``metrics.json``), and its OpenTelemetry instrument.
 
 Names, labels and units are those of Prometheus, because dashboards and alerts use them. No label
 has a value per claim, pod or workload.
@@ -7,103 +7,50 @@ has a value per claim, pod or workload.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import StrEnum
+from importlib.resources import files
 
+import msgspec
 from opentelemetry.metrics import Counter, Histogram, Meter
 from opentelemetry.metrics import _Gauge as Gauge
 
 from claimctl.telemetry.face import Labels, Metric
 
-BRIEF = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds in seconds, for work that should take no time."""
-LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-"""Upper bounds in seconds, for work that waits for other components."""
+SCALES = {
+    "brief": (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+    "long": (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0),
+}
+"""Upper bounds of buckets in seconds: for work that should take no time, and for work that waits
+for other components."""
 
 
-class Sort(Enum):
-    COUNTER = auto()
-    GAUGE = auto()
-    HISTOGRAM = auto()
+class Sort(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a metric; ``buckets`` are upper bounds in seconds."""
+    """The meaning of a metric. A histogram is in seconds; ``scale`` names its buckets."""
 
     sort: Sort
     description: str
     labels: tuple[str, ...] = ()
-    unit: str = ""
-    buckets: tuple[float, ...] = ()
+    scale: str = ""
+
+    @property
+    def unit(self) -> str:
+        return "s" if self.sort is Sort.HISTOGRAM else ""
+
+    @property
+    def buckets(self) -> tuple[float, ...]:
+        return SCALES.get(self.scale, ())
 
 
-MEANINGS: dict[Metric, Meaning] = {
-    Metric.CLAIMS: Meaning(Sort.GAUGE, "ResourceClaims by their state.", labels=("state",)),
-    Metric.RESERVATIONS: Meaning(
-        Sort.GAUGE, "ClaimReservations by the kind of their workload.", labels=("workload_kind",)
-    ),
-    Metric.CLAIMS_NEAR_LIMIT: Meaning(
-        Sort.GAUGE,
-        "Claims whose reservedFor is nearly full (from 240 of 256 entries on) or full.",
-        labels=("state",),
-    ),
-    Metric.DANGLING_REFERENCES: Meaning(
-        Sort.GAUGE, "References in reservedFor whose object is gone and that are still listed."
-    ),
-    Metric.ALLOCATION_TO_HOLD_SECONDS: Meaning(
-        Sort.HISTOGRAM,
-        "Time from a claim's allocation until its workload was listed: the window without a hold.",
-        unit="s",
-        buckets=LONG,
-    ),
-    Metric.RELEASES: Meaning(
-        Sort.COUNTER, "Claims released, by reason and dialect.", labels=("reason", "dialect")
-    ),
-    Metric.RELEASE_WAIT_SECONDS: Meaning(
-        Sort.HISTOGRAM,
-        "Time from a release's fence until its deallocation, by reason: for schedulers to settle "
-        "and to bind the pods that they work on.",
-        labels=("reason",),
-        unit="s",
-        buckets=LONG,
-    ),
-    Metric.WRITE_CONFLICTS: Meaning(
-        Sort.COUNTER,
-        "Writes refused because somebody else wrote first, by resource.",
-        labels=("resource",),
-    ),
-    Metric.RECONCILE_SECONDS: Meaning(
-        Sort.HISTOGRAM,
-        "Duration of reconciles, by controller and outcome.",
-        labels=("controller", "outcome"),
-        unit="s",
-        buckets=BRIEF,
-    ),
-    Metric.WORKQUEUE_DEPTH: Meaning(
-        Sort.GAUGE, "Keys that are due and wait for a worker.", labels=("controller",)
-    ),
-    Metric.WORKQUEUE_SECONDS: Meaning(
-        Sort.HISTOGRAM,
-        "How long keys that were due waited for a worker.",
-        labels=("controller",),
-        unit="s",
-        buckets=BRIEF,
-    ),
-    Metric.LEADER: Meaning(Sort.GAUGE, "1 while this process leads, else 0."),
-    Metric.WATCH_BROKEN: Meaning(
-        Sort.GAUGE,
-        "1 while what is known of a resource is not brought up to date, else 0.",
-        labels=("resource",),
-    ),
-    Metric.UNREADABLE_OBJECTS: Meaning(
-        Sort.GAUGE,
-        "Objects that cannot be read now, by resource: nothing is decided about what they concern.",
-        labels=("resource",),
-    ),
-    Metric.BUILD_INFO: Meaning(
-        Sort.GAUGE, "Always 1, labelled with the versions at work.", labels=("version", "python")
-    ),
-}
+MEANINGS = msgspec.json.decode(
+    files(__package__).joinpath("metrics.json").read_bytes(), type=dict[Metric, Meaning]
+)
 
 
 class Instruments:

@@ -9,6 +9,7 @@ from claimctl.embedded.api_server import api_server
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.http.handler import ADMINISTRATOR
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
+from claimctl.embedded.verbs.reading import Target
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
 
 WITH_COMPONENTS = (
@@ -54,7 +55,8 @@ async def play(recording: Recording) -> list[StepResult]:
         return await _play_in_cluster(recording)
     handler = api_server(_options(recording), LoopTime())
     default = {"metadata": {"name": "default"}}
-    handler.api.create(ADMINISTRATOR, handler.api.kinds.named("namespaces"), "", default)
+    namespaces = Target(handler.api.kinds.named("namespaces"), "")
+    handler.api.create(ADMINISTRATOR, namespaces, default)
     stage = Stage(handler, handler.api.store.compact)
     return await Replay(recording, stage).run()
 

@@ -15,6 +15,7 @@ import yaml
 from claimctl.embedded.api_server import api_server
 from claimctl.embedded.http.handler import ADMINISTRATOR, Handler
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
+from claimctl.embedded.verbs.reading import Target
 from tests.conformance.compare import Difference
 from tests.conformance.placeholders import Bindings
 from tests.conformance.replay import Answered, Recording, Replay, Stage
@@ -60,7 +61,7 @@ class Side:
             ("namespaces", {"metadata": {"name": "default"}}),
             *(("customresourcedefinitions", each) for each in definitions()),
         ):
-            handler.api.create(ADMINISTRATOR, handler.api.kinds.named(plural), "", body)
+            handler.api.create(ADMINISTRATOR, Target(handler.api.kinds.named(plural), ""), body)
         return handler
 
 

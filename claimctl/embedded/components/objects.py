@@ -75,10 +75,28 @@ def controller_reference(obj: Object) -> Object:
     }
 
 
+def with_owner(obj: Object, owner: Object) -> Object:
+    """The patch that makes ``owner`` the controller of an object."""
+    references = [*owners(obj), controller_reference(owner)]
+    return {"metadata": {"uid": uid(obj), "ownerReferences": references}}
+
+
+def without_owner(obj: Object, owner_uid: str) -> Object:
+    """The patch that removes an owner from an object."""
+    kept = [each for each in owners(obj) if each["uid"] != owner_uid]
+    return {"metadata": {"uid": uid(obj), "ownerReferences": kept or None}}
+
+
 def with_metadata(obj: Object, **parts: Any) -> Object:
     """A copy with metadata replaced in part; a part that is None is removed."""
     metadata = {**obj["metadata"], **parts}
     return {**obj, "metadata": {key: each for key, each in metadata.items() if each is not None}}
+
+
+def made_condition(kind: str, status: str, reason: str, message: str, now: str) -> Object:
+    """A condition that changed ``now``."""
+    shown = {"type": kind, "status": status, "reason": reason, "message": message}
+    return {**shown, "lastTransitionTime": now}
 
 
 def condition(obj: Object, kind: str) -> Object | None:

@@ -28,6 +28,11 @@ def node_name(pod: Object) -> str:
     return found
 
 
+def on_node(pod: Object) -> tuple[str, ...]:
+    """Index values: the node of a bound pod."""
+    return (node_name(pod),) if node_name(pod) else ()
+
+
 def done(pod: Object) -> bool:
     """The claim controller's rule: a terminal phase, or deleted before it got a node."""
     return ended(pod) or (deleting(pod) and not node_name(pod))

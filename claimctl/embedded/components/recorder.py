@@ -29,7 +29,6 @@ class Happening:
 
 class EventRecorder(Component[Happening]):
     name = "events"
-    manager = "kube-controller-manager"
 
     def __init__(self, context: Context) -> None:
         self._regarding: dict[Happening, Object] = {}

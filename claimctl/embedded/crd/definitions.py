@@ -17,9 +17,10 @@ from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.options import Features
-from claimctl.embedded.storage.requests import MASTERS, Actor, DeleteOptions
+from claimctl.embedded.storage.requests import MASTERS, Actor
 from claimctl.embedded.storage.store import Address, Author, Revision
 from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.reading import Target
 from claimctl.wire.base import Object
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
@@ -136,7 +137,7 @@ class Definitions:
             meta = item["metadata"]
             if not meta.get("deletionTimestamp"):
                 namespace = meta.get("namespace", "")
-                self._api.delete(_SERVER, kind, namespace, meta["name"], DeleteOptions())
+                self._api.delete(_SERVER, Target(kind, namespace, meta["name"]))
         return bool(self._api.store.items(kind.group, kind.plural))
 
     def _once_gone(self, kind: Kind, name: str) -> None:
@@ -196,7 +197,7 @@ class DefinitionStrategy(Strategy):
         }
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return validate_definition(obj)
+        return list(validate_definition(obj))
 
     def created(self, obj: Object, context: Context) -> None:
         self._definitions.establish(obj)

@@ -114,7 +114,7 @@ _PLAIN = re.compile(r'Invalid value: (?=[^"\[{\d-])(?!null|true|false)')
 def _with_types(found: list[FieldError], obj: Object, features: Features) -> list[FieldError]:
     """The error of a broken rule names the type of the value; from 1.35 on the value, if it is no
     object or list."""
-    told = []
+    typed = []
     for error in found:
         value = _at(obj, error.path)
         shown = f'"{type_name(value)}"'
@@ -122,8 +122,8 @@ def _with_types(found: list[FieldError], obj: Object, features: Features) -> lis
             shown = "" if isinstance(value, (dict, list)) else json.dumps(value)
         prefix = f"Invalid value: {shown}: " if shown else "Invalid value: "
         text = _PLAIN.sub(prefix.replace("\\", "\\\\"), error.message)
-        told.append(FieldError(error.reason, error.path, text))
-    return told
+        typed.append(FieldError(error.reason, error.path, text))
+    return typed
 
 
 def _at(obj: Object, path: str) -> Any:

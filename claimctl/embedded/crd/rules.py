@@ -71,12 +71,9 @@ def compile_errors(raw: Raw, path: str) -> list[FieldError]:
             compiled(rule.get("rule", ""))
         except ValueError as error:
             where = f"{place}.x-kubernetes-validations[{index}].rule"
-            found.append(invalid_text(where, _rule_shown(rule), f"compilation failed: {error}"))
+            shown = f'"{rule.get("rule", "")}"'
+            found.append(invalid_text(where, shown, f"compilation failed: {error}"))
     return found
-
-
-def _rule_shown(rule: Raw) -> str:
-    return f'"{rule.get("rule", "")}"'
 
 
 def _rules(raw: Raw, path: str = "") -> Iterator[tuple[str, int, Raw]]:

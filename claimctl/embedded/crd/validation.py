@@ -19,12 +19,8 @@ Raw = Mapping[str, Any]
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
 
-def validate_definition(obj: Object) -> list[FieldError]:
-    """Every error of a new or changed definition, its metadata's own aside."""
-    return list(_definition(obj))
-
-
-def _definition(obj: Object) -> Iterator[FieldError]:
+def validate_definition(obj: Object) -> Iterator[FieldError]:
+    """Yield every error of a new or changed definition, except those of its metadata."""
     spec = obj.get("spec") or {}
     names = spec.get("names") or {}
     name = obj["metadata"].get("name", "")

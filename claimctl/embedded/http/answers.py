@@ -46,7 +46,9 @@ def whole(status: int, content_type: str, data: bytes, headers: Mapping[str, str
 def respond(answer: Answer, media: str = JSON) -> Response:
     """Several warnings share one header line, as HTTP lets them."""
     headers = dict(answer.headers)
-    warnings = [_warning(text) for text in answer.warnings if _can_be_sent(text)]
+    # like real servers, leave out warnings with control characters
+    shown = (text for text in answer.warnings if all(category(letter) != "Cc" for letter in text))
+    warnings = [_warning(text) for text in shown]
     if warnings:
         headers["warning"] = ", ".join(warnings)
     if media == YAML:
@@ -71,11 +73,6 @@ def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _string)
-
-
-def _can_be_sent(text: str) -> bool:
-    """A warning with control characters is left out, as real servers do."""
-    return not any(category(letter) == "Cc" for letter in text)
 
 
 def _warning(text: str) -> str:

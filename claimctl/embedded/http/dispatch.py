@@ -129,45 +129,20 @@ def _view(views: Tables, exchange: Exchange, *, many: bool) -> View | None:
 def _get(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     if target.subresource:
-        found = api.get(
-            exchange.actor,
-            target.kind,
-            target.namespace,
-            target.name,
-            target.subresource,
-            target.version,
-        )
-        return Answer(200, found)
+        return Answer(200, api.get(target))
     return Answer(200, api.get_at(target, exchange.query.get("resourceVersion", "")))
 
 
 def _list(api: Api, exchange: Exchange) -> Answer:
-    _refuse_initial_events(exchange)
-    body = api.list(
-        exchange.actor,
-        exchange.kind,
-        exchange.route.namespace,
-        options.list_options(exchange),
-        exchange.route.version,
-    )
-    return Answer(200, body)
-
-
-def _refuse_initial_events(exchange: Exchange) -> None:
     if "sendInitialEvents" in exchange.query:
         options.refuse_initial_events(exchange)
+    return Answer(200, api.list(exchange.target, options.list_options(exchange)))
 
 
 def _watch(api: Api, views: Tables, exchange: Exchange) -> Response:
     answers.choose_media(exchange.accept, watch=True)
     view = _view(views, exchange, many=True)
-    watch = api.watch(
-        exchange.actor,
-        exchange.kind,
-        exchange.route.namespace,
-        options.watch_options(exchange),
-        exchange.route.version,
-    )
+    watch = api.watch(exchange.target, options.watch_options(exchange))
     response = answers.stream(_lines(watch, view))
 
     async def close() -> None:
@@ -194,13 +169,12 @@ def _create(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     write = options.write_options(exchange, "CreateOptions")
     if target.subresource:
-        body = _body(exchange, _posted_kind(target.subresource), write)
+        body = _body(exchange, _POSTED.get(target.subresource, ""), write)
         _check(api, target.subresource, body, write)
         answer = api.post(exchange.actor, target, body, write)
         return Answer(answer.get("code", 201) if answer.get("kind") == "Status" else 201, answer)
     body = _body(exchange, target.kind.kind, write)
-    created = api.create(exchange.actor, target.kind, target.namespace, body, write)
-    return Answer(201, created)
+    return Answer(201, api.create(exchange.actor, target, body, write))
 
 
 _SHAPES = {
@@ -231,10 +205,6 @@ def _check(api: Api, what: str, body: Object, write: WriteOptions | None = None)
 _POSTED = {"binding": "Binding", "eviction": "Eviction", "token": "TokenRequest"}
 
 
-def _posted_kind(subresource: str) -> str:
-    return _POSTED.get(subresource, "")
-
-
 def _body(exchange: Exchange, expected: str, write: WriteOptions) -> Object:
     repeated: list[str] = []
     body = parse_object(exchange.body, exchange.headers, expected, repeated)
@@ -251,15 +221,7 @@ def _update(api: Api, exchange: Exchange) -> Answer:
     body = _body(exchange, expected, write)
     if target.subresource == "scale":
         _check(api, "scale", body, write)
-    updated = api.update(
-        exchange.actor,
-        target.kind,
-        target.namespace,
-        target.name,
-        body,
-        target.subresource,
-        write,
-    )
+    updated = api.update(exchange.actor, target, body, write)
     return Answer(201 if write.created else 200, updated)
 
 
@@ -274,16 +236,7 @@ def _patch(api: Api, exchange: Exchange) -> Answer:
     else:
         api.get_at(replace(target, subresource=""), "")
         body = parse_patch(exchange.body, patch_type)
-    patched = api.patch(
-        exchange.actor,
-        target.kind,
-        target.namespace,
-        target.name,
-        patch_type,
-        body,
-        target.subresource,
-        write,
-    )
+    patched = api.patch(exchange.actor, target, patch_type, body, write)
     return Answer(201 if write.created else 200, patched)
 
 
@@ -305,8 +258,7 @@ def _patch_type(exchange: Exchange, kind: Kind) -> str:
 def _delete(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     chosen = options.delete_options(exchange, _delete_body(api, exchange))
-    deleted = api.delete(exchange.actor, target.kind, target.namespace, target.name, chosen)
-    return Answer(200, deleted)
+    return Answer(200, api.delete(exchange.actor, target, chosen))
 
 
 def _delete_body(api: Api, exchange: Exchange) -> Object:
@@ -333,14 +285,8 @@ def _delete_collection(api: Api, exchange: Exchange) -> Answer:
     if target.kind.namespaced and not target.namespace:
         raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
     chosen = options.delete_options(exchange, _delete_body(api, exchange))
-    body = api.delete_collection(
-        exchange.actor,
-        target.kind,
-        target.namespace,
-        chosen,
-        options.list_options(exchange),
-    )
-    return Answer(200, body)
+    listed = options.list_options(exchange)
+    return Answer(200, api.delete_collection(exchange.actor, target, chosen, listed))
 
 
 _SERVED = {

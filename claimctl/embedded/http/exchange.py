@@ -123,7 +123,6 @@ def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
         field_validation=validation or "Warn",
         field_manager=query.get("fieldManager", ""),
         force=true(query.get("force")),
-        version=exchange.route.version,
         warnings=exchange.warnings,
     )
 
@@ -180,6 +179,5 @@ def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOpti
         grace_period_seconds=grace if isinstance(grace, int) else None,
         orphan_dependents=orphan if isinstance(orphan, bool) else None,
         dry_run=tuple(str(each) for each in dry_run),
-        version=exchange.route.version,
         warnings=exchange.warnings,
     )

@@ -136,8 +136,5 @@ async def serve(
         await runner.cleanup()
         raise
     scheme = "https" if tls is not None else "http"
-    return ServerHandle(f"{scheme}://{host}:{_port(runner)}", runner, adapter)
-
-
-def _port(runner: web.AppRunner) -> int:
-    return int(runner.addresses[0][1])
+    _, port = runner.addresses[0][:2]
+    return ServerHandle(f"{scheme}://{host}:{port}", runner, adapter)

@@ -9,11 +9,13 @@ from uuid import UUID
 from claimctl.embedded.errors import (
     FieldError,
     forbidden_field,
+    invalid_name,
     invalid_text,
     invalid_value,
     required,
+    too_long,
 )
-from claimctl.embedded.kinds.strategy import Strategy
+from claimctl.embedded.kinds.strategy import Strategy, restore
 from claimctl.embedded.text import names
 from claimctl.wire.base import Object
 
@@ -49,17 +51,9 @@ def keep_server_owned(new: Object, old: Object) -> None:
 
     Only what ``validate_meta_update`` refuses is not.
     """
-    for key in _SERVER_OWNED:
-        if key in _IMMUTABLE and new.get(key) not in (None, ""):
-            continue
-        if key in old:
-            new[key] = old[key]
-        else:
-            new.pop(key, None)
-    if "generation" in old:
-        new["generation"] = old["generation"]
-    else:
-        new.pop("generation", None)
+    for key in (*_SERVER_OWNED, "generation"):
+        if key not in _IMMUTABLE or new.get(key) in (None, ""):
+            restore(new, old, key)
 
 
 def tidy(metadata: Object) -> None:
@@ -74,21 +68,19 @@ def validate_meta(metadata: Object, strategy: Strategy) -> list[FieldError]:
     base = metadata.get("generateName", "")
     if base:
         checked = base[:-1] + "a" if base.endswith("-") else base
-        errors += [
-            invalid_value("metadata.generateName", base, text)
-            for text in strategy.name_check(checked)
-        ]
+        wrong = strategy.name_check(checked)
+        errors += [invalid_value("metadata.generateName", base, text) for text in wrong]
     name = metadata.get("name", "")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        errors += [invalid_value("metadata.name", name, t) for t in strategy.name_check(name)]
+        errors += invalid_name("metadata.name", name, strategy.name_check)
     return [*errors, *_validate_rest(metadata), *_standard(metadata, strategy)]
 
 
 def _validate_rest(metadata: Object) -> list[FieldError]:
     return [
-        *_labels(metadata.get("labels") or {}, "metadata.labels"),
+        *validate_labels(metadata.get("labels") or {}, "metadata.labels"),
         *_annotations(metadata.get("annotations") or {}),
         *_owners(metadata.get("ownerReferences") or []),
         *_finalizers(metadata.get("finalizers") or []),
@@ -98,19 +90,18 @@ def _validate_rest(metadata: Object) -> list[FieldError]:
 def validate_template_metadata(metadata: Object, path: str) -> list[FieldError]:
     """What is wrong with the labels and annotations of a template."""
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    return [*_labels(labels, f"{path}.labels"), *_annotations(annotations, f"{path}.annotations")]
+    return [
+        *validate_labels(labels, f"{path}.labels"),
+        *_annotations(annotations, f"{path}.annotations"),
+    ]
 
 
 def validate_labels(labels: Object, path: str) -> list[FieldError]:
     """What is wrong with a map of labels at a path."""
-    return _labels(labels, path)
-
-
-def _labels(labels: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in sorted(labels.items()):
-        errors += [invalid_value(path, key, text) for text in names.qualified_name(key)]
-        errors += [invalid_value(path, value, text) for text in names.label_value(value)]
+        errors += invalid_name(path, key, names.qualified_name)
+        errors += invalid_name(path, value, names.label_value)
     return errors
 
 
@@ -119,10 +110,7 @@ def _annotations(annotations: Object, path: str = "metadata.annotations") -> lis
     for key in sorted(annotations):
         errors += [invalid_value(path, key, t) for t in names.qualified_name(key.lower())]
     size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
-    if size > _ANNOTATIONS_LIMIT:
-        text = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"
-        errors.append(FieldError("FieldValueTooLong", path, text))
-    return errors
+    return [*errors, too_long(path, _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else errors
 
 
 def _owner_version(version: str, path: str) -> list[FieldError]:
@@ -186,8 +174,7 @@ def _finalizers(finalizers: list[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     path = "metadata.finalizers"
     for index, name in enumerate(finalizers):
-        wrong = names.qualified_name(name)
-        errors += [invalid_value(f"{path}[{index}]", name, text) for text in wrong]
+        errors += invalid_name(f"{path}[{index}]", name, names.qualified_name)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid_value(path, finalizers, text))
@@ -226,7 +213,7 @@ def _validate_change(new: Object, old: Object) -> list[FieldError]:
             errors.append(invalid_value(f"metadata.{key}", new.get(key), "field is immutable"))
     return [
         *errors,
-        *_labels(new.get("labels") or {}, "metadata.labels"),
+        *validate_labels(new.get("labels") or {}, "metadata.labels"),
         *_annotations(new.get("annotations") or {}),
         *_owners(new.get("ownerReferences") or []),
     ]

@@ -6,34 +6,10 @@ from collections.abc import Mapping
 
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.kinds.kind import Kind
+from claimctl.embedded.text.data import table
 
-_ADMISSION = "admission control"
-_KINDS: dict[tuple[str, str], str] = {
-    **{
-        ("admissionregistration.k8s.io", plural): _ADMISSION
-        for plural in (
-            "mutatingadmissionpolicies",
-            "mutatingadmissionpolicybindings",
-            "mutatingwebhookconfigurations",
-            "validatingadmissionpolicies",
-            "validatingadmissionpolicybindings",
-            "validatingwebhookconfigurations",
-        )
-    },
-    ("", "limitranges"): "limits on new objects",
-    ("", "resourcequotas"): "quotas",
-    ("apiregistration.k8s.io", "apiservices"): "API aggregation",
-    ("autoscaling", "horizontalpodautoscalers"): "autoscaling",
-    ("certificates.k8s.io", "certificatesigningrequests"): "signing of certificates",
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "priority and fairness",
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): "priority and fairness",
-    ("node.k8s.io", "runtimeclasses"): "overhead of runtime classes",
-}
-"""Kinds that change what the API server or a controller does to other objects."""
-_SUBRESOURCES: dict[tuple[str, str, str], str] = {
-    ("", "pods", "resize"): "resizing of pods",
-    ("", "pods", "ephemeralcontainers"): "ephemeral containers",
-}
+_REFUSED = table(__package__, "not_emulated.json", dict[str, str])
+"""Resources on which a real server or controller acts, and what that would be."""
 _POD_SECURITY = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "warn", "audit")
 
@@ -45,11 +21,9 @@ def refusal(what: str, where: str) -> StatusError:
 
 def check_kind(kind: Kind, subresource: str) -> None:
     """Refuse to write what nobody here would act on. Raises StatusError 501."""
-    what = _KINDS.get((kind.group, kind.plural))
-    if what is None:
-        what = _SUBRESOURCES.get((kind.group, kind.plural, subresource))
+    where = f"{kind.resource}/{subresource}" if subresource else kind.resource
+    what = _REFUSED.get(kind.resource) or _REFUSED.get(where)
     if what is not None:
-        where = f"{kind.resource}/{subresource}" if subresource else kind.resource
         raise refusal(what, where)
 
 

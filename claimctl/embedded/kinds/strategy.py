@@ -75,6 +75,8 @@ class Strategy:
     collects_garbage: bool = True
     warns_of_finalizers: bool = False
     scale: ScalePaths | None = None
+    selectable_fields: ClassVar[Mapping[str, str]] = {}
+    """Fields that field selectors may name beside name and namespace, and what an unset one is."""
 
     def default(self, obj: Object, features: Features) -> None:
         """Fill in what the server fills in; on create, and on every update."""
@@ -94,7 +96,7 @@ class Strategy:
             self._keep_all_but_status(new, old)
             return
         if "status" in context.kind.subresources:
-            _restore(new, old, "status")
+            restore(new, old, "status")
         if context.kind.generation and self.spec_changed(new, old):
             metadata = new["metadata"]
             metadata["generation"] = metadata.get("generation", 0) + 1
@@ -107,7 +109,7 @@ class Strategy:
             if key not in ("status", "metadata"):
                 new[key] = old[key]
         for key in self.status_keeps:
-            _restore(new["metadata"], old["metadata"], key)
+            restore(new["metadata"], old["metadata"], key)
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Whether a write through the main resource raises metadata.generation."""
@@ -142,11 +144,11 @@ class Strategy:
         """Something that has to happen after the object was stored."""
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Fields beside metadata.name and metadata.namespace that field selectors may name."""
-        return {}
+        """The values of the fields that ``selectable_names`` gives."""
+        return {path: _text(obj, path) or unset for path, unset in self.selectable_fields.items()}
 
     def selectable_names(self) -> tuple[str, ...]:
-        return ()
+        return tuple(self.selectable_fields)
 
     def grace_period(self, obj: Object, options: DeleteOptions) -> int:
         """Seconds from the deletionTimestamp to the end of the object; 0 deletes at once."""
@@ -181,11 +183,22 @@ class Strategy:
         return obj
 
 
-def _restore(new: Object, old: Object, key: str) -> None:
+def restore(new: Object, old: Object, key: str) -> None:
+    """Give a field the value that it had, if any."""
     if key in old:
         new[key] = old[key]
     else:
         new.pop(key, None)
+
+
+def _text(obj: Object, path: str) -> str:
+    """The value at a path of fields as text, empty if it is not set."""
+    value: Any = obj
+    for name in path.split("."):
+        value = (value or {}).get(name)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
 
 
 def _without_meta(obj: Object) -> Object:

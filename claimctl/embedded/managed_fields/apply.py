@@ -90,7 +90,8 @@ class Applier:
         merged: Object = merge(schema or ANY, live, patch)
         merged["metadata"] = dict(merged["metadata"])
         if own is not None:
-            give_up(schema or ANY, merged, own["fieldsV1"], [fields, *_sets(others)])
+            owned = [fields, *(entry.get("fieldsV1") or {} for entry in others)]
+            give_up(schema or ANY, merged, own["fieldsV1"], owned)
         merged["metadata"].pop("managedFields", None)
         change = difference(schema, live, merged).without(reset)
         _refuse_conflicts(request, others, change)
@@ -123,10 +124,6 @@ def _entry(request: ApplyRequest, fields: Fields, own: Entry | None, *, changed:
     time = request.time if changed else (own or {}).get("time", "")
     version = request.kind.api_version(request.version)
     return entry_of(_manager(request), version, fields, time)
-
-
-def _sets(entries: Sequence[Entry]) -> list[Fields]:
-    return [entry.get("fieldsV1") or {} for entry in entries]
 
 
 def _check(request: ApplyRequest, schema: Schema | None) -> None:
@@ -201,16 +198,12 @@ def _merge_lists(schema: Schema, live: list[Json], patch: list[Json]) -> list[Js
             merged.append(value)
         elif element in ahead:
             place = ahead.index(element)
-            if not _comes_first(ahead[:place], before):
+            if any(other in before for other in ahead[:place]):
+                # an item that both have comes before it in the patch
                 continue
             merged += [_merged(items, before, wanted, each) for each in ahead[: place + 1]]
             ahead = ahead[place + 1 :]
     return [*merged, *(_merged(items, before, wanted, each) for each in ahead)]
-
-
-def _comes_first(between: list[str], before: dict[str, list[Json]]) -> bool:
-    """Whether no item that both have stands before it in the patch."""
-    return not any(element in before for element in between)
 
 
 def _merged(
@@ -223,13 +216,9 @@ def _merged(
 def give_up(schema: Schema, obj: Object, before: Fields, owned: Sequence[Fields]) -> None:
     """Remove from ``obj`` what was named before and is in none of ``owned`` any more."""
     for path in list(members(before)):
-        if not any(_keeps(fields, path) for fields in owned):
+        # a field stays as long as any manager owns a part of it
+        if not any(covers(fields, path) for fields in owned):
             _remove(schema, obj, path)
-
-
-def _keeps(fields: Fields, path: Path) -> bool:
-    """A field stays as long as somebody owns any part of it."""
-    return covers(fields, path)
 
 
 def _remove(schema: Schema, value: Json, path: Path) -> None:

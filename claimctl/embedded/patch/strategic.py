@@ -10,32 +10,12 @@ from typing import Any
 
 from claimctl.embedded.patch.json_patch import PatchError
 from claimctl.embedded.schema.typed import go_value
+from claimctl.embedded.text.data import table
 from claimctl.wire.base import Object
 
 Path = tuple[str, ...]
 
-_KEYS = {
-    "containers": "name",
-    "initContainers": "name",
-    "ephemeralContainers": "name",
-    "volumes": "name",
-    "env": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "imagePullSecrets": "name",
-    "secrets": "name",
-    "hostAliases": "ip",
-    "topologySpreadConstraints": "topologyKey",
-    "schedulingGates": "name",
-    "resourceClaims": "name",
-    "resourceClaimStatuses": "name",
-    "conditions": "type",
-    "ownerReferences": "uid",
-    "reservedFor": "uid",
-    "addresses": "type",
-    "podIPs": "ip",
-    "hostIPs": "ip",
-}
+_KEYS = table(__package__, "merge_keys.json", dict[str, str])
 """Merge key by field name; where one name has several meanings see ``merge_key``."""
 _SETS = ("finalizers", "podCIDRs")
 
@@ -93,7 +73,7 @@ def _merge_field(merged: Object, patch: Object, path: Path, value: Any) -> None:
     current = merged.get(key)
     if value is None:
         merged.pop(key, None)
-    elif current is None and isinstance(value, list) and not _directed(value):
+    elif current is None and isinstance(value, list) and not any(map(_is_directed, value)):
         merged[key] = [_without_nulls(each) for each in value]
     elif isinstance(value, dict):
         merged[key] = strategic_merge(current if isinstance(current, dict) else {}, value, path)
@@ -103,8 +83,8 @@ def _merge_field(merged: Object, patch: Object, path: Path, value: Any) -> None:
         merged[key] = value
 
 
-def _directed(values: list[Any]) -> bool:
-    return any(isinstance(each, dict) and "$patch" in each for each in values)
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and "$patch" in value
 
 
 def _without_nulls(value: Any) -> Any:

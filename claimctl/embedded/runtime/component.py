@@ -21,7 +21,7 @@ from claimctl.embedded.options import ClusterOptions, Features, Timings
 from claimctl.embedded.runtime.local import ApiFor, ConnectionLost, FaultHook
 from claimctl.embedded.runtime.views import Feed, Views
 from claimctl.embedded.runtime.workqueue import K, WorkQueue
-from claimctl.embedded.storage.requests import MASTERS, Actor, Fault, FaultPoint
+from claimctl.embedded.storage.requests import MASTERS, Actor
 from claimctl.embedded.verbs.api import Api
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
@@ -76,10 +76,12 @@ class Context:
         return timestamp(self.clock.now())
 
     def api_for(self, user: str, manager: str) -> ApiFor:
-        return ApiFor(self.api, Actor(user, (MASTERS,), manager), self._fault_at)
-
-    def _fault_at(self, point: FaultPoint) -> Fault | None:
-        return None if self.fault is None else self.fault(point)
+        return ApiFor(
+            self.api,
+            Actor(user, (MASTERS,), manager),
+            # asked at each request, because the hook may be set later
+            lambda point: None if self.fault is None else self.fault(point),
+        )
 
 
 class Component(Generic[K]):

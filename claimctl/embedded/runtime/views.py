@@ -163,8 +163,8 @@ class Views:
             view.assume(obj)
         return view
 
-    def watches(self, revision: Revision) -> bool:
-        return (revision.group, revision.plural) in self._views
+    def __contains__(self, kind: tuple[str, str]) -> bool:
+        return kind in self._views
 
     def take(self, revision: Revision, obj: Object) -> None:
         if self.lag <= 0 and not self._late:
@@ -220,7 +220,7 @@ class Feed:
             views.close()
 
     def _take(self, revision: Revision) -> None:
-        watching = [views for views in self._views if views.watches(revision)]
+        watching = [views for views in self._views if (revision.group, revision.plural) in views]
         if not watching and not self._listeners:
             return
         obj = decode(revision.data)

@@ -65,11 +65,11 @@ class BuiltinSchemas:
         return self._models[key]
 
     def _build(self, name: str, reserved_for: bool) -> Schema:
-        model = load_model(name)
+        model = getattr(_models(), name)
         return Schema(
             type="object",
             definition=name,
-            description=_first_paragraphs(model.__doc__ or ""),
+            description=(model.__doc__ or "").split("Attributes:")[0].strip(),
             atomic=name in FACTS.atomic_objects,
             required=tuple(name for name, info in _infos(model).items() if info.is_required()),
             load=lambda: self._properties(name, model, reserved_for),
@@ -120,8 +120,9 @@ class BuiltinSchemas:
     def _collection(
         self, place: str, shape: str, item: str, text: str, reserved_for: bool
     ) -> Schema:
-        if shape == "Dict" and _is_quantities(place, item):
-            items = _quantity()
+        quantities = item == "str" and place.rsplit(".", 1)[-1] in FACTS.quantity_maps
+        if shape == "Dict" and quantities:
+            items = Schema(format="quantity")
         else:
             items = self._item(place, item, reserved_for)
         if shape == "Dict":
@@ -159,11 +160,6 @@ class BuiltinSchemas:
             patch_strategy="retainKeys" if place in FACTS.keep_keys_fields else "",
             load=lambda: target.properties,
         )
-
-
-def load_model(name: str) -> Model:
-    """The client's model class of that name."""
-    return getattr(_models(), name)
 
 
 def _infos(model: Model) -> dict[str, Any]:
@@ -212,15 +208,3 @@ def _untyped(place: str, text: str) -> Schema:
     if place in FACTS.int_or_string:
         return Schema(format="int-or-string", description=text)
     return replace(ANY, description=text, atomic=True)
-
-
-def _is_quantities(place: str, item: str) -> bool:
-    return item == "str" and place.rsplit(".", 1)[-1] in FACTS.quantity_maps
-
-
-def _quantity() -> Schema:
-    return Schema(format="quantity")
-
-
-def _first_paragraphs(text: str) -> str:
-    return text.split("Attributes:")[0].strip()

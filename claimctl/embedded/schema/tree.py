@@ -15,10 +15,6 @@ Json = Any
 """A decoded JSON value; objects of the API are plain dicts."""
 
 
-def _no_properties() -> Mapping[str, Schema]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Schema:
     """One node of the tree.
@@ -43,7 +39,7 @@ class Schema:
     required: tuple[str, ...] = ()
     keeps_unknown: bool = False
     default: Json = None
-    load: Callable[[], Mapping[str, Schema]] = field(default=_no_properties, repr=False)
+    load: Callable[[], Mapping[str, Schema]] = field(default=dict, repr=False)
 
     @cached_property
     def properties(self) -> Mapping[str, Schema]:

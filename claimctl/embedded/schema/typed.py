@@ -35,7 +35,7 @@ def _problems(schema: Schema, value: Json, path: str) -> Iterator[str]:
     elif schema.type in _SCALARS and not _fits(schema, value):
         wanted = _NAMES.get(schema.type, schema.type)
         if schema.type in _NAMES:
-            yield f"{path}: expected {wanted}, got {_go_type(value)}"
+            yield f"{path}: expected {wanted}, got {_GO_TYPES.get(type(value), 'float64')}"
             return
         yield f"{path}: expected {wanted}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
 
@@ -119,10 +119,6 @@ def _shown(value: Json) -> str:
 
 
 _GO_TYPES = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
-
-
-def _go_type(value: Any) -> str:
-    return _GO_TYPES.get(type(value), "float64")
 
 
 def go_syntax(value: Any) -> str:

@@ -53,16 +53,14 @@ class WriteOptions:
     """``warnings`` collects the texts of Warning headers; ``repeated`` names fields that came
     twice in the body. ``outcome`` is filled in by the write.
 
-    ``internal`` marks a component of the cluster itself: its bodies are taken as they are, and
-    nobody asks whether it may. ``version`` is the API version of the body and of the answer;
-    empty means the preferred one.
+    ``internal`` marks a component of the cluster itself: its bodies are taken as they are, and its
+    permissions are not checked.
     """
 
     dry_run: bool = False
     field_validation: str = "Warn"
     field_manager: str = ""
     force: bool = False
-    version: str = ""
     internal: bool = False
     warnings: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
@@ -83,7 +81,6 @@ class DeleteOptions:
     grace_period_seconds: int | None = None
     orphan_dependents: bool | None = None
     dry_run: tuple[str, ...] = ()
-    version: str = ""
     internal: bool = False
     warnings: list[str] = field(default_factory=list)
 

@@ -98,11 +98,6 @@ def qualified_name(value: str) -> list[str]:
     return wrong
 
 
-def label_key(value: str) -> list[str]:
-    """The key of a label, which is a qualified name."""
-    return qualified_name(value)
-
-
 _CONFIG_KEY_RE = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _CONFIG_KEY_TEXT = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from claimctl.embedded.errors import StatusError
-from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.options import Features
 from claimctl.embedded.storage.requests import (
     Actor,
@@ -56,14 +56,11 @@ class Api(ServerState):
             ("", "bindings"): binding.bind_collection
         }
 
-    def get(
-        self, actor: Actor, kind: Kind, ns: str, name: str, subresource: str = "", version: str = ""
-    ) -> Object:
-        """Raises StatusError 404."""
-        target = Target(kind, ns, name, subresource, version)
-        if subresource == "scale":
+    def get(self, target: Target) -> Object:
+        """The object, or its scale. Raises StatusError 404."""
+        if target.subresource == "scale":
             return get_scale(self, target)
-        return self.outward(kind, version, stored(self, target))
+        return self.outward(target.kind, target.version, stored(self, target))
 
     def get_at(self, target: Target, resource_version: str) -> Object:
         """get with the resourceVersion parameter (504 for a version not reached)."""
@@ -72,42 +69,34 @@ class Api(ServerState):
         check(self, resource_version)
         return self.outward(target.kind, target.version, stored(self, target))
 
-    def list(
-        self, actor: Actor, kind: Kind, ns: str, options: ListOptions, version: str = ""
-    ) -> Object:
+    def list(self, target: Target, options: ListOptions) -> Object:
         """A List object. Raises StatusError 400, 410, 422, 504."""
-        return list_objects(self, Target(kind, ns, version=version), options)
+        return list_objects(self, target, options)
 
-    def watch(
-        self, actor: Actor, kind: Kind, ns: str, options: WatchOptions, version: str = ""
-    ) -> Watch:
+    def watch(self, target: Target, options: WatchOptions) -> Watch:
         """A stream that has begun; the caller closes it. Raises StatusError 400, 422, 500."""
-        return Watch(self, Target(kind, ns, version=version), options)
+        return Watch(self, target, options)
 
     def create(
-        self, actor: Actor, kind: Kind, ns: str, obj: Object, options: WriteOptions | None = None
+        self, actor: Actor, target: Target, obj: Object, options: WriteOptions | None = None
     ) -> Object:
         """The new object; ``obj`` itself is used up unless the options are internal.
 
         Raises:
             StatusError: 400, 403, 404, 409, 422.
         """
-        write = self._write(actor, Target(kind, ns), "create", options)
+        kind = target.kind
+        write = self._write(actor, replace(target, name=""), "create", options)
         virtual = self.virtual.get((kind.group, kind.plural))
         if virtual is not None:
-            version = write.target.version or kind.version
-            unknown = self.decoder.check(kind.group, version, kind.kind, obj)
+            unknown = self.decoder.check(kind.group, target.version_or_default, kind.kind, obj)
             if write.options.field_validation != "Ignore":
                 write.options.warnings.extend(unknown)
             return virtual(write, obj)
-        return self._answer(write, writing.create(write, obj))
+        return self.outward(kind, target.version, writing.create(write, obj))
 
     def post(
-        self,
-        actor: Actor,
-        target: Target,
-        body: Object,
-        options: WriteOptions | None = None,
+        self, actor: Actor, target: Target, body: Object, options: WriteOptions | None = None
     ) -> Object:
         """POST to a subresource (binding, eviction, token). Raises StatusError."""
         kind = target.kind
@@ -117,71 +106,47 @@ class Api(ServerState):
         return handler(self._write(actor, target, "create", options), body)
 
     def update(
-        self,
-        actor: Actor,
-        kind: Kind,
-        ns: str,
-        name: str,
-        obj: Object,
-        subresource: str = "",
-        options: WriteOptions | None = None,
+        self, actor: Actor, target: Target, obj: Object, options: WriteOptions | None = None
     ) -> Object:
         """Raises StatusError 400, 404, 409, 422."""
-        write = self._write(actor, Target(kind, ns, name, subresource), "update", options)
-        if subresource == "scale":
+        write = self._write(actor, target, "update", options)
+        if target.subresource == "scale":
             return put_scale(write, obj)
-        return self._answer(write, writing.update(write, obj))
+        return self.outward(target.kind, target.version, writing.update(write, obj))
 
-    def patch(  # noqa: PLR0913 - the address of an object, the patch and the options
+    def patch(
         self,
         actor: Actor,
-        kind: Kind,
-        ns: str,
-        name: str,
+        target: Target,
         patch_type: str,
         patch: Any,
-        subresource: str = "",
         options: WriteOptions | None = None,
     ) -> Object:
         """``patch_type`` is json, merge, strategic or apply. Raises StatusError."""
         verb = "apply" if patch_type == "apply" else "patch"
-        write = self._write(actor, Target(kind, ns, name, subresource), verb, options)
-        return patching.patch(write, patch_type, patch)
+        return patching.patch(self._write(actor, target, verb, options), patch_type, patch)
 
-    def delete(
-        self, actor: Actor, kind: Kind, ns: str, name: str, options: DeleteOptions | None = None
-    ) -> Object:
+    def delete(self, actor: Actor, target: Target, options: DeleteOptions | None = None) -> Object:
         """The object, or a Status where the kind answers with one. Raises StatusError."""
-        options = options or DeleteOptions()
-        removal = deleting.Removal(
-            self, actor, Target(kind, ns, name, "", options.version), options
-        )
+        main = replace(target, subresource="")
+        removal = deleting.Removal(self, actor, main, options or DeleteOptions())
         return deleting.answer(removal, deleting.delete(removal))
 
     def delete_collection(
         self,
         actor: Actor,
-        kind: Kind,
-        ns: str,
+        target: Target,
         options: DeleteOptions | None = None,
         chosen: ListOptions | None = None,
     ) -> Object:
         """The list of what was deleted, each as it was."""
-        options = options or DeleteOptions()
-        removal = deleting.Removal(self, actor, Target(kind, ns, "", "", options.version), options)
+        removal = deleting.Removal(self, actor, target, options or DeleteOptions())
         return deleting.delete_collection(removal, chosen or ListOptions())
 
     def _write(
         self, actor: Actor, target: Target, verb: str, options: WriteOptions | None
     ) -> Write:
-        options = options or WriteOptions()
-        addressed = Target(
-            target.kind, target.namespace, target.name, target.subresource, options.version
-        )
-        return Write(self, actor, addressed, verb, options)
-
-    def _answer(self, write: Write, obj: Object) -> Object:
-        return self.outward(write.target.kind, write.target.version, obj)
+        return Write(self, actor, target, verb, options or WriteOptions())
 
 
 _NOT_ALLOWED = "the server does not allow this method on the requested resource"

@@ -81,7 +81,7 @@ def _check_binding(write: Write, pod: Object, binding: Object) -> None:
     meta, subject = pod["metadata"], write.target.subject
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != meta["uid"]:
-        raise errors.conflict(subject, writing.other_uid(write, uid, pod))
+        raise errors.conflict(subject, writing.other_uid(write, uid, meta["uid"]))
     named = Subject("", "pods/binding", write.target.name)
     if meta.get("deletionTimestamp"):
         why = f"pod {meta['name']} is being deleted, cannot be assigned to a host"

@@ -97,8 +97,8 @@ def _check_preconditions(removal: Removal, obj: Object) -> None:
 
 def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -> None:
     if removal.target.kind.plural == "namespaces":
-        told = f"{what} in precondition: {asked}, {what} in object meta: {found}"
-        raise errors.conflict(removal.target.subject, f"Precondition failed: {told}")
+        why = f"{what} in precondition: {asked}, {what} in object meta: {found}"
+        raise errors.conflict(removal.target.subject, f"Precondition failed: {why}")
     raise errors.conflict(
         removal.target.typed_subject,
         f"the {what} in the precondition ({asked}) does not match the {what} in record "

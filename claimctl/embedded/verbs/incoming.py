@@ -161,7 +161,7 @@ def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, want
 
 
 def _check_fields(write: Write, obj: Object) -> None:
-    version = write.target.version or write.target.kind.version
+    version = write.target.version_or_default
     found = write.state.decoder.clean(write.target.kind, version, obj, maps=write.maps)
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
@@ -172,7 +172,7 @@ def _check_fields(write: Write, obj: Object) -> None:
 
 def _strict(target: Target, unknown: list[str]) -> str:
     name = target.kind.kind
-    version = target.version or target.kind.version
+    version = target.version_or_default
     shown = ", ".join(unknown)
     return (
         f'{name} in version "{version}" cannot be handled as a {name}: '

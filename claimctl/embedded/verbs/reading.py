@@ -46,6 +46,10 @@ class Target:
     version: str = ""
 
     @property
+    def version_or_default(self) -> str:
+        return self.version or self.kind.version
+
+    @property
     def address(self) -> Address:
         group, plural = self.kind.storage
         namespace = self.namespace if self.kind.namespaced else ""
@@ -122,13 +126,17 @@ def _unknown_field(kind: Kind, key: str, has_own: bool) -> str:
     return f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
+def is_version(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def parse_version(text: str) -> int:
     """A resourceVersion parameter as a number.
 
     Raises:
         StatusError: 400.
     """
-    if text.isascii() and text.isdigit():
+    if is_version(text):
         return int(text)
     raise errors.bad_request(f"invalid resource version: {not_a_version(text)}")
 
@@ -183,7 +191,7 @@ class _Page:
 
 def check_readable(state: ServerState, version: str) -> None:
     """What get says of its resourceVersion: 500 for one that is no number, else as a list does."""
-    if version and not (version.isascii() and version.isdigit()):
+    if version and not is_version(version):
         raise StatusError(500, "", not_a_version(version))
     check_reachable(state, version)
 

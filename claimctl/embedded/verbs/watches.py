@@ -13,7 +13,7 @@ from claimctl.embedded.errors import StatusError, Subject
 from claimctl.embedded.storage.requests import WatchOptions
 from claimctl.embedded.storage.selectors import Selector
 from claimctl.embedded.storage.store import Compacted, Revision, decode, encode
-from claimctl.embedded.verbs.reading import Target, not_a_version, selector_of
+from claimctl.embedded.verbs.reading import Target, is_version, not_a_version, selector_of
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.wire.base import Object
 
@@ -59,14 +59,6 @@ def check_watch_options(options: WatchOptions) -> None:
         raise errors.invalid(_OPTIONS, found)
 
 
-def _watch_version(text: str) -> int:
-    if not text:
-        return 0
-    if text.isascii() and text.isdigit():
-        return int(text)
-    raise StatusError(500, "", not_a_version(text))
-
-
 class Watch:
     """A subscription that has begun. ``close`` ends it; ``events`` runs until it ends.
 
@@ -89,7 +81,10 @@ class Watch:
         self._ended = False
         self._timers: list[asyncio.TimerHandle] = []
         group, plural = target.kind.storage
-        self._begin(_watch_version(options.resource_version), group, plural)
+        version = options.resource_version or "0"
+        if not is_version(version):
+            raise StatusError(500, "", not_a_version(version))
+        self._begin(int(version), group, plural)
         self._unsubscribe = state.store.subscribe(self._notice, group, plural)
 
     def _begin(self, version: int, group: str, plural: str) -> None:
@@ -132,7 +127,7 @@ class Watch:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         version = kind.api_version(self._target.version)
         body = {"kind": kind.kind, "apiVersion": version, "metadata": metadata}
-        empty = self._state.decoder.empty(kind, self._target.version or kind.version)
+        empty = self._state.decoder.empty(kind, self._target.version_or_default)
         return Event("BOOKMARK", {**empty, **body})
 
     def _notice(self, revision: Revision) -> None:

@@ -29,10 +29,7 @@ def create(write: Write, body: Object) -> Object:
         StatusError: 400, 403, 404 (no namespace), 409, 422, 500.
     """
     obj = inward(write, body)
-    target, meta = write.target, obj["metadata"]
-    if target.name and not meta.get("name"):
-        meta["name"] = target.name
-    _check_namespace(write, meta)
+    _check_namespace(write, obj["metadata"])
     return _insert(write, obj)
 
 
@@ -93,16 +90,13 @@ def _store_new(write: Write, obj: Object) -> Object:
     write.options.outcome.created = True
     completed = write.strategy.read_back(obj)
     if write.options.dry_run:
-        return {**obj, "metadata": {**obj["metadata"], **_kept_version(version)}}
+        kept = {"resourceVersion": version} if version else {}
+        return {**obj, "metadata": {**obj["metadata"], **kept}}
     if completed:
         write.state.completed.add(obj["metadata"]["uid"])
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
     return obj
-
-
-def _kept_version(version: str) -> Object:
-    return {"resourceVersion": version} if version else {}
 
 
 def _named(target: Target, name: str) -> Target:
@@ -146,7 +140,7 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
     moment = metadata.timestamp(write.state.clock.now())
     fields = FieldWrite(
         kind=write.target.kind,
-        version=write.target.version or write.target.kind.version,
+        version=write.target.version_or_default,
         old=None if old is None else _as_asked(write, old),
         new=_as_asked(write, new),
         manager=write.manager,
@@ -184,7 +178,7 @@ def update(write: Write, body: Object) -> Object:
             _check_number(meta)
         return _create_on_update(write, obj)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        raise errors.conflict(target.subject, other_uid(write, meta["uid"], old))
+        raise errors.conflict(target.subject, other_uid(write, meta["uid"], old["metadata"]["uid"]))
     _check_number(meta)
     return modify(write, old, obj)
 
@@ -204,31 +198,24 @@ def _create_on_update(write: Write, obj: Object) -> Object:
     if not target.kind.create_on_update or target.subresource:
         raise errors.not_found(target.subject)
     if obj["metadata"].get("uid"):
-        raise errors.conflict(target.subject, _missing_uid(write, obj["metadata"]["uid"]))
+        raise errors.conflict(target.subject, other_uid(write, obj["metadata"]["uid"], ""))
     obj["metadata"].pop("resourceVersion", None)
     return _insert(write, obj)
-
-
-def other_uid(write: Write, uid: str, old: Object) -> str:
-    found = old["metadata"]["uid"]
-    return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: {found}")
-
-
-def _missing_uid(write: Write, uid: str) -> str:
-    return _storage_error(write, f"UID in precondition: {uid}, UID in object meta: ")
 
 
 _STORED_AS = {"nodes": "minions", "services": "services/specs"}
 
 
-def _storage_error(write: Write, why: str) -> str:
+def other_uid(write: Write, uid: str, found: str) -> str:
+    """What the storage says about a UID that is not the one it found ('' if there is no object)."""
     address = write.target.address
     plural = _STORED_AS.get(address.plural, address.plural)
     group = address.group if write.target.kind.custom else ""
     parts = [part for part in (group, plural, address.namespace, address.name) if part]
     return (
         f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(parts)}, "
-        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+        f"UID in object meta: {found}"
     )
 
 
@@ -291,14 +278,11 @@ def _store_change(write: Write, old: Object, new: Object) -> Object:
         return new
     write.state.completed.discard(uid)
     meta = new["metadata"]
-    if meta.get("deletionTimestamp") and not write.strategy.pending(new) and _may_go(meta):
+    waits = write.strategy.pending(new) or meta.get("deletionGracePeriodSeconds")
+    if meta.get("deletionTimestamp") and not waits:
         write.state.store.delete(write.target.address, write.author)
         return new
     return write.state.store.put(write.target.address, new, write.author)
-
-
-def _may_go(meta: Object) -> bool:
-    return not meta.get("deletionGracePeriodSeconds")
 
 
 def _same(old: Object, new: Object) -> bool:
@@ -366,7 +350,7 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
     if metadata is None or not texts:
         new["metadata"] = metadata if isinstance(metadata, dict) else {}
     elif not isinstance(metadata, dict):
-        name, version = target.kind.kind, target.version or target.kind.version
+        name, version = target.kind.kind, target.version_or_default
         found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
         why = f"{found} {name}.metadata of type v1.ObjectMeta"
         text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
@@ -377,14 +361,10 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
 def _converted(write: Write, new: Object, patched: Object) -> Object:
     target = write.target
     try:
-        return write.state.decoder.convert(target.kind, _version(target), new)
+        return write.state.decoder.convert(target.kind, target.version_or_default, new)
     except Unconvertible as error:
         field = errors.invalid_value("patch", go_value(patched), str(error))
         raise errors.invalid(errors.Subject("", ""), [field]) from None
-
-
-def _version(target: Target) -> str:
-    return target.version or target.kind.version
 
 
 def unreadable(
@@ -406,7 +386,7 @@ def _merged(write: Write, merged: Object) -> Object:
     """An applied object as a struct holds it. Raises StatusError 500 where none can."""
     target = write.target
     try:
-        return write.state.decoder.convert(target.kind, _version(target), merged)
+        return write.state.decoder.convert(target.kind, target.version_or_default, merged)
     except Unconvertible as error:
         why = str(error)
     group, _, version = target.kind.api_version(target.version).rpartition("/")
@@ -436,7 +416,7 @@ def apply(write: Write, body: Object) -> Object:
     asked = None if old is None else _as_asked(write, old)
     request = ApplyRequest(
         kind=target.kind,
-        version=target.version or target.kind.version,
+        version=target.version_or_default,
         old=asked,
         patch=body,
         manager=write.options.field_manager,

@@ -14,6 +14,7 @@ from claimctl.embedded.storage.requests import Actor
 from claimctl.embedded.storage.store import Store
 from claimctl.embedded.text.jsonpath import find
 from claimctl.embedded.verbs.api import Api
+from claimctl.embedded.verbs.reading import Target
 
 ADMIN = Actor("admin", ("system:masters",))
 SCHEMA: dict[str, Any] = {
@@ -45,11 +46,18 @@ class StoppedClock:
         return None
 
 
+DEFINITION = {"plural": "customresourcedefinitions", "namespace": "", "name": "widgets.example.com"}
+
+
+def at(api: Api, plural: str, namespace: str = "default", **more: str) -> Target:
+    return Target(api.kinds.named(plural), namespace, **more)
+
+
 def server() -> Api:
     features = Features()
     api = Api(Store(lambda: 0.0), StoppedClock(), features)
     Definitions(api)
-    api.create(ADMIN, api.kinds.named("namespaces"), "", {"metadata": {"name": "default"}})
+    api.create(ADMIN, at(api, "namespaces", ""), {"metadata": {"name": "default"}})
     return api
 
 
@@ -80,23 +88,21 @@ def definition(schema: dict[str, Any] | None = None, **more: Any) -> dict[str, A
 
 
 def define(api: Api, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    kind = api.kinds.named("customresourcedefinitions")
-    return api.create(ADMIN, kind, "", body or definition())
+    return api.create(ADMIN, at(api, "customresourcedefinitions", ""), body or definition())
 
 
 def make(api: Api, name: str, **spec: Any) -> dict[str, Any]:
     body = {"metadata": {"name": name}, "spec": {"size": "small", **spec}}
-    return api.create(ADMIN, api.kinds.named("widgets"), "default", body)
+    return api.create(ADMIN, at(api, "widgets"), body)
 
 
 def patch(api: Api, name: str, change: dict[str, Any], subresource: str = "") -> dict[str, Any]:
-    kind = api.kinds.named("widgets")
-    return api.patch(ADMIN, kind, "default", name, "merge", change, subresource)
+    target = at(api, "widgets", name=name, subresource=subresource)
+    return api.patch(ADMIN, target, "merge", change)
 
 
 def conditions(api: Api) -> dict[str, str]:
-    kind = api.kinds.named("customresourcedefinitions")
-    status = api.get(ADMIN, kind, "", "widgets.example.com")["status"]
+    status = api.get(at(api, **DEFINITION))["status"]
     return {one["type"]: one["status"] for one in status["conditions"]}
 
 
@@ -150,7 +156,6 @@ def test_what_was_wrong_before_a_schema_grew_stricter_may_stay() -> None:
     api = server()
     define(api)
     make(api, "a", replicas=7)
-    kind = api.kinds.named("customresourcedefinitions")
     stricter = definition()["spec"]
     stricter["versions"][0]["schema"]["openAPIV3Schema"] = {
         "type": "object",
@@ -161,7 +166,7 @@ def test_what_was_wrong_before_a_schema_grew_stricter_may_stay() -> None:
             }
         },
     }
-    api.patch(ADMIN, kind, "", "widgets.example.com", "merge", {"spec": stricter})
+    api.patch(ADMIN, at(api, **DEFINITION), "merge", {"spec": stricter})
     assert patch(api, "a", {"metadata": {"labels": {"x": "y"}}})["metadata"]["labels"] == {"x": "y"}
     with pytest.raises(StatusError):
         patch(api, "a", {"spec": {"replicas": 8}})
@@ -171,20 +176,20 @@ def test_the_scale_follows_the_paths_of_the_definition() -> None:
     api = server()
     define(api)
     make(api, "a", replicas=4)
-    kind = api.kinds.named("widgets")
-    scale = api.get(ADMIN, kind, "default", "a", "scale")
+    target = at(api, "widgets", name="a", subresource="scale")
+    scale = api.get(target)
     assert (scale["spec"], scale["status"]) == ({"replicas": 4}, {"replicas": 0})
     scale["spec"]["replicas"] = 6
-    api.update(ADMIN, kind, "default", "a", scale, "scale")
-    assert api.get(ADMIN, kind, "default", "a")["spec"]["replicas"] == 6
+    api.update(ADMIN, target, scale)
+    assert api.get(at(api, "widgets", name="a"))["spec"]["replicas"] == 6
 
 
 def test_deleting_a_definition_deletes_its_objects_first() -> None:
     api = server()
     define(api)
     make(api, "a")
-    kind, widgets = api.kinds.named("customresourcedefinitions"), api.kinds.named("widgets")
-    answer = api.delete(ADMIN, kind, "", "widgets.example.com")
+    widgets = api.kinds.named("widgets")
+    answer = api.delete(ADMIN, at(api, **DEFINITION))
     assert answer["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     assert answer["status"]["conditions"][-1]["type"] == "Terminating"
     assert api.kinds.by_plural("example.com", "widgets") is None
@@ -197,8 +202,7 @@ def test_a_definition_waits_for_objects_that_finalizers_keep() -> None:
     define(api)
     make(api, "a")
     patch(api, "a", {"metadata": {"finalizers": ["example.com/hold"]}})
-    kind = api.kinds.named("customresourcedefinitions")
-    api.delete(ADMIN, kind, "", "widgets.example.com")
+    api.delete(ADMIN, at(api, **DEFINITION))
     assert conditions(api)["Terminating"] == "True"
     with pytest.raises(StatusError) as refused:
         make(api, "b")

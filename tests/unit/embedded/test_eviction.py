@@ -30,23 +30,26 @@ class StoppedClock:
         return None
 
 
+def at(api: Api, plural: str, namespace: str = "default", **more: str) -> Target:
+    return Target(api.kinds.named(plural), namespace, **more)
+
+
 def server(*, phase: str = "Running", ready: str = "True") -> Api:
     """One pod ``p`` labelled app=a on a node."""
     api = api_server(ClusterOptions(), StoppedClock()).api
-    api.create(ADMIN, api.kinds.named("namespaces"), "", {"metadata": {"name": "default"}})
-    pods = api.kinds.named("pods")
+    api.create(ADMIN, at(api, "namespaces", ""), {"metadata": {"name": "default"}})
     spec = {"containers": [{"name": "c", "image": "x"}], "nodeName": "node-0"}
     body = {"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": spec}
-    api.create(ADMIN, pods, "default", body)
+    api.create(ADMIN, at(api, "pods"), body)
     status = {"status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}}
-    api.patch(ADMIN, pods, "default", "p", "merge", status, "status", INTERNAL)
+    api.patch(ADMIN, at(api, "pods", name="p", subresource="status"), "merge", status, INTERNAL)
     return api
 
 
 def budget(api: Api, name: str, allowed: int, healthy: int = 2, **more: Any) -> None:
-    kind = api.kinds.named("poddisruptionbudgets")
+    kind = "poddisruptionbudgets"
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}, **more}
-    api.create(ADMIN, kind, "default", {"metadata": {"name": name}, "spec": spec})
+    api.create(ADMIN, at(api, kind), {"metadata": {"name": name}, "spec": spec})
     status = {
         "observedGeneration": 1,
         "disruptionsAllowed": allowed,
@@ -55,22 +58,21 @@ def budget(api: Api, name: str, allowed: int, healthy: int = 2, **more: Any) -> 
         "expectedPods": 2,
     }
     patch = {"status": status}
-    api.patch(ADMIN, kind, "default", name, "merge", patch, "status", INTERNAL)
+    api.patch(ADMIN, at(api, kind, name=name, subresource="status"), "merge", patch, INTERNAL)
 
 
 def evict(api: Api, dry_run: bool = False, **options: Any) -> Object:
-    target = Target(api.kinds.named("pods"), "default", "p", "eviction")
+    target = at(api, "pods", name="p", subresource="eviction")
     body = {"metadata": {"name": "p"}, "deleteOptions": options}
     return api.post(ADMIN, target, body, WriteOptions(dry_run=dry_run))
 
 
 def pod(api: Api) -> Object:
-    return api.get(ADMIN, api.kinds.named("pods"), "default", "p")
+    return api.get(at(api, "pods", name="p"))
 
 
 def spent(api: Api) -> Object:
-    kind = api.kinds.named("poddisruptionbudgets")
-    status = api.get(ADMIN, kind, "default", "b")["status"]
+    status = api.get(at(api, "poddisruptionbudgets", name="b"))["status"]
     return {key: status.get(key) for key in ("disruptionsAllowed", "disruptedPods")}
 
 
@@ -140,8 +142,8 @@ def test_pods_that_do_not_run_are_evicted_whatever_the_budget(phase: str) -> Non
 def test_a_budget_that_was_not_counted_yet_asks_to_wait() -> None:
     api = server()
     budget(api, "b", allowed=1)
-    kind = api.kinds.named("poddisruptionbudgets")
-    api.patch(ADMIN, kind, "default", "b", "merge", {"spec": {"minAvailable": 2}})
+    target = at(api, "poddisruptionbudgets", name="b")
+    api.patch(ADMIN, target, "merge", {"spec": {"minAvailable": 2}})
     assert refusal(api).headers == {"retry-after": "10"}
 
 

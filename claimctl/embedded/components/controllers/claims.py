@@ -177,7 +177,7 @@ class ClaimController(Component[Task]):
         if reference["uid"] in self._gone:
             return False
         if pod is None:
-            pod = self._live("pods", namespace(claim), reference["name"])
+            pod = self.api.find("pods", namespace(claim), reference["name"])
         return pod is not None and uid(pod) == reference["uid"] and not done(pod)
 
     def _group_stays(self, claim: Object, reference: Object) -> bool:
@@ -185,16 +185,8 @@ class ClaimController(Component[Task]):
         if reference["uid"] in self._gone:
             return False
         if group is None:
-            group = self._live("podgroups", namespace(claim), reference["name"])
+            group = self.api.find("podgroups", namespace(claim), reference["name"])
         return group is not None and uid(group) == reference["uid"]
-
-    def _live(self, plural: str, space: str, plain: str) -> Object | None:
-        try:
-            return self.api.get(plural, space, plain)
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
-            return None
 
     def _clean(self, claim: Object, valid: list[Object], *, deallocate: bool) -> None:
         """The last reference and the allocation go in one write, the finalizer in a second."""
@@ -220,7 +212,7 @@ class ClaimController(Component[Task]):
         """A generated claim goes as soon as its pod has ended, while the pod is still there."""
         for owner in owning_pod(claim):
             space, plain = _split(owner)
-            pod = self.views["pods"].get(space, plain) or self._live("pods", space, plain)
+            pod = self.views["pods"].get(space, plain) or self.api.find("pods", space, plain)
             owned = pod is not None and any(
                 each["uid"] == uid(pod) for each in claim["metadata"]["ownerReferences"]
             )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from claimctl.embedded.components.objects import (
+    condition,
     controller_of,
     key_of,
     labels,
+    made_condition,
     matches,
     namespace,
     scaled,
@@ -103,18 +105,12 @@ class DisruptionController(Component[Key]):
         return {name: since for name, since in known.items() if name in there}
 
     def _conditions(self, budget: Object, allowed: int) -> list[Object]:
-        new = {
-            "type": "DisruptionAllowed",
-            "status": "True" if allowed else "False",
-            "reason": "SufficientPods" if allowed else "InsufficientPods",
-            "message": "",
-            "lastTransitionTime": self.context.now(),
-            "observedGeneration": budget["metadata"].get("generation", 1),
-        }
-        for old in (budget.get("status") or {}).get("conditions") or ():
-            if old["type"] == new["type"] and old["status"] == new["status"]:
-                new["lastTransitionTime"] = old["lastTransitionTime"]
-        return [new]
+        status = "True" if allowed else "False"
+        reason = "SufficientPods" if allowed else "InsufficientPods"
+        old = condition(budget, "DisruptionAllowed") or {}
+        since = old["lastTransitionTime"] if old.get("status") == status else self.context.now()
+        new = made_condition("DisruptionAllowed", status, reason, "", since)
+        return [{**new, "observedGeneration": budget["metadata"].get("generation", 1)}]
 
 
 def _covers(budget: Object, pod: Object) -> bool:

@@ -5,11 +5,18 @@ It keeps the graph of all objects of all kinds from the stream of revisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from claimctl.embedded.components.objects import deleting, finalizers, owners, uid, without
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.components.objects import (
+    deleting,
+    finalizers,
+    owners,
+    uid,
+    without,
+    without_owner,
+)
+from claimctl.embedded.errors import NotFound
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.embedded.storage.store import Revision
@@ -149,31 +156,19 @@ class GarbageCollector(Component[str]):
     def _delete(self, node: Node, *, foreground: bool) -> None:
         propagation = "Foreground" if foreground else "Background"
         options = DeleteOptions(uid(node.obj), propagation=propagation)
-        self._ignoring_absence(
-            lambda: self.api.delete(node.plural, node.namespace, node.name, options)
-        )
+        with suppress(NotFound):
+            self.api.delete(node.plural, node.namespace, node.name, options)
 
     def _disown(self, node: Node, owner: str) -> None:
-        kept = [each for each in owners(node.obj) if each["uid"] != owner]
-        patch = {"metadata": {"uid": uid(node.obj), "ownerReferences": kept or None}}
-        self._ignoring_absence(
-            lambda: self.api.patch(node.plural, node.namespace, node.name, patch)
-        )
+        with suppress(NotFound):
+            self.api.patch(node.plural, node.namespace, node.name, without_owner(node.obj, owner))
 
     def _unmark(self, node: Node, finalizer: str) -> None:
         kept = without(finalizers(node.obj), finalizer)
         version = node.obj["metadata"]["resourceVersion"]
         patch = {"metadata": {"finalizers": kept or None, "resourceVersion": version}}
-        self._ignoring_absence(
-            lambda: self.api.patch(node.plural, node.namespace, node.name, patch)
-        )
-
-    def _ignoring_absence(self, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
+        with suppress(NotFound):
+            self.api.patch(node.plural, node.namespace, node.name, patch)
 
 
 def _waits(obj: Object) -> bool:

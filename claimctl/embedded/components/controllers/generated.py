@@ -8,6 +8,7 @@ from claimctl.embedded.components.objects import (
     annotations_of,
     controller_of,
     controller_reference,
+    controller_uid,
     key_of,
     name,
     namespace,
@@ -15,7 +16,6 @@ from claimctl.embedded.components.objects import (
 )
 from claimctl.embedded.components.pods import (
     POD_CLAIM_ANNOTATION,
-    PodClaim,
     generated_names,
     group_name,
     pod_claims,
@@ -45,7 +45,7 @@ class Generator:
         self._api = context.api_for("system:kube-controller-manager", MANAGER)
         self._context = context
         self._views = views
-        self._views["resourceclaims"].index("owner", _owners)
+        self._views["resourceclaims"].index("owner", controller_uid)
 
     def for_pod(self, pod: Object, group: Object | None) -> Object:
         """The pod, with the names of its generated claims in its status."""
@@ -55,7 +55,10 @@ class Generator:
             return pod
         for each in pod_claims(pod, group):
             if each.template and each.claim is None:
-                found = self._of_group(each, group) if each.group else self._own(pod, each)
+                if each.group:
+                    found = generated_names(group or {}).get(each.entry)
+                else:
+                    found = self._claim(pod, each.entry, each.template)
                 if found is not None:
                     statuses[each.entry] = found
         return self._record("pods", pod, statuses)
@@ -72,12 +75,6 @@ class Generator:
                 if found is not None:
                     statuses[entry["name"]] = found
         self._record("podgroups", group, statuses)
-
-    def _of_group(self, wanted: PodClaim, group: Object | None) -> str | None:
-        return None if group is None else generated_names(group).get(wanted.entry)
-
-    def _own(self, pod: Object, wanted: PodClaim) -> str | None:
-        return self._claim(pod, wanted.entry, wanted.template)
 
     def _claim(self, owner: Object, entry: str, template: str) -> str | None:
         for claim in self._views["resourceclaims"].by("owner", uid(owner)):
@@ -112,11 +109,6 @@ class Generator:
         written = self._api.patch(plural, space, plain, patch, "status", kind="merge")
         self._views[plural].assume(written)
         return written
-
-
-def _owners(claim: Object) -> tuple[str, ...]:
-    owner = controller_of(claim)
-    return () if owner is None else (owner["uid"],)
 
 
 def _reference(owner: Object, features: Features) -> Object:

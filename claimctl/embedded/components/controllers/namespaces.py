@@ -5,37 +5,19 @@ Pods go first: other content is not touched while a pod is left.
 
 from __future__ import annotations
 
-from claimctl.embedded.components.objects import deleting
-from claimctl.embedded.errors import StatusError
+from contextlib import suppress
+
+from claimctl.embedded.components.objects import deleting, made_condition
+from claimctl.embedded.errors import NotFound
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.runtime.component import Component
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.embedded.storage.store import Revision
+from claimctl.embedded.text.data import table
 from claimctl.wire.base import Object
 
-CONDITIONS = (
-    (
-        "NamespaceDeletionDiscoveryFailure",
-        "ResourcesDiscovered",
-        "All resources successfully discovered",
-    ),
-    (
-        "NamespaceDeletionGroupVersionParsingFailure",
-        "ParsedGroupVersions",
-        "All legacy kube types successfully parsed",
-    ),
-    (
-        "NamespaceDeletionContentFailure",
-        "ContentDeleted",
-        "All content successfully deleted, may be waiting on finalization",
-    ),
-    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
-    (
-        "NamespaceFinalizersRemaining",
-        "ContentHasNoFinalizers",
-        "All content-preserving finalizers finished",
-    ),
-)
+CONDITIONS = table(__package__, "namespace_conditions.json", list[dict[str, str]])
+"""The conditions of a namespace that is being deleted; all of them are False."""
 
 
 class NamespaceController(Component[str]):
@@ -87,12 +69,9 @@ class NamespaceController(Component[str]):
         for obj in self.api.list(plural, namespace):
             if deleting(obj):
                 continue
-            try:
-                options = DeleteOptions(propagation="Background")
+            options = DeleteOptions(propagation="Background")
+            with suppress(NotFound):
                 self.api.delete(plural, namespace, obj["metadata"]["name"], options)
-            except StatusError as error:
-                if error.reason != "NotFound":
-                    raise
 
     def _left(self, namespace: str) -> bool:
         return any(self.api.list(kind.resource, namespace) for kind in self._kinds())
@@ -103,16 +82,7 @@ class NamespaceController(Component[str]):
         if status.get("conditions"):
             return
         now = self.context.now()
-        conditions = [
-            {
-                "type": kind,
-                "status": "False",
-                "lastTransitionTime": now,
-                "reason": reason,
-                "message": message,
-            }
-            for kind, reason, message in CONDITIONS
-        ]
+        conditions = [made_condition(status="False", now=now, **each) for each in CONDITIONS]
         wanted = {**namespace, "status": {**status, "conditions": conditions}}
         self.api.update("namespaces", wanted, "status")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from claimctl.embedded.components.objects import (
     annotations_of,
     controller_of,
@@ -14,11 +16,12 @@ from claimctl.embedded.components.objects import (
     matches,
     name,
     namespace,
-    owners,
     refused_at_the_end,
     same_but_status,
     seconds_between,
     uid,
+    with_owner,
+    without_owner,
 )
 from claimctl.embedded.components.pods import (
     active,
@@ -28,7 +31,7 @@ from claimctl.embedded.components.pods import (
     ready,
     ready_since,
 )
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component
 from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -82,22 +85,16 @@ class ReplicaSetController(Component[Key]):
             found = [each for each in found if self._keeps(replica_set, each)]
             for pod in self.views["pods"].by("orphan", namespace(replica_set)):
                 if _selects(replica_set, pod) and active(pod):
-                    found.append(self._adopt(replica_set, pod))
+                    adopted = self.api.patch("pods", *key_of(pod), with_owner(pod, replica_set))
+                    found.append(adopted)
         return found
 
     def _keeps(self, replica_set: Object, pod: Object) -> bool:
         """Release a pod whose labels the selector no longer matches."""
         if _selects(replica_set, pod) or not active(pod):
             return True
-        kept = [each for each in owners(pod) if each["uid"] != uid(replica_set)]
-        patch = {"metadata": {"uid": uid(pod), "ownerReferences": kept or None}}
-        self.api.patch("pods", *key_of(pod), patch)
+        self.api.patch("pods", *key_of(pod), without_owner(pod, uid(replica_set)))
         return False
-
-    def _adopt(self, replica_set: Object, pod: Object) -> Object:
-        references = [*owners(pod), controller_reference(replica_set)]
-        patch = {"metadata": {"uid": uid(pod), "ownerReferences": references}}
-        return self.api.patch("pods", *key_of(pod), patch)
 
     def _manage(self, replica_set: Object, pods: list[Object]) -> None:
         missing = _wanted(replica_set) - len(pods)
@@ -124,11 +121,8 @@ class ReplicaSetController(Component[Key]):
         return True
 
     def _delete(self, replica_set: Object, pod: Object) -> None:
-        try:
+        with suppress(NotFound):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
         self.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
 
     def _write_status(self, replica_set: Object, pods: list[Object]) -> None:

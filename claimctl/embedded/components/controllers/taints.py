@@ -5,12 +5,13 @@ The rules are those of k8s.io/kubernetes/pkg/controller/tainteviction and nodeli
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from claimctl.embedded.components.fit import UNSCHEDULABLE_TAINT, tolerates
-from claimctl.embedded.components.objects import deleting, key_of, name, uid
-from claimctl.embedded.components.pods import node_name, observed
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.components.objects import deleting, key_of, made_condition, name, uid
+from claimctl.embedded.components.pods import node_name, observed, on_node
+from claimctl.embedded.errors import NotFound
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -34,7 +35,7 @@ class TaintController(Component[Task]):
         super().__init__(context)
 
     def watch(self) -> None:
-        self.views["pods"].index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        self.views["pods"].index("node", on_node)
         self.views["nodes"].subscribe(self._node_changed)
         self.views["pods"].subscribe(self._pod_changed)
 
@@ -129,21 +130,12 @@ def delete_for_taint(controller: Component[Any], pod: Object, reason: str, messa
     Raises:
         StatusError: the API server refuses a request for another reason.
     """
-    disrupted = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": controller.context.now(),
-        **observed(pod),
-    }
-    patch = {"status": {"conditions": [disrupted]}}
-    try:
+    now = controller.context.now()
+    disrupted = made_condition("DisruptionTarget", "True", reason, message, now)
+    patch = {"status": {"conditions": [{**disrupted, **observed(pod)}]}}
+    with suppress(NotFound):
         controller.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
         controller.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-    except StatusError as error:
-        if error.reason != "NotFound":
-            raise
 
 
 def _evicting(node: Object) -> list[Object]:

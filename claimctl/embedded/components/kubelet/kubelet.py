@@ -6,6 +6,8 @@ is the object let go, with grace period 0.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from claimctl.embedded.components.kubelet.statuses import (
     failed,
     finished,
@@ -30,11 +32,12 @@ from claimctl.embedded.components.pods import (
     group_name,
     is_group,
     node_name,
+    on_node,
     phase,
     pod_claims,
     reserved_for,
 )
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.errors import NotFound
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -60,7 +63,7 @@ class Kubelet(Component[Task]):
         super().__init__(context)
 
     def watch(self) -> None:
-        self.views["pods"].index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        self.views["pods"].index("node", on_node)
         self.views["pods"].index("waiting", self._waits_for)
         self.views["pods"].subscribe(self._pod_changed)
         self.views["resourceclaims"].subscribe(self._claim_changed)
@@ -215,18 +218,12 @@ class Kubelet(Component[Task]):
             return
         if not ended(pod) and phase(pod) != "Pending":
             self._status(pod, stopped(pod, self.context.now()))
-        try:
+        with suppress(NotFound):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod), grace_period_seconds=0))
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
 
     def _status(self, pod: Object, status: Object) -> None:
-        try:
+        with suppress(NotFound):
             self.api.patch("pods", *key_of(pod), {"status": status}, "status", kind="strategic")
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
 
 
 def _news(old: Object, new: Object) -> bool:

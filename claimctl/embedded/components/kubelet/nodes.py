@@ -6,16 +6,27 @@ and PodGC lets their objects go although their containers may still run.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from claimctl.embedded.components.fit import tolerated
 from claimctl.embedded.components.kubelet.kubelet import Kubelet
-from claimctl.embedded.components.objects import deleting, is_true, key_of, uid
-from claimctl.embedded.components.pods import ended, node_name
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.components.objects import (
+    condition,
+    deleting,
+    is_true,
+    key_of,
+    made_condition,
+    name,
+    uid,
+)
+from claimctl.embedded.components.pods import ended, on_node
+from claimctl.embedded.errors import NotFound
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import Object
 
+_API = "resource.k8s.io/v1"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 EFFECTS = ("NoSchedule", "NoExecute")
 POD_GC = 45.0
@@ -37,7 +48,7 @@ class NodeController(Component[Task]):
         super().__init__(context)
 
     def watch(self) -> None:
-        self.views["pods"].index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        self.views["pods"].index("node", on_node)
         self.views["nodes"].subscribe(self._node_changed)
 
     def start(self) -> None:
@@ -106,11 +117,7 @@ class NodeController(Component[Task]):
                 self._taint(node, added)
 
     def _not_ready(self, pod: Object) -> None:
-        unready = {
-            "type": "Ready",
-            "status": "False",
-            "lastTransitionTime": self.context.now(),
-        }
+        unready = {"type": "Ready", "status": "False", "lastTransitionTime": self.context.now()}
         patch = {"status": {"conditions": [unready]}}
         if is_true(pod, "Ready"):
             self.api.patch("pods", *key_of(pod), patch, "status", kind="strategic")
@@ -148,17 +155,13 @@ class NodeController(Component[Task]):
         if not orphaned:
             failed |= {"reason": "NodeLost", "message": "Node is lost"}
         else:
-            why = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
-            since = {"lastTransitionTime": self.context.now()}
-            failed["conditions"] = [{**why, **since, "message": "PodGC: node no longer exists"}]
+            message, now = "PodGC: node no longer exists", self.context.now()
+            why = made_condition("DisruptionTarget", "True", "DeletionByPodGC", message, now)
+            failed["conditions"] = [why]
         if not ended(pod):
             self.api.patch("pods", *key_of(pod), {"status": failed}, "status", kind="strategic")
-        options = DeleteOptions(uid(pod), grace_period_seconds=0)
-        try:
-            self.api.delete("pods", *key_of(pod), options)
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
+        with suppress(NotFound):
+            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod), grace_period_seconds=0))
 
     def _back(self, node: str) -> None:
         self._set_ready(node, "True", "KubeletReady")
@@ -183,20 +186,8 @@ class NodeController(Component[Task]):
     # Registration
 
     def _info(self, node: str) -> Object:
-        boot = self._boots.get(node, 0) + 1
-        major, minor = self.context.features.version
-        return {
-            "machineID": f"machine-{node}",
-            "systemUUID": f"system-{node}",
-            "bootID": f"boot-{node}-{boot}",
-            "kernelVersion": "6.12.0",
-            "osImage": "embedded",
-            "containerRuntimeVersion": "embedded://1",
-            "kubeletVersion": f"v{major}.{minor}.0",
-            "kubeProxyVersion": "",
-            "operatingSystem": "linux",
-            "architecture": "amd64",
-        }
+        boots = self._boots.get(node, 0)
+        return node_info(node, boots, self.context.features.version, "embedded")
 
     def _node(self, node: str) -> Object:
         capacity = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
@@ -222,69 +213,61 @@ class NodeController(Component[Task]):
         }
 
     def _publish(self, node: str) -> None:
+        """Create the DeviceClass and the node's ResourceSlice, if they do not exist."""
         options = self.context.options
-        self._publish_class(options.device_class, options.driver)
-        if not options.devices_per_node:
-            return
-        self._slice(node, options.driver, [f"dev-{i}" for i in range(options.devices_per_node)])
+        self._ensure("deviceclasses", device_class(_API, options.device_class, options.driver))
+        devices = [{"name": f"dev-{index}"} for index in range(options.devices_per_node)]
+        if devices:
+            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+            spec = {"driver": options.driver, "nodeName": node, "pool": pool, "devices": devices}
+            head = {"apiVersion": _API, "kind": "ResourceSlice"}
+            metadata = {"name": f"{node}-{options.driver}"}
+            self._ensure("resourceslices", {**head, "metadata": metadata, "spec": spec})
 
-    def _publish_class(self, plain: str, driver: str) -> None:
-        if self.api.find("deviceclasses", "", plain) is not None:
-            return
-        expression = f'device.driver == "{driver}"'
-        self.api.create(
-            "deviceclasses",
-            {
-                "apiVersion": "resource.k8s.io/v1",
-                "kind": "DeviceClass",
-                "metadata": {"name": plain},
-                "spec": {"selectors": [{"cel": {"expression": expression}}]},
-            },
-        )
-
-    def _slice(self, node: str, driver: str, devices: list[str]) -> None:
-        plain = f"{node}-{driver}"
-        if self.api.find("resourceslices", "", plain) is not None:
-            return
-        self.api.create(
-            "resourceslices",
-            {
-                "apiVersion": "resource.k8s.io/v1",
-                "kind": "ResourceSlice",
-                "metadata": {"name": plain},
-                "spec": {
-                    "driver": driver,
-                    "nodeName": node,
-                    "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-                    "devices": [{"name": each} for each in devices],
-                },
-            },
-        )
+    def _ensure(self, plural: str, body: Object) -> None:
+        if self.api.find(plural, "", name(body)) is None:
+            self.api.create(plural, body)
 
 
-def _ready(status: str, reason: str, now: str) -> Object:
+def node_info(node: str, boots: int, version: tuple[int, int], image: str) -> Object:
+    """``status.nodeInfo`` of a node that was rebooted ``boots`` times."""
     return {
-        "type": "Ready",
-        "status": status,
-        "reason": reason,
-        "message": "kubelet is posting ready status" if status == "True" else "kubelet is silent",
-        "lastHeartbeatTime": now,
-        "lastTransitionTime": now,
+        "machineID": f"machine-{node}",
+        "systemUUID": f"system-{node}",
+        "bootID": f"boot-{node}-{boots + 1}",
+        "kernelVersion": "6.12.0",
+        "osImage": image,
+        "containerRuntimeVersion": f"{image}://1",
+        "kubeletVersion": f"v{version[0]}.{version[1]}.0",
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
     }
 
 
+def device_class(api_version: str, plain: str, driver: str) -> Object:
+    """A DeviceClass of all devices of a driver."""
+    return {
+        "apiVersion": api_version,
+        "kind": "DeviceClass",
+        "metadata": {"name": plain},
+        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
+    }
+
+
+def _ready(status: str, reason: str, now: str) -> Object:
+    message = "kubelet is posting ready status" if status == "True" else "kubelet is silent"
+    return {**made_condition("Ready", status, reason, message, now), "lastHeartbeatTime": now}
+
+
 def _is_silent(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in conditions)
+    return (condition(node, "Ready") or {}).get("status") == "Unknown"
 
 
 def _marks(node: Object) -> list[Object]:
     """The taints of a node that is lost."""
-    return [each for each in _taints(node) if each["key"] == UNREACHABLE]
-
-
-def _taints(node: Object) -> list[Object]:
-    return (node.get("spec") or {}).get("taints") or []
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return [each for each in taints if each["key"] == UNREACHABLE]
 
 
 def _stays(pod: Object) -> bool:

@@ -161,7 +161,10 @@ class Binder:
                 yield self._context.rng.uniform(*LATENCY)
             try:
                 if protected and FINALIZER not in finalizers(claim):
-                    claim = self._api.update("resourceclaims", _protected(claim))
+                    protected_claim = with_metadata(
+                        claim, finalizers=[*finalizers(claim), FINALIZER]
+                    )
+                    claim = self._api.update("resourceclaims", protected_claim)
                     self._claims.assume(claim)
                     yield 0.0
                 changed = change(claim)
@@ -177,10 +180,6 @@ class Binder:
 
 def _prebind(text: str) -> str:
     return f'running PreBind plugin "DynamicResources": {text}'
-
-
-def _protected(claim: Object) -> Object:
-    return with_metadata(claim, finalizers=[*finalizers(claim), FINALIZER])
 
 
 def _listed(claim: Object, pod: Object) -> bool:

@@ -147,6 +147,7 @@ class Planner:
     ) -> tuple[str, list[Object]]:
         reasons: list[str] = []
         unusable: dict[str, Object] = {}
+        promised = self._commitments.promised.__contains__
         for node in self._nodes():
             reason = reason_against(pod, node, self._context.features.version)
             if not reason:
@@ -154,7 +155,7 @@ class Planner:
                 unusable |= {uid(claim): claim for claim in away}
                 reason = "resourceclaim not available on the node" if away else ""
             if not reason:
-                allocations = self._inventory.allocate(missing, node, self._is_promised)
+                allocations = self._inventory.allocate(missing, node, promised)
                 if allocations is not None:
                     return name(node), allocations
                 reason = "cannot allocate all claims"
@@ -170,9 +171,6 @@ class Planner:
             self._views["nodes"].items(),
             key=lambda node: pods.count("node", name(node)) + assumed.count(name(node)),
         )
-
-    def _is_promised(self, identity: Identity) -> bool:
-        return identity in self._commitments.promised
 
 
 def _reaches(claim: Object, node: Object) -> bool:

@@ -7,9 +7,17 @@ next one is planned, unless the cluster plays the conflict storm of shared claim
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from claimctl.embedded.components.objects import condition, deleting, key_of, namespace, uid
+from claimctl.embedded.components.objects import (
+    condition,
+    deleting,
+    key_of,
+    made_condition,
+    namespace,
+    uid,
+)
 from claimctl.embedded.components.pods import (
     allocation_of,
     ended,
@@ -17,6 +25,7 @@ from claimctl.embedded.components.pods import (
     group_name,
     node_name,
     observed,
+    on_node,
 )
 from claimctl.embedded.components.scheduler.binding import Binder, Plan, Refused
 from claimctl.embedded.components.scheduler.parking import (
@@ -33,7 +42,7 @@ from claimctl.embedded.components.scheduler.planning import (
     Wait,
 )
 from claimctl.embedded.components.scheduler.post_filter import PostFilter
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.local import ConnectionLost
 from claimctl.embedded.runtime.views import Change
@@ -65,7 +74,7 @@ class Scheduler(Component[Task]):
         timings = self.context.timings
         self.views = self.context.feed.views(timings.scheduler_cache_lag)
         pods = self.views["pods"]
-        pods.index("node", lambda pod: (node_name(pod),) if node_name(pod) else ())
+        pods.index("node", on_node)
         pods.index("group", group_key)
         self._planner = Planner(self.context, self.views, self._commitments)
         self._post_filter = PostFilter(self.api, self.views)
@@ -173,24 +182,18 @@ class Scheduler(Component[Task]):
         group = self._planner.gate(plan.pod)
         if group is None or (condition(group, "PodGroupScheduled") or {}).get("status") == "True":
             return
-        self._tell_group(group, "True", "Scheduled", "")
+        self._set_scheduled(group, "True", "Scheduled", "")
 
     def _refuse_group(self, pod: Object) -> None:
         """A group none of whose pods was ever scheduled is told so."""
         group = self._planner.gate(pod)
         if group is not None and condition(group, "PodGroupScheduled") is None:
-            self._tell_group(group, "False", "Unschedulable", "pod group is unschedulable")
+            self._set_scheduled(group, "False", "Unschedulable", "pod group is unschedulable")
 
-    def _tell_group(self, group: Object, status: str, reason: str, message: str) -> None:
-        told = {
-            "type": "PodGroupScheduled",
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": self.context.now(),
-        }
+    def _set_scheduled(self, group: Object, status: str, reason: str, message: str) -> None:
+        new = made_condition("PodGroupScheduled", status, reason, message, self.context.now())
         space, plain = key_of(group)
-        patch = {"status": {"conditions": [told]}}
+        patch = {"status": {"conditions": [new]}}
         self.views["podgroups"].assume(
             self.api.patch("podgroups", space, plain, patch, "status", kind="merge")
         )
@@ -245,25 +248,15 @@ class Scheduler(Component[Task]):
         nominated = (current.get("status") or {}).get("nominatedNodeName")
         if not nominated and (old.get("reason"), old.get("message")) == (reason, message):
             return
-        new = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": reason,
-            "message": message,
-            "lastProbeTime": None,
-            "lastTransitionTime": old.get("lastTransitionTime") or self.context.now(),
-            **observed(current),
-        }
+        since = old.get("lastTransitionTime") or self.context.now()
+        new = made_condition("PodScheduled", "False", reason, message, since)
+        new |= {"lastProbeTime": None, **observed(current)}
         status = {"conditions": [new], "nominatedNodeName": None}
         space, plain = key_of(pod)
-        try:
+        with suppress(NotFound):
             written = self.api.patch(
                 "pods", space, plain, {"status": status}, "status", kind="strategic"
             )
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
-        else:
             self.views["pods"].assume(written)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.kinds.kind import Kind, Kinds
+from claimctl.embedded.text.data import table
 
 JSON = "application/json"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 _READ_WRITE = ("get", "patch", "update")
-_PROXY = ("create", "delete", "get", "patch", "update")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,8 @@ class Subresource:
     verbs: tuple[str, ...] = _READ_WRITE
 
 
-_SUBRESOURCES: dict[str, Subresource] = {
-    "scale": Subresource("Scale", "autoscaling", "v1"),
-    "pods/attach": Subresource("PodAttachOptions", verbs=("create", "get")),
-    "pods/binding": Subresource("Binding", verbs=("create",)),
-    "pods/eviction": Subresource("Eviction", "policy", "v1", ("create",)),
-    "pods/exec": Subresource("PodExecOptions", verbs=("create", "get")),
-    "pods/log": Subresource(verbs=("get",)),
-    "pods/portforward": Subresource("PodPortForwardOptions", verbs=("create", "get")),
-    "pods/proxy": Subresource("PodProxyOptions", verbs=_PROXY),
-    "nodes/proxy": Subresource("NodeProxyOptions", verbs=_PROXY),
-    "services/proxy": Subresource("ServiceProxyOptions", verbs=_PROXY),
-    "namespaces/finalize": Subresource(verbs=("update",)),
-    "serviceaccounts/token": Subresource(
-        "TokenRequest", "authentication.k8s.io", "v1", ("create",)
-    ),
-}
+_SUBRESOURCES = table(__package__, "subresources.json", dict[str, Subresource])
+"""By ``resource/subresource``, or by the subresource alone where all resources have it alike."""
 _PLAIN = Subresource()
 _CUSTOM_VERBS = (
     "delete",

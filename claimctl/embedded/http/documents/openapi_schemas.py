@@ -46,7 +46,8 @@ class Components:
         gvk = {"group": kind.group, "version": self._version, "kind": kind.kind}
         raw = self._schemas.custom_raw(kind.group, self._version, kind.kind)
         if raw is not None:
-            name = f"{_reversed(kind.group)}.{self._version}.{kind.kind}"
+            domain = ".".join(reversed(kind.group.split(".")))
+            name = f"{domain}.{self._version}.{kind.kind}"
             self._made[name] = {**self._custom(raw), "x-kubernetes-group-version-kind": [gvk]}
             return f"{_PREFIX}{name}"
         schema = self._schemas.find(kind.group, self._version, kind.kind)
@@ -181,10 +182,6 @@ def _text(description: str) -> str:
 
 def _family(group: str) -> str:
     return group.split(".")[0] or "core"
-
-
-def _reversed(group: str) -> str:
-    return ".".join(reversed(group.split(".")))
 
 
 def _without(values: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]:

@@ -22,9 +22,7 @@ from claimctl.embedded.kinds.validation.device_names import (
 )
 from claimctl.embedded.kinds.validation.devices import opaque, selectors
 from claimctl.embedded.kinds.validation.go_text import (
-    ALLOCATION,
-    CLAIM_SPEC,
-    STATUS_DEVICE,
+    STRUCTS,
     go_text,
 )
 from claimctl.embedded.kinds.validation.node_selectors import node_selector
@@ -65,7 +63,7 @@ class ClaimStrategy(Converted):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return [*_permission(new, old, context), *validate_status(new, old, context.features)]
-        shown = go_text(new["spec"], CLAIM_SPEC)
+        shown = go_text(new["spec"], STRUCTS["claim_spec"])
         if context.features.version >= (1, 35):
             return _changed_spec(new["spec"], old["spec"], shown, [])
         wrong = validate_claim_spec(new["spec"], "spec", context.features)
@@ -98,7 +96,7 @@ class TemplateStrategy(Converted):
 def _template_text(spec: Object) -> str:
     """The metadata stands in the struct itself, by its JSON names."""
     shown = [f'"{key}":{errors.quoted(value)}' for key, value in spec["metadata"].items()]
-    inside = go_text(spec["spec"], CLAIM_SPEC)
+    inside = go_text(spec["spec"], STRUCTS["claim_spec"])
     return f"{{{','.join([*shown, f'{chr(34)}Spec{chr(34)}:{inside}'])}}}"
 
 
@@ -191,10 +189,7 @@ def _request(request: Object, path: str) -> list[FieldError]:
     if not class_name:
         found.append(errors.required(f"{path}.deviceClassName"))
     else:
-        found += [
-            errors.invalid_value(f"{path}.deviceClassName", class_name, text)
-            for text in names.subdomain(class_name)
-        ]
+        found += errors.invalid_name(f"{path}.deviceClassName", class_name, names.subdomain)
     return [*found, *selectors(request.get("selectors") or [], path), *_mode(request, path)]
 
 
@@ -242,7 +237,7 @@ def validate_status(new: Object, old: Object, features: Features) -> list[FieldE
     if allocation and not before.get("allocation"):
         found += _allocation(allocation, new["spec"], features)
     if allocation and before.get("allocation") and not same(allocation, before["allocation"]):
-        shown = go_text(allocation, ALLOCATION)
+        shown = go_text(allocation, STRUCTS["allocation"])
         found.append(errors.invalid_text("status.allocation", shown, "field is immutable"))
     return found
 
@@ -256,10 +251,10 @@ def _status_devices(status: Object, features: Features) -> list[FieldError]:
         path, name = f"status.devices[{index}]", device.get("device", "")
         found += driver_name(device.get("driver", ""), f"{path}.driver", features)
         found += pool_name(device.get("pool", ""), f"{path}.pool")
-        found += [errors.invalid_value(f"{path}.device", name, t) for t in names.label(name)]
+        found += errors.invalid_name(f"{path}.device", name, names.label)
         found += _addresses(device.get("networkData") or {}, f"{path}.networkData")
         if tuple(device.get(key) for key in ("driver", "pool", "device")) not in has:
-            shown = go_text(device, STATUS_DEVICE)
+            shown = go_text(device, STRUCTS["status_device"])
             text = "must be an allocated device in the claim"
             found.append(errors.invalid_text(path, shown, text))
         found += condition_errors(device.get("conditions") or [], f"{path}.conditions")
@@ -333,7 +328,7 @@ def _result(result: Object, known: set[str], path: str, features: Features) -> l
     found = request_reference(request, known, f"{path}.request")
     found += driver_name(result.get("driver", ""), f"{path}.driver", features)
     found += pool_name(result.get("pool", ""), f"{path}.pool")
-    found += [errors.invalid_value(f"{path}.device", device, t) for t in names.label(device)]
+    found += errors.invalid_name(f"{path}.device", device, names.label)
     return found
 
 

@@ -34,7 +34,7 @@ def condition_errors(conditions: list[Object], base: str) -> list[FieldError]:
 
 
 def _one(condition: Object, kind: str, path: str) -> list[FieldError]:
-    found = [errors.invalid_value(f"{path}.type", kind, t) for t in names.qualified_name(kind)]
+    found = errors.invalid_name(f"{path}.type", kind, names.qualified_name)
     status = condition.get("status") or ""
     if status not in _STATES:
         found.append(errors.not_supported(f"{path}.status", status, _STATES))

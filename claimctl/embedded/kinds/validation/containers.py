@@ -67,7 +67,7 @@ def _name(container: Object, path: str) -> list[FieldError]:
     name = container.get("name", "")
     if not name:
         return [errors.required(path)]
-    return [errors.invalid_value(path, name, text) for text in names.namespace_name(name)]
+    return errors.invalid_name(path, name, names.namespace_name)
 
 
 def _image(container: Object, path: str) -> list[FieldError]:
@@ -90,11 +90,7 @@ def ports(found: list[Object], base: str) -> list[FieldError]:
                 wrong.append(errors.duplicate(f"{path}.name", name))
             seen.add(name)
         wrong += _numbers(port, path)
-        protocol = port.get("protocol", "")
-        if not protocol:
-            wrong.append(errors.required(f"{path}.protocol"))
-        elif protocol not in _PROTOCOLS:
-            wrong.append(errors.not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+        wrong += errors.invalid_choice(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS)
     return wrong
 
 
@@ -161,7 +157,7 @@ def _resources(resources: Object, path: str, parts: PodParts) -> list[FieldError
 
 
 def _resource(name: str, amount: Any, path: str) -> list[FieldError]:
-    found = [errors.invalid_value(path, name, text) for text in names.qualified_name(name)]
+    found = errors.invalid_name(path, name, names.qualified_name)
     if not found and "/" not in name and name not in _STANDARD and "hugepages-" not in name:
         found += [errors.invalid_value(path, name, text) for text in _NOT_STANDARD]
     if number(amount) < 0:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
+from typing import ClassVar
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
@@ -63,6 +65,7 @@ class NodeStrategy(Strategy):
     """A node's labels may be written through its status too, as kubelets do."""
 
     status_keeps = ()
+    selectable_fields: ClassVar[Mapping[str, str]] = {"spec.unschedulable": "false"}
 
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("spec", {})
@@ -96,12 +99,6 @@ class NodeStrategy(Strategy):
         if not context.internal and taint not in taints:
             obj["spec"]["taints"] = [*taints, taint]
 
-    def selectable_names(self) -> tuple[str, ...]:
-        return ("spec.unschedulable",)
-
-    def selectable(self, obj: Object) -> dict[str, str]:
-        return {"spec.unschedulable": str(obj["spec"].get("unschedulable", False)).lower()}
-
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -113,12 +110,9 @@ def _taints(taints: list[Object]) -> list[FieldError]:
     for index, taint in enumerate(taints):
         path, key = f"metadata.taints[{index}]", taint.get("key") or ""
         value, effect = taint.get("value") or "", taint.get("effect") or ""
-        found += [errors.invalid_value(f"{path}.key", key, t) for t in names.qualified_name(key)]
-        found += [errors.invalid_value(f"{path}.value", value, t) for t in names.label_value(value)]
-        if not effect:
-            found.append(errors.required(f"{path}.effect"))
-        elif effect not in _EFFECTS:
-            found.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
+        found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
+        found += errors.invalid_name(f"{path}.value", value, names.label_value)
+        found += errors.invalid_choice(f"{path}.effect", effect, _EFFECTS)
         if (key, effect) in seen:
             text = f"Duplicate value: {errors.quoted(taint)}: taints must be unique by key and"
             found.append(FieldError("FieldValueDuplicate", path, f"{text} effect pair"))
@@ -174,6 +168,8 @@ class ConfigMapStrategy(Strategy):
 class SecretStrategy(Strategy):
     """stringData is written into data, encoded."""
 
+    selectable_fields: ClassVar[Mapping[str, str]] = {"type": ""}
+
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("type", "Opaque")
         texts = obj.pop("stringData", None) or {}
@@ -189,12 +185,6 @@ class SecretStrategy(Strategy):
             text = "field is immutable"
             found.append(errors.invalid_value("type", new.get("type", ""), text))
         return [*found, *immutable_data(new, old, ("data",)), *data_keys(new, "data")]
-
-    def selectable_names(self) -> tuple[str, ...]:
-        return ("type",)
-
-    def selectable(self, obj: Object) -> dict[str, str]:
-        return {"type": str(obj.get("type", ""))}
 
 
 class RevisionStrategy(Strategy):

@@ -60,7 +60,7 @@ def pool_name(name: str, path: str) -> list[FieldError]:
 
 
 def device_name(name: str, path: str) -> list[FieldError]:
-    return [errors.invalid_value(path, name, text) for text in names.label(name)]
+    return errors.invalid_name(path, name, names.label)
 
 
 def qualified_name(name: str, path: str) -> list[FieldError]:
@@ -92,7 +92,7 @@ def _domain(domain: str, path: str) -> list[FieldError]:
         return [errors.required(path, "the domain must not be empty")]
     if len(domain) > _DOMAIN_LIMIT:
         return [errors.too_long(path, _DOMAIN_LIMIT)]
-    return [errors.invalid_value(path, domain, text) for text in names.subdomain(domain)]
+    return errors.invalid_name(path, domain, names.subdomain)
 
 
 def _identifier(name: str, path: str) -> list[FieldError]:

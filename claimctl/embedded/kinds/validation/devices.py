@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
@@ -88,6 +90,7 @@ class SliceStrategy(Converted):
 
     path = ("spec", "devices")
     revalidates = False
+    selectable_fields: ClassVar[Mapping[str, str]] = {"spec.driver": "", "spec.nodeName": ""}
 
     def to_stored(self, item: Object) -> Object:
         return flattened(item)
@@ -116,13 +119,6 @@ class SliceStrategy(Converted):
     def warn(self, obj: Object, context: Context) -> None:
         driver = obj["spec"].get("driver", "")
         context.warnings.extend(driver_warnings(driver, "spec.driver", context.features))
-
-    def selectable_names(self) -> tuple[str, ...]:
-        return ("spec.driver", "spec.nodeName")
-
-    def selectable(self, obj: Object) -> dict[str, str]:
-        spec = obj.get("spec") or {}
-        return {f"spec.{key}": str(spec.get(key) or "") for key in ("driver", "nodeName")}
 
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
         obj = super().inward(obj, kind, version)
@@ -183,7 +179,7 @@ def _nodes(spec: Object) -> list[FieldError]:
         found.append(errors.invalid_value("spec.nodeName", name, text))
     elif name is not None:
         given.append("`nodeName`")
-        found += [errors.invalid_value("spec.nodeName", name, t) for t in names.subdomain(name)]
+        found += errors.invalid_name("spec.nodeName", name, names.subdomain)
     if spec.get("nodeSelector") is not None:
         given.append("`nodeSelector`")
         found += one_node_selector(spec["nodeSelector"], "spec.nodeSelector")

@@ -116,7 +116,7 @@ def _always(event: Object, *, old_api: bool) -> list[FieldError]:
     named = event.get("reportingComponent") or ""
     if not named:
         found.append(errors.required(controller))
-    found += [errors.invalid_value(controller, named, t) for t in names.qualified_name(named)]
+    found += errors.invalid_name(controller, named, names.qualified_name)
     for key in ("reportingInstance", "action", "reason"):
         found += _text(event.get(key) or "", key)
     if len((event.get("message") or "").encode()) > _LONGEST_NOTE:

@@ -6,64 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from claimctl.embedded.errors import quoted
+from claimctl.embedded.text.data import table
 
 Struct = Mapping[str, "Struct | str | int | None"]
 """Go names of a struct's fields in order, each with the struct below it, with its zero value, or
 with None where it is null when it is not set."""
 
-_SELECTOR: Struct = {"CEL": {"Expression": ""}}
-_CAPACITY: Struct = {"Requests": None}
-_REQUEST: Struct = {
-    "DeviceClassName": "",
-    "Selectors": _SELECTOR,
-    "AllocationMode": "",
-    "Count": 0,
-    "AdminAccess": None,
-    "Tolerations": None,
-    "Capacity": _CAPACITY,
-}
-_SUBREQUEST: Struct = {
-    "Name": None,
-    "DeviceClassName": "",
-    "Selectors": _SELECTOR,
-    "AllocationMode": "",
-    "Count": 0,
-    "Tolerations": None,
-    "Capacity": _CAPACITY,
-}
-_CONFIG: Struct = {"Requests": None, "Opaque": {"Driver": "", "Parameters": None}}
-CLAIM_SPEC: Struct = {
-    "Devices": {
-        "Requests": {"Name": "", "Exactly": _REQUEST, "FirstAvailable": _SUBREQUEST},
-        "Constraints": {"Requests": None, "MatchAttribute": None, "DistinctAttribute": None},
-        "Config": _CONFIG,
-    }
-}
-_TERM: Struct = {"Key": "", "Operator": "", "Values": None}
-ALLOCATION: Struct = {
-    "Devices": {
-        "Results": {
-            "Request": "",
-            "Driver": "",
-            "Pool": "",
-            "Device": "",
-            "AdminAccess": None,
-            "Tolerations": None,
-            "BindingConditions": None,
-            "BindingFailureConditions": None,
-            "ShareID": None,
-            "ConsumedCapacity": None,
-        },
-        "Config": None,
-    },
-    "NodeSelector": {"NodeSelectorTerms": {"MatchExpressions": _TERM, "MatchFields": _TERM}},
-    "AllocationTimestamp": None,
-}
-STATUS_DEVICE: Struct = {"Driver": "", "Pool": "", "Device": "", "ShareID": ""}
-LABEL_SELECTOR: Struct = {
-    "matchLabels": None,
-    "matchExpressions": {"key": None, "operator": None, "values": None},
-}
+STRUCTS = table(__package__, "go_structs.json", dict[str, dict[str, Any]])
+"""The structs that errors quote, by the names that the validation gives them."""
 
 
 def go_text(value: Any, struct: Struct | str | int | None) -> str:

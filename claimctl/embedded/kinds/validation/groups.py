@@ -58,12 +58,11 @@ def _claims(claims: list[Object], base: str) -> list[FieldError]:
         if not name:
             found.append(errors.required(f"{path}.name"))
         else:
-            found += [errors.invalid_value(f"{path}.name", name, t) for t in names.label(name)]
+            found += errors.invalid_name(f"{path}.name", name, names.label)
         for key in _SOURCES:
             value = claim.get(key)
             if value is not None:
-                wrong = names.subdomain(value)
-                found += [errors.invalid_value(f"{path}.{key}", value, t) for t in wrong]
+                found += errors.invalid_name(f"{path}.{key}", value, names.subdomain)
     return found
 
 
@@ -147,7 +146,7 @@ def _claim_statuses(group: Object) -> list[FieldError]:
         claim = each.get("resourceClaimName")
         if claim is not None:
             where = f"{path}.resourceClaimName"
-            found += [errors.invalid_value(where, claim, t) for t in names.subdomain(claim)]
+            found += errors.invalid_name(where, claim, names.subdomain)
     return found
 
 
@@ -176,7 +175,7 @@ class WorkloadStrategy(Strategy):
                 found.append(errors.duplicate(below, _in_order(template)))
             seen.add(name)
             if name:
-                found += [errors.invalid_value(f"{below}.name", name, t) for t in names.label(name)]
+                found += errors.invalid_name(f"{below}.name", name, names.label)
             else:
                 found.append(errors.required(f"{below}.name"))
             found += _policy(template, f"{below}.schedulingPolicy")
@@ -188,8 +187,7 @@ def _controller(reference: Object | None) -> list[FieldError]:
     if reference is None:
         return []
     path, group = "spec.controllerRef", reference.get("apiGroup") or ""
-    texts = names.subdomain(group) if group else []
-    found = [errors.invalid_value(f"{path}.apiGroup", group, text) for text in texts]
+    found = errors.invalid_name(f"{path}.apiGroup", group, names.subdomain) if group else []
     wanted = ("kind", "name")
     return [*found, *(errors.required(f"{path}.{k}") for k in wanted if not reference.get(k))]
 

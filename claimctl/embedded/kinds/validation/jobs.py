@@ -10,7 +10,7 @@ from claimctl.embedded.kinds.defaults.workloads import (
     default_template,
 )
 from claimctl.embedded.kinds.strategy import Context, Strategy
-from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.job_specs import job_errors
 from claimctl.embedded.kinds.validation.label_selectors import label_selector
 from claimctl.embedded.kinds.validation.templates import mismatch, not_negative, shown_selector
@@ -21,8 +21,6 @@ from claimctl.wire.base import Object
 _UID = "batch.kubernetes.io/controller-uid"
 _NAME = "batch.kubernetes.io/job-name"
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
-_CODES: Struct = {"ContainerName": None, "Operator": "", "Values": None}
-_FAILURE: Struct = {"Rules": {"Action": "", "OnExitCodes": _CODES, "OnPodConditions": None}}
 _ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set "
     "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
@@ -184,7 +182,9 @@ def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]
         found.append(errors.invalid_value(path, after["template"], "field is immutable"))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
         if after.get(key) != before.get(key):
-            shown = go_text(after.get(key), _FAILURE if key == "podFailurePolicy" else None)
+            shown = go_text(
+                after.get(key), STRUCTS["pod_failure_policy"] if key == "podFailurePolicy" else None
+            )
             found.append(errors.invalid_text(f"spec.{key}", shown, "field is immutable"))
     return found
 

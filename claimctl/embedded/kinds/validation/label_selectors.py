@@ -10,27 +10,31 @@ from claimctl.embedded.text import names
 from claimctl.wire.base import Object
 
 _SEVERAL = "must be specified when `operator` is 'In' or 'NotIn'"
+_ONE = "must be specified single value when `operator` is 'Lt' or 'Gt'"
 _NONE = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
 def label_selector(selector: Object, path: str) -> list[FieldError]:
     found = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, each in enumerate(selector.get("matchExpressions") or []):
-        found += _expression(each, f"{path}.matchExpressions[{index}]")
+        found += expression_errors(each, f"{path}.matchExpressions[{index}]")
     return found
 
 
-def _expression(each: Object, path: str) -> list[FieldError]:
+def expression_errors(each: Object, path: str, *, numeric: bool = False) -> list[FieldError]:
+    """What is wrong with an expression; ``numeric`` allows the operators Gt and Lt, too."""
     operator, values = each.get("operator", ""), each.get("values") or []
     key, found = each.get("key", ""), list[FieldError]()
     if operator in ("In", "NotIn"):
         found += [] if values else [errors.required(f"{path}.values", _SEVERAL)]
     elif operator in ("Exists", "DoesNotExist"):
         found += [errors.forbidden_field(f"{path}.values", _NONE)] if values else []
+    elif numeric and operator in ("Gt", "Lt"):
+        found += [] if len(values) == 1 else [errors.required(f"{path}.values", _ONE)]
     else:
         text = "not a valid selector operator"
         found.append(errors.invalid_value(f"{path}.operator", operator, text))
-    found += [errors.invalid_value(f"{path}.key", key, text) for text in names.label_key(key)]
+    found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
     return [
         *found,
         *(

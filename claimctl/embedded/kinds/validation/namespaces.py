@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.kinds.not_emulated import check_pod_security
@@ -15,7 +18,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def _finalizer(name: str, path: str) -> list[FieldError]:
-    found = [errors.invalid_value(path, name, text) for text in names.qualified_name(name)]
+    found = errors.invalid_name(path, name, names.qualified_name)
     if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
         text = "name is neither a standard finalizer name nor is it fully qualified"
         found.append(errors.invalid_value(path, name, text))
@@ -27,6 +30,7 @@ class NamespaceStrategy(Strategy):
 
     name_check = staticmethod(names.namespace_name)
     status_keeps = ()
+    selectable_fields: ClassVar[Mapping[str, str]] = {"status.phase": "", "name": ""}
 
     def default(self, obj: Object, features: Features) -> None:
         metadata = obj["metadata"]
@@ -75,8 +79,8 @@ class NamespaceStrategy(Strategy):
         wanted = "Terminating" if deleting else "Active"
         if phase == wanted:
             return []
-        told = "is not empty" if deleting else "is empty"
-        text = f"may only be '{wanted}' if `deletionTimestamp` {told}"
+        when = "is not empty" if deleting else "is empty"
+        text = f"may only be '{wanted}' if `deletionTimestamp` {when}"
         return [errors.invalid_value("status.Phase", phase, text)]
 
     def admit_delete(self, name: str) -> None:
@@ -90,8 +94,5 @@ class NamespaceStrategy(Strategy):
     def mark_deleting(self, obj: Object, grace: int) -> None:
         obj["status"]["phase"] = "Terminating"
 
-    def selectable_names(self) -> tuple[str, ...]:
-        return ("status.phase", "name")
-
-    def selectable(self, obj: Object) -> dict[str, str]:
-        return {"status.phase": obj["status"]["phase"], "name": obj["metadata"]["name"]}
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        return {**super().selectable(obj), "name": obj["metadata"]["name"]}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
+from claimctl.embedded.kinds.validation.label_selectors import expression_errors
 from claimctl.embedded.text import names
 from claimctl.wire.base import Object
 
-_SEVERAL = "must be specified when `operator` is 'In' or 'NotIn'"
-_NONE = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-_ONE = "must be specified single value when `operator` is 'Lt' or 'Gt'"
 _ONE_FIELD = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
 _BAD_OPERATOR = "not a valid selector operator"
 
@@ -28,33 +26,10 @@ def node_selector(selector: Object, path: str) -> list[FieldError]:
 def node_selector_term(term: Object, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for index, each in enumerate(term.get("matchExpressions") or []):
-        found += _expression(each, f"{path}.matchExpressions[{index}]")
+        found += expression_errors(each, f"{path}.matchExpressions[{index}]", numeric=True)
     for index, each in enumerate(term.get("matchFields") or []):
         found += _field(each, f"{path}.matchFields[{index}]")
     return found
-
-
-def _expression(each: Object, path: str) -> list[FieldError]:
-    operator, values = each.get("operator", ""), each.get("values") or []
-    found: list[FieldError] = []
-    if operator in ("In", "NotIn"):
-        found += [] if values else [errors.required(f"{path}.values", _SEVERAL)]
-    elif operator in ("Exists", "DoesNotExist"):
-        found += [errors.forbidden_field(f"{path}.values", _NONE)] if values else []
-    elif operator in ("Gt", "Lt"):
-        found += [] if len(values) == 1 else [errors.required(f"{path}.values", _ONE)]
-    else:
-        found.append(errors.invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
-    key = each.get("key", "")
-    found += [errors.invalid_value(f"{path}.key", key, text) for text in names.label_key(key)]
-    return [
-        *found,
-        *(
-            errors.invalid_value(f"{path}.values[{index}]", value, text)
-            for index, value in enumerate(values)
-            for text in names.label_value(value)
-        ),
-    ]
 
 
 def _field(each: Object, path: str) -> list[FieldError]:

@@ -6,11 +6,10 @@ from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.metadata import validate_labels
 from claimctl.embedded.kinds.validation.containers import PodParts, containers
-from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.text import names
 from claimctl.wire.base import Object
 
-_CLAIM: Struct = {"Name": "", "ResourceClaimName": None, "ResourceClaimTemplateName": None}
 _POLICIES = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -29,8 +28,8 @@ def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
         found.append(errors.required(f"{path}.containers"))
     found += containers(spec.get("containers") or [], f"{path}.containers", parts)
     found += containers(spec.get("initContainers") or [], f"{path}.initContainers", parts)
-    found += _policy(spec, "restartPolicy", _POLICIES, path)
-    found += _policy(spec, "dnsPolicy", _DNS, path)
+    for key, supported in (("restartPolicy", _POLICIES), ("dnsPolicy", _DNS)):
+        found += errors.invalid_choice(f"{path}.{key}", spec.get(key) or "", supported)
     found += validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     found += _gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
     found += _names(spec, path)
@@ -38,29 +37,18 @@ def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
     return [*found, *_group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName")]
 
 
-def _policy(spec: Object, key: str, supported: tuple[str, ...], path: str) -> list[FieldError]:
-    value = spec.get(key) or ""
-    if not value:
-        return [errors.required(f"{path}.{key}")]
-    if value in supported:
-        return []
-    return [errors.not_supported(f"{path}.{key}", value, supported)]
-
-
 def _names(spec: Object, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for key in ("serviceAccountName", "nodeName"):
-        value = spec.get(key) or ""
-        wrong = names.subdomain(value) if value else []
-        found += [errors.invalid_value(f"{path}.{key}", value, text) for text in wrong]
+        if value := spec.get(key):
+            found += errors.invalid_name(f"{path}.{key}", value, names.subdomain)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         text = "must be between 1 and 2147483647, inclusive"
         found.append(errors.invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
     for key in ("hostname", "subdomain"):
-        value = spec.get(key) or ""
-        wrong = names.label(value) if value else []
-        found += [errors.invalid_value(f"{path}.{key}", value, text) for text in wrong]
+        if value := spec.get(key):
+            found += errors.invalid_name(f"{path}.{key}", value, names.label)
     return found
 
 
@@ -69,7 +57,7 @@ def _gates(gates: list[Object], base: str) -> list[FieldError]:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         path, name = f"{base}[{index}]", gate.get("name", "")
-        found += [errors.invalid_value(path, name, text) for text in names.qualified_name(name)]
+        found += errors.invalid_name(path, name, names.qualified_name)
         if name in seen:
             found.append(errors.duplicate(path, name))
         seen.add(name)
@@ -89,7 +77,7 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
     effect, value = toleration.get("effect") or "", toleration.get("value") or ""
     found: list[FieldError] = []
     if key:
-        found += [errors.invalid_value(f"{path}.key", key, text) for text in names.label_key(key)]
+        found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
     if not key and operator != "Exists":
         found.append(errors.invalid_value(f"{path}.operator", operator, _KEYLESS))
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
@@ -122,7 +110,7 @@ def _group(group: Object | None, path: str) -> list[FieldError]:
     name = group.get("podGroupName")
     if name is None:
         return [errors.invalid_text(path, "null", "must specify one of: `podGroupName`")]
-    return [errors.invalid_value(path, name, text) for text in names.subdomain(name)]
+    return errors.invalid_name(path, name, names.subdomain)
 
 
 def _claims(claims: list[Object], base: str) -> list[FieldError]:
@@ -136,7 +124,7 @@ def _claims(claims: list[Object], base: str) -> list[FieldError]:
         elif name in seen:
             found.append(errors.duplicate(f"{path}.name", name))
         else:
-            found += [errors.invalid_value(f"{path}.name", name, t) for t in names.label(name)]
+            found += errors.invalid_name(f"{path}.name", name, names.label)
         seen.add(name)
         found += _claim_source(claim, path)
     return found
@@ -145,7 +133,7 @@ def _claims(claims: list[Object], base: str) -> list[FieldError]:
 def _claim_source(claim: Object, path: str) -> list[FieldError]:
     keys = ("resourceClaimName", "resourceClaimTemplateName")
     given = [key for key in keys if claim.get(key) is not None]
-    shown = go_text(claim, _CLAIM)
+    shown = go_text(claim, STRUCTS["pod_claim"])
     if len(given) > 1:
         text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
         return [errors.invalid_text(path, shown, text)]
@@ -153,4 +141,4 @@ def _claim_source(claim: Object, path: str) -> list[FieldError]:
         text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         return [errors.invalid_text(path, shown, text)]
     value = claim[given[0]]
-    return [errors.invalid_value(f"{path}.{given[0]}", value, t) for t in names.subdomain(value)]
+    return errors.invalid_name(f"{path}.{given[0]}", value, names.subdomain)

@@ -14,29 +14,25 @@ _HOSTNAME = (
 def pod_warnings(pod: Object) -> list[str]:
     """Of a new pod: a name that is no label, and variables that come twice."""
     wrong = names.label(pod["metadata"].get("name", ""))
-    said = [f"{_HOSTNAME}: [{' '.join(wrong)}]"] if wrong else []
-    return [*said, *_spec_warnings(pod["spec"], "spec")]
+    warnings = [f"{_HOSTNAME}: [{' '.join(wrong)}]"] if wrong else []
+    return [*warnings, *spec_warnings(pod["spec"], "spec")]
 
 
-def template_warnings(template: Object, path: str) -> list[str]:
-    return _spec_warnings(template.get("spec") or {}, f"{path}.spec")
-
-
-def _spec_warnings(spec: Object, path: str) -> list[str]:
-    said: list[str] = []
+def spec_warnings(spec: Object, path: str) -> list[str]:
+    warnings: list[str] = []
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(kind) or []):
-            said += _hidden(container.get("env") or [], f"{path}.{kind}[{index}].env")
-    return said
+            warnings += _hidden(container.get("env") or [], f"{path}.{kind}[{index}].env")
+    return warnings
 
 
 def _hidden(variables: list[Object], path: str) -> list[str]:
     seen: set[str] = set()
-    said: list[str] = []
+    warnings: list[str] = []
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
         if name in seen:
             text = f'hides previous definition of "{name}", which may be dropped when using apply'
-            said.append(f"{path}[{index}]: {text}")
+            warnings.append(f"{path}[{index}]: {text}")
         seen.add(name)
-    return said
+    return warnings

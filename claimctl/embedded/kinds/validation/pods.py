@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import ip_address
+from typing import ClassVar
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.kinds.defaults.pods import admit_tolerations, default_pod, qos_class
 from claimctl.embedded.kinds.metadata import timestamp
-from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.strategy import Context, Strategy, restore
 from claimctl.embedded.kinds.validation.pod_specs import validate_pod_spec
 from claimctl.embedded.kinds.validation.pod_warnings import pod_warnings
 from claimctl.embedded.options import Features
@@ -26,16 +28,6 @@ _IMMUTABLE = (
 _TERMINAL = ("Succeeded", "Failed")
 _GENERATION_SINCE = (1, 33)
 """Pods have a generation from then on."""
-_SELECTABLE = (
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "spec.hostNetwork",
-    "status.phase",
-    "status.podIP",
-    "status.nominatedNodeName",
-)
 _PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 
 
@@ -43,6 +35,16 @@ class PodStrategy(Strategy):
     """A pod is stored once more as deleting before it goes, also when it goes at once."""
 
     marks_before_removal = True
+    selectable_fields: ClassVar[Mapping[str, str]] = {
+        "spec.nodeName": "",
+        "spec.restartPolicy": "",
+        "spec.schedulerName": "",
+        "spec.serviceAccountName": "",
+        "spec.hostNetwork": "false",
+        "status.phase": "",
+        "status.podIP": "",
+        "status.nominatedNodeName": "",
+    }
 
     def default(self, obj: Object, features: Features) -> None:
         default_pod(obj)
@@ -72,7 +74,7 @@ class PodStrategy(Strategy):
             return
         if context.subresource == "status":
             new["spec"] = old["spec"]
-            _keep_owners(new, old)
+            restore(new["metadata"], old["metadata"], "ownerReferences")
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
         # An update that leaves the priority open keeps it, as admission has it.
@@ -113,18 +115,6 @@ class PodStrategy(Strategy):
         period = int(spec.get("terminationGracePeriodSeconds", 30)) if asked is None else asked
         return 1 if period < 0 else period
 
-    def selectable_names(self) -> tuple[str, ...]:
-        return _SELECTABLE
-
-    def selectable(self, obj: Object) -> dict[str, str]:
-        found = {}
-        for name in _SELECTABLE:
-            part, _, key = name.partition(".")
-            value = (obj.get(part) or {}).get(key, "")
-            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
-        return found
-
 
 def _gated(moment: str) -> Object:
     return {
@@ -150,13 +140,6 @@ def _admit_priority(spec: Object, name: str, context: Context) -> None:
         policy = found.get("preemptionPolicy", policy)
     spec["priority"] = value
     spec.setdefault("preemptionPolicy", policy)
-
-
-def _keep_owners(new: Object, old: Object) -> None:
-    if "ownerReferences" in old["metadata"]:
-        new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
-    else:
-        new["metadata"].pop("ownerReferences", None)
 
 
 def _claim_statuses(pod: Object) -> list[FieldError]:
@@ -185,9 +168,8 @@ def _addresses(status: Object) -> list[FieldError]:
 
 
 def _nominated(status: Object) -> list[FieldError]:
-    name = status.get("nominatedNodeName") or ""
-    wrong = names.subdomain(name) if name else []
-    return [errors.invalid_value("status.nominatedNodeName", name, text) for text in wrong]
+    name = status.get("nominatedNodeName")
+    return errors.invalid_name("status.nominatedNodeName", name, names.subdomain) if name else []
 
 
 def _counted(new: Object, old: Object) -> list[FieldError]:
@@ -224,23 +206,11 @@ def _gates(new: Object, old: Object) -> list[FieldError]:
 def _frozen(new: Object, old: Object) -> list[FieldError]:
     """The fields that may change are taken from the old spec; what differs then may not."""
     spec = decode(encode(new))
-    for key in ("activeDeadlineSeconds", "schedulingGates"):
-        _take(spec, old, key)
-    _take(spec, old, "tolerations")
+    for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        restore(spec, old, key)
     if old.get("terminationGracePeriodSeconds", 0) < 0:
-        _take(spec, old, "terminationGracePeriodSeconds")
+        restore(spec, old, "terminationGracePeriodSeconds")
     for key in ("containers", "initContainers"):
-        _take_images(spec.get(key) or [], old.get(key) or [])
+        for container, before in zip(spec.get(key) or (), old.get(key) or (), strict=False):
+            container["image"] = before.get("image")
     return [] if spec == old else [errors.forbidden_field("spec", _IMMUTABLE)]
-
-
-def _take(spec: Object, old: Object, key: str) -> None:
-    if key in old:
-        spec[key] = old[key]
-    else:
-        spec.pop(key, None)
-
-
-def _take_images(containers: list[Object], old: list[Object]) -> None:
-    for container, before in zip(containers, old, strict=False):
-        container["image"] = before.get("image")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.strategy import Context, Strategy
-from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.label_selectors import label_selector
 from claimctl.embedded.kinds.validation.templates import not_negative
 from claimctl.embedded.kinds.validation.workload_specs import at_most_all, int_or_percent
@@ -15,12 +15,6 @@ from claimctl.wire.base import Object
 
 _COUNTERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
-_SPEC: Struct = {
-    "MinAvailable": None,
-    "Selector": None,
-    "MaxUnavailable": None,
-    "UnhealthyPodEvictionPolicy": None,
-}
 
 
 class BudgetStrategy(Strategy):
@@ -57,7 +51,10 @@ class BudgetStrategy(Strategy):
             found.append(errors.not_supported(path, policy, _POLICIES))
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             text = "minAvailable and maxUnavailable cannot be both set"
-            return [errors.invalid_text("spec", go_text(spec, _SPEC), text), *found]
+            return [
+                errors.invalid_text("spec", go_text(spec, STRUCTS["disruption_budget_spec"]), text),
+                *found,
+            ]
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:

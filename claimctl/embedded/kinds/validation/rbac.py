@@ -114,8 +114,7 @@ def _role_reference(role: Object, kinds: tuple[str, ...]) -> list[FieldError]:
     name = role.get("name", "")
     if not name:
         return [*found, errors.required("roleRef.name")]
-    wrong = names.path_segment(name)
-    return [*found, *(errors.invalid_value("roleRef.name", name, text) for text in wrong)]
+    return [*found, *errors.invalid_name("roleRef.name", name, names.path_segment)]
 
 
 def _subject(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
@@ -123,8 +122,7 @@ def _subject(subject: Object, path: str, *, namespaced: bool) -> list[FieldError
     found = [] if name else [errors.required(f"{path}.name")]
     if kind == "ServiceAccount":
         if name:
-            wrong = names.subdomain(name)
-            found += [errors.invalid_value(f"{path}.name", name, text) for text in wrong]
+            found += errors.invalid_name(f"{path}.name", name, names.subdomain)
         if group:
             found.append(errors.not_supported(f"{path}.apiGroup", group, ("",)))
         if not subject.get("namespace") and not namespaced:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.metadata import validate_template_metadata
-from claimctl.embedded.kinds.validation.go_text import LABEL_SELECTOR, go_text
+from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.label_selectors import is_empty, label_selector, matches
 from claimctl.embedded.kinds.validation.pod_specs import validate_pod_spec
 from claimctl.wire.base import Object
@@ -54,10 +54,10 @@ def shown_selector(selector: Object | None) -> str:
     """A selector as errors quote it: what is not set is left out."""
     if selector is None:
         return "null"
-    order = {key: selector[key] for key in LABEL_SELECTOR if selector.get(key)}
+    order = {key: selector[key] for key in STRUCTS["label_selector"] if selector.get(key)}
     for each in order.get("matchExpressions") or []:
         each["values"] = each.get("values")
-    fields = {key: LABEL_SELECTOR[key] for key in order}
+    fields = {key: STRUCTS["label_selector"][key] for key in order}
     return go_text(order, fields)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
-from claimctl.embedded.kinds.validation.go_text import Struct, go_text
+from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.label_selectors import is_empty, label_selector
 from claimctl.embedded.kinds.validation.templates import (
     AT_LEAST_ZERO,
@@ -23,10 +23,6 @@ _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
     "'93%', regex used for validation is '[0-9]+%')"
 )
-_ROLLING: Struct = {"MaxUnavailable": None, "MaxSurge": None}
-_STRATEGY: Struct = {"Type": "", "RollingUpdate": _ROLLING}
-_PARTITION: Struct = {"Partition": 0, "MaxUnavailable": None}
-_UPDATE: Struct = {"Type": "", "RollingUpdate": _PARTITION}
 _RETAIN = ("Retain", "Delete")
 
 
@@ -49,7 +45,7 @@ def _strategy(strategy: Object, path: str) -> list[FieldError]:
         text = "may not be specified when strategy `type` is 'Recreate'"
         return [] if rolling is None else [errors.forbidden_field(f"{path}.rollingUpdate", text)]
     if kind != "RollingUpdate":
-        shown = go_text(strategy, _STRATEGY)
+        shown = go_text(strategy, STRUCTS["deployment_strategy"])
         text = f'Unsupported value: {shown}: supported values: "Recreate", "RollingUpdate"'
         return [FieldError("FieldValueNotSupported", path, text)]
     return _rolling(rolling or {}, f"{path}.rollingUpdate")
@@ -120,11 +116,11 @@ def _update_strategy(strategy: Object) -> list[FieldError]:
     if kind == "OnDelete":
         if rolling is None:
             return []
-        shown = go_text(rolling, _PARTITION)
+        shown = go_text(rolling, STRUCTS["stateful_set_partition"])
         text = "only allowed for updateStrategy 'RollingUpdate'"
         return [errors.invalid_text(f"{path}.rollingUpdate", shown, text)]
     if kind != "RollingUpdate":
-        shown = go_text(strategy, _UPDATE)
+        shown = go_text(strategy, STRUCTS["stateful_set_strategy"])
         return [errors.invalid_text(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
     return not_negative(rolling or {}, ("partition",), f"{path}.rollingUpdate")
 

@@ -10,7 +10,7 @@ from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.defaults import workloads as defaults
 from claimctl.embedded.kinds.strategy import Context, Strategy
-from claimctl.embedded.kinds.validation.pod_warnings import template_warnings
+from claimctl.embedded.kinds.validation.pod_warnings import spec_warnings
 from claimctl.embedded.kinds.validation.templates import not_negative, shown_selector
 from claimctl.embedded.kinds.validation.workload_specs import (
     daemon_set_errors,
@@ -58,10 +58,10 @@ _DAEMON_STATUS = (
 class WorkloadStrategy(Strategy):
     """A kind that makes pods from a template.
 
-    ``rules`` say what is wrong with a spec; ``counters`` are the numbers of the status, in the
-    order in which they are looked at. ``always`` are status counters that are there when they
-    are zero, ``sometimes`` those that are not; ``times`` are the times of its conditions;
-    ``annotations`` says that a change of annotations raises the generation.
+    ``rules`` finds what is wrong with a spec. ``counters`` are the numbers of the status, in the
+    order of their validation. A counter that is zero is left out, unless ``always`` names it.
+    ``times`` are the times of its conditions. ``annotations`` says that a change of annotations
+    raises the generation.
     """
 
     revalidates = False
@@ -71,15 +71,14 @@ class WorkloadStrategy(Strategy):
     counters: tuple[str, ...] = ()
     ready_name: str = "readyReplicas"
     always: tuple[str, ...] = ()
-    sometimes: tuple[str, ...] = ()
     times: tuple[str, ...] = ("lastTransitionTime",)
     annotations: bool = False
 
     def default(self, obj: Object, features: Features) -> None:
         self.default_spec(obj.setdefault("spec", {}))
         status = obj.setdefault("status", {})
-        for key in self.sometimes:
-            if status.get(key) == 0:
+        for key in (*self.counters, "observedGeneration"):
+            if status.get(key) == 0 and key not in self.always:
                 del status[key]
         for key in self.always:
             status.setdefault(key, 0)
@@ -103,7 +102,8 @@ class WorkloadStrategy(Strategy):
         if wrong and context.kind.plural in _NAMES_PODS:
             text = "metadata.name: this is used in Pod names and hostnames, which can result in"
             context.warnings.append(f"{text} {_SURPRISE}: [{' '.join(wrong)}]")
-        context.warnings.extend(template_warnings(obj["spec"]["template"], "spec.template"))
+        spec = obj["spec"]["template"].get("spec") or {}
+        context.warnings.extend(spec_warnings(spec, "spec.template.spec"))
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
@@ -137,8 +137,7 @@ class StatefulSetStrategy(WorkloadStrategy):
         """The name of its service may be left out; from 1.34 on it is a label at create."""
         name, found = obj["spec"].get("serviceName") or "", super().validate(obj, context)
         if name and context.features.version >= (1, 34):
-            texts = names.label(name)
-            found += [errors.invalid_value("spec.serviceName", name, text) for text in texts]
+            found += errors.invalid_name("spec.serviceName", name, names.label)
         return found
 
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
@@ -200,15 +199,6 @@ DEPLOYMENTS = DeploymentStrategy(
         "unavailableReplicas",
         "collisionCount",
     ),
-    sometimes=(
-        "replicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "unavailableReplicas",
-        "observedGeneration",
-        "collisionCount",
-    ),
     times=("lastUpdateTime", "lastTransitionTime"),
     annotations=True,
 )
@@ -223,12 +213,6 @@ REPLICASETS = WorkloadStrategy(
         "observedGeneration",
     ),
     always=("replicas",),
-    sometimes=(
-        "fullyLabeledReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "observedGeneration",
-    ),
 )
 STATEFULSETS = StatefulSetStrategy(
     defaults.default_stateful_set,
@@ -236,7 +220,6 @@ STATEFULSETS = StatefulSetStrategy(
     ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"),
     "status.readyReplicas",
     always=("replicas", "availableReplicas"),
-    sometimes=("readyReplicas", "currentReplicas", "updatedReplicas", "observedGeneration"),
 )
 DAEMONSETS = DaemonSetStrategy(
     defaults.default_daemon_set, daemon_set_errors, _DAEMON_STATUS, always=_DAEMON_STATUS

@@ -45,11 +45,12 @@ from claimctl.embedded.components.objects import (
     matches,
     name,
     namespace,
-    owners,
     same_but_status,
     short_hash,
     uid,
     with_metadata,
+    with_owner,
+    without_owner,
 )
 from claimctl.embedded.components.pods import ended
 from claimctl.embedded.runtime.component import Component
@@ -149,17 +150,13 @@ class DeploymentController(Component[Key]):
             if _selects(deployment, each):
                 yield each
             elif not deleting(each):
-                kept = [owner for owner in owners(each) if owner["uid"] != uid(deployment)]
-                patch = {"metadata": {"uid": uid(each), "ownerReferences": kept or None}}
-                self.api.patch("replicasets", *key_of(each), patch)
+                self.api.patch("replicasets", *key_of(each), without_owner(each, uid(deployment)))
 
     def _adopted(self, deployment: Object) -> Iterator[Object]:
         for each in tuple(self.views["replicasets"].items()):
             orphan = namespace(each) == namespace(deployment) and controller_of(each) is None
             if orphan and not deleting(each) and _selects(deployment, each):
-                references = [*owners(each), controller_reference(deployment)]
-                patch = {"metadata": {"uid": uid(each), "ownerReferences": references}}
-                yield self.api.patch("replicasets", *key_of(each), patch)
+                yield self.api.patch("replicasets", *key_of(each), with_owner(each, deployment))
 
     def _scaling(self, deployment: Object, found: list[Object]) -> bool:
         new, old = self._split(deployment, found)
@@ -194,8 +191,9 @@ class DeploymentController(Component[Key]):
             deployment, new, new_size(deployment, new, old)
         )
         if not grown:
+            view = self.views["replicasets"]
             shrunk = [
-                self._scale(deployment, self._fresh(each), size)
+                self._scale(deployment, view.get(*key_of(each)) or each, size)
                 for each, size in old_sizes(deployment, new, old)
             ]
             if not any(shrunk) and complete(deployment):
@@ -223,9 +221,6 @@ class DeploymentController(Component[Key]):
         others = [each for each in found if new is None or uid(each) != uid(new)]
         left = (pod for each in others for pod in pods.by("controller", uid(each)))
         return any(not ended(pod) for pod in left)
-
-    def _fresh(self, replica_set: Object) -> Object:
-        return self.views["replicasets"].get(*key_of(replica_set)) or replica_set
 
     def _ensure_new(self, deployment: Object, found: list[Object]) -> tuple[Object, Object]:
         new, old = self._split(deployment, found)

@@ -79,9 +79,9 @@ def _renewed(status: Object, reason: str, message: str, now: str) -> Object:
     if old is None or old["status"] != "True":
         return _progressing(status, reason, message, now)
     since = old["lastTransitionTime"]
-    told = _progressing(_without(status, "Progressing"), reason, message, now)
-    told["conditions"][-1]["lastTransitionTime"] = since
-    return told
+    renewed = _progressing(_without(status, "Progressing"), reason, message, now)
+    renewed["conditions"][-1]["lastTransitionTime"] = since
+    return renewed
 
 
 def with_pause(deployment: Object, *, paused: bool, now: str) -> Object:

@@ -8,6 +8,7 @@ counted in two steps, with its finalizer taken off in between: first its UID sta
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from claimctl.embedded.components.controllers.jobs.backoff import Backoff, finished_at, remaining
 from claimctl.embedded.components.controllers.jobs.count import (
@@ -51,12 +52,13 @@ from claimctl.embedded.components.objects import (
     without,
 )
 from claimctl.embedded.components.pods import ended
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import Object
 
+_OWN_NAME = "kubernetes.io/job-controller"
 AT_A_TIME = 500
 """Pods made or deleted in one look at a Job."""
 
@@ -121,7 +123,7 @@ class JobController(Component[Task]):
 
     def _sync_job(self, key: Key) -> None:
         job = self.views["jobs"].get(*key)
-        if job is None or _managed_elsewhere(job):
+        if job is None or job["spec"].get("managedBy") not in (None, "", _OWN_NAME):
             return
         if _over(job):
             for pod in self.views["pods"].by("controller", uid(job)):
@@ -169,12 +171,12 @@ class JobController(Component[Task]):
 
     def _suspend(self, job: Object, counted: Counted) -> None:
         """Suspended or resumed: a condition, an Event, and a new start."""
-        told = suspension(job, self.context.now())
-        if told is None:
+        changed = suspension(job, self.context.now())
+        if changed is None:
             return
-        self.event(job, "Normal", told["reason"].removeprefix("Job"), told["message"])
-        job["status"]["conditions"] = conditions_with(job["status"], told)
-        if told["status"] == "False":
+        self.event(job, "Normal", changed["reason"].removeprefix("Job"), changed["message"])
+        job["status"]["conditions"] = conditions_with(job["status"], changed)
+        if changed["status"] == "False":
             job["status"]["startTime"] = self.context.now()
         elif self.context.features.version >= (1, 36):
             job["status"].pop("startTime", None)
@@ -251,11 +253,8 @@ class JobController(Component[Task]):
         self.event(job, "Normal", "SuccessfulCreate", f"Created pod: {name(made)}")
 
     def _delete(self, job: Object, pod: Object) -> None:
-        try:
+        with suppress(NotFound):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
         self.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
 
     # Status, in two steps
@@ -313,10 +312,6 @@ class JobController(Component[Task]):
 
 def _over(job: Object) -> bool:
     return is_true(job, "Complete") or is_true(job, "Failed")
-
-
-def _managed_elsewhere(job: Object) -> bool:
-    return job["spec"].get("managedBy") not in (None, "", "kubernetes.io/job-controller")
 
 
 def _wanted(job: Object, counted: Counted) -> int:

@@ -102,12 +102,8 @@ def _count_indexes(found: Counted) -> None:
             if tracked(pod)
             and valid(job, pod)
             and has_failed(job, pod)
-            and _for_good(pod, found, limit)
+            and (judged(job, pod).action == "FailIndex" or failures_of(pod) >= limit)
         }
-
-
-def _for_good(pod: Object, found: Counted, limit: int) -> bool:
-    return judged(found.job, pod).action == "FailIndex" or failures_of(pod) >= limit
 
 
 def delayed(found: Counted) -> dict[int, Object]:

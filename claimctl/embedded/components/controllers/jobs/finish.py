@@ -9,7 +9,7 @@ from claimctl.embedded.components.controllers.jobs.policies import (
     judged,
     restarts_too_often,
 )
-from claimctl.embedded.components.objects import seconds_between
+from claimctl.embedded.components.objects import made_condition, seconds_between
 from claimctl.wire.base import Object
 
 
@@ -51,7 +51,8 @@ def _by_index(counted: Counted, now: str) -> Object | None:
     rule = success_rule(spec.get("successPolicy"), counted.done)
     if rule is None:
         return None
-    return told("SuccessCriteriaMet", "SuccessPolicy", f"Matched rules at index {rule}", now)
+    message = f"Matched rules at index {rule}"
+    return job_condition("SuccessCriteriaMet", "SuccessPolicy", message, now)
 
 
 def finish(counted: Counted, now: str) -> Object | None:
@@ -64,14 +65,13 @@ def finish(counted: Counted, now: str) -> Object | None:
     if not done:
         return None
     message = "Reached expected number of succeeded pods"
-    return told("SuccessCriteriaMet", "CompletionsReached", message, now)
+    return job_condition("SuccessCriteriaMet", "CompletionsReached", message, now)
 
 
 def failure(reason: str, message: str, now: str) -> Object:
-    return told("FailureTarget", reason, message, now)
+    return job_condition("FailureTarget", reason, message, now)
 
 
-def told(kind: str, reason: str, message: str, now: str, status: str = "True") -> Object:
+def job_condition(kind: str, reason: str, message: str, now: str, status: str = "True") -> Object:
     """A condition of a Job."""
-    times = {"lastProbeTime": now, "lastTransitionTime": now}
-    return {"type": kind, "status": status, **times, "reason": reason, "message": message}
+    return {**made_condition(kind, status, reason, message, now), "lastProbeTime": now}

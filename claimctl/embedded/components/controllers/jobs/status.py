@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from claimctl.embedded.components.controllers.jobs.count import Counted, delayed, tracked
-from claimctl.embedded.components.controllers.jobs.finish import told
+from claimctl.embedded.components.controllers.jobs.finish import job_condition
 from claimctl.embedded.components.controllers.jobs.indexes import (
     index_of,
     is_indexed,
@@ -49,7 +49,7 @@ class Outcome:
             return Final(status, None)
         won = self.verdict["type"] == "SuccessCriteriaMet"
         kind = "Complete" if won else "Failed"
-        last = told(kind, self.verdict["reason"], self.verdict["message"], now)
+        last = job_condition(kind, self.verdict["reason"], self.verdict["message"], now)
         status["conditions"] = conditions_with(status, last)
         if won:
             status["completionTime"] = now
@@ -67,14 +67,14 @@ def outcome(job: Object, counted: Counted, now: str) -> Outcome:
     untrack = list(_to_untrack(counted))
     status["uncountedTerminatedPods"] = _uncounted(counted, untrack)
     if is_indexed(job):
-        _tell_indexes(status, counted)
+        _add_indexes(status, counted)
     met = counted.verdict
     if met is not None and condition({"status": status}, met["type"]) is None:
         status["conditions"] = conditions_with(status, met)
     return Outcome(status, untrack, met, counted.terminating)
 
 
-def _tell_indexes(status: Object, counted: Counted) -> None:
+def _add_indexes(status: Object, counted: Counted) -> None:
     if counted.done:
         status["succeeded"] = len(counted.done)
         status["completedIndexes"] = ranges(counted.done)
@@ -127,9 +127,9 @@ def suspension(job: Object, now: str) -> Object | None:
     suspended = bool(job["spec"].get("suspend"))
     old = condition(job, "Suspended")
     if suspended:
-        new = told("Suspended", "JobSuspended", "Job suspended", now)
+        new = job_condition("Suspended", "JobSuspended", "Job suspended", now)
     elif old is not None:
-        new = told("Suspended", "JobResumed", "Job resumed", now, status="False")
+        new = job_condition("Suspended", "JobResumed", "Job resumed", now, status="False")
     else:
         return None
     return None if old is not None and old["status"] == new["status"] else new

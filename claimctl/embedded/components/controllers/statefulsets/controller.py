@@ -6,13 +6,13 @@ The rules are those of k8s.io/kubernetes/pkg/controller/statefulset (stateful_se
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from claimctl.embedded.components.controllers.replicasets import available_in, orphaned, pod_from
 from claimctl.embedded.components.controllers.statefulsets.revisions import Revisions
 from claimctl.embedded.components.objects import (
     controller_of,
-    controller_reference,
     controller_uid,
     deleting,
     key_of,
@@ -20,11 +20,12 @@ from claimctl.embedded.components.objects import (
     matches,
     name,
     namespace,
-    owners,
     uid,
+    with_owner,
+    without_owner,
 )
 from claimctl.embedded.components.pods import ended, phase, ready
-from claimctl.embedded.errors import StatusError
+from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component
 from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -113,8 +114,7 @@ class StatefulSetController(Component[Key]):
             found = [each for each in found if self._keeps(workload, each)]
             for pod in self.views["pods"].by("orphan", namespace(workload)):
                 if _is_member(workload, pod) and not deleting(pod):
-                    references = [*owners(pod), controller_reference(workload)]
-                    patch = {"metadata": {"uid": uid(pod), "ownerReferences": references}}
+                    patch = with_owner(pod, workload)
                     found.append(self.api.patch("pods", *key_of(pod), patch))
         return sorted(found, key=ordinal)
 
@@ -122,9 +122,7 @@ class StatefulSetController(Component[Key]):
         """Release a pod whose labels the selector no longer matches."""
         if deleting(pod) or _is_member(workload, pod):
             return True
-        kept = [each for each in owners(pod) if each["uid"] != uid(workload)]
-        patch = {"metadata": {"uid": uid(pod), "ownerReferences": kept or None}}
-        self.api.patch("pods", *key_of(pod), patch)
+        self.api.patch("pods", *key_of(pod), without_owner(pod, uid(workload)))
         return False
 
     def _act(self, look: _Look) -> bool:
@@ -208,11 +206,8 @@ class StatefulSetController(Component[Key]):
         self._say(workload, "Create", plain)
 
     def _delete(self, workload: Object, pod: Object) -> None:
-        try:
+        with suppress(NotFound):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        except StatusError as error:
-            if error.reason != "NotFound":
-                raise
         self._say(workload, "Delete", name(pod))
 
     def _say(self, workload: Object, verb: str, pod: str) -> None:

@@ -15,10 +15,10 @@ from claimctl.embedded.components.objects import (
     matches,
     name,
     namespace,
-    owners,
     short_hash,
     uid,
     with_metadata,
+    with_owner,
 )
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.local import ApiFor
@@ -46,8 +46,7 @@ class Revisions:
             if owner is not None and owner["uid"] == uid(workload):
                 found.append(each)
             elif owner is None and matches(workload["spec"]["selector"], labels(each)):
-                references = [*owners(each), controller_reference(workload)]
-                patch = {"metadata": {"uid": uid(each), "ownerReferences": references}}
+                patch = with_owner(each, workload)
                 found.append(self._api.patch("controllerrevisions", *key_of(each), patch))
         return sorted(found, key=lambda each: (each["revision"], name(each)))
 
