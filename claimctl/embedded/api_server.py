@@ -1,4 +1,4 @@
-"""The API server put together: core, schemas, documents, custom kinds."""
+"""The API server, put together from its parts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from claimctl.wire.seams import Clock
 
 
 def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None) -> Handler:
-    """An API server without any component, empty but for what it makes itself."""
+    """An API server without components. It has only the objects that it makes itself."""
     store = Store(lambda: clock.monotonic(), options.history_limit)
     api = Api(store, clock, options.features(), rng or Random(options.seed))
     return handler_of(api, options.authorization)
 
 
 def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALLOW) -> Handler:
-    """Plug everything into a core that has served nothing yet."""
+    """Connect everything to a core that has served no request yet."""
     api.posts["", "pods", "eviction"] = evict
     definitions = Definitions(api)
     return Handler(
@@ -39,7 +39,7 @@ def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALL
 
 
 def _door(api: Api, authorization: Authorization) -> Door:
-    """Who is let in; without RBAC everybody is, as who the transport says they are."""
+    """Who may enter. Without RBAC, every request is allowed for the transport's user."""
     tokens = Tokens(api.store, api.clock.now, api.rng)
     if authorization is Authorization.ALWAYS_ALLOW:
         Reviews(api, AllowAll(), tokens)

@@ -38,8 +38,8 @@ SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 class Cluster:
     """An embedded cluster. ``await start()`` in a running event loop, ``await stop()`` at the end.
 
-    Everything that happens is decided by the options (with their seed), by ``clock`` and the
-    clock of the event loop, and by the requests, so that a run can be repeated.
+    The options (with their seed), ``clock``, the clock of the event loop, and the requests decide
+    everything that happens. So a run can be repeated.
     """
 
     def __init__(self, options: ClusterOptions, clock: Clock) -> None:
@@ -94,18 +94,18 @@ class Cluster:
 
     @property
     def failures(self) -> list[Exception]:
-        """Errors of components that are none of the API's refusals: there should be none."""
+        """Errors of components other than refusals of the API server; there should be none."""
         return self._context.failures
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of the components, as ``pause`` and ``resume`` take them."""
+        """The names of the components, for ``pause`` and ``resume``."""
         return tuple(self._components)
 
-    # Life
+    # Start and stop
 
     async def start(self) -> None:
-        """Make the namespaces and nodes, and set the components to work."""
+        """Create the namespaces and nodes, and start the components."""
         for namespace in SYSTEM_NAMESPACES:
             if self.admin.find("namespaces", "", namespace) is None:
                 self._make_namespace(namespace)
@@ -116,7 +116,7 @@ class Cluster:
                 self._run(name)
 
     async def stop(self) -> None:
-        """End the components and everything they have under way."""
+        """Stop the components and their tasks."""
         tasks = list(self._tasks.values())
         self._tasks.clear()
         await _ended(tasks)
@@ -125,14 +125,14 @@ class Cluster:
         self._feed.close()
 
     def pause(self, name: str) -> None:
-        """Let a component do nothing from now on, as if it were down."""
+        """Stop a component for now, as if it were down."""
         self._paused[name] = None
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()
 
     def resume(self, name: str) -> None:
-        """Let a paused component catch up."""
+        """Start a paused component again; it catches up."""
         self._paused.pop(name, None)
         if name not in self._tasks:
             self._components[name].resumed()
@@ -144,65 +144,65 @@ class Cluster:
     def _make_namespace(self, name: str) -> None:
         self.admin.create("namespaces", {"metadata": {"name": name}})
 
-    # What clients see
+    # For clients
 
     def transport(
         self, user: str = "kubernetes-admin", groups: tuple[str, ...] = (MASTERS,)
     ) -> Transport:
-        """Requests that go straight into the server, from one user."""
+        """A transport for requests of one user, without a network."""
         return self.handler.transport(Actor(user, (*groups, "system:authenticated")))
 
     def subscribe(self, callback: Callable[[Revision], None]) -> None:
-        """Have ``callback`` called with every revision from now on."""
+        """Call ``callback`` with every revision from now on."""
         self.store.subscribe(callback)
 
     async def caught_up(self) -> None:
-        """The history has every write at once; one that is read elsewhere has not."""
+        """Wait until the history is complete. It always is, unlike one that is read remotely."""
 
     def history(self, since: int = 0) -> Iterator[Revision]:
         """Every write after a revision, oldest first."""
         return self.store.history(since)
 
-    # What happens to a cluster
+    # Disturbances
 
     def switch(self, features: Features) -> None:
-        """Change feature gates at run time, each for its component."""
+        """Change feature gates at run time, for all components."""
         self._context.features = features
         self.api.switch(features)
         self.scheduler.look_again()
         self.kubelet.look_again()
 
     def fault_components(self, fault: FaultHook | None) -> None:
-        """Ask ``fault`` before every request of a component; clients have the handler's."""
+        """Call ``fault`` before every request of a component (clients: see the handler)."""
         self._context.fault = fault
 
     def set_lag(self, seconds: float) -> None:
-        """Let the scheduler see everything so much later from now on."""
+        """Delay everything that the scheduler sees by ``seconds`` from now on."""
         self.scheduler.views.lag = seconds
 
     def slow_scheduler(self, pauses: Pauses | None) -> None:
-        """Let that much time pass, pod by pod, between what the scheduler sees and what it does."""
+        """Delay the scheduler: for each pod, between its decision and its writes."""
         self._context.pauses = pauses
 
     def lose_node(self, node: str) -> None:
-        """Cut a node off: its containers may run on, and nothing is heard of it."""
+        """Cut a node off: its containers may go on running, and its kubelet reports nothing."""
         self.nodes.lose(node)
 
     def restore_node(self, node: str) -> None:
-        """Connect a lost node again; its containers ran on."""
+        """Connect a lost node again. Its containers went on running."""
         self.nodes.restore(node, rebooted=False)
 
     def reboot_node(self, node: str) -> None:
-        """Boot a node under a new boot ID; its containers are gone."""
+        """Reboot a node: it has a new boot ID, and its containers are gone."""
         self.nodes.restore(node, rebooted=True)
 
     def cordon(self, node: str, *, unschedulable: bool = True) -> None:
-        """Take a node out of scheduling, or back in."""
+        """Set or clear ``spec.unschedulable`` of a node."""
         patch = {"spec": {"unschedulable": True if unschedulable else None}}
         self.admin.patch("nodes", "", node, patch)
 
     def force_delete(self, namespace: str, pod: str) -> None:
-        """Delete a pod with grace period 0: its object goes, its containers may run on."""
+        """Delete a pod with grace period 0. Its containers may go on running."""
         self.admin.delete("pods", namespace, pod, DeleteOptions(grace_period_seconds=0))
 
 

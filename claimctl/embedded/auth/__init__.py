@@ -1,1 +1,1 @@
-"""Who a request is from, what they may do, and the reviews that tell."""
+"""Who sends a request, what that user may do, and access reviews."""

@@ -1,4 +1,4 @@
-"""Who a request is from: bearer tokens, impersonation, anonymous; and the 401 and 403."""
+"""Who sends a request: bearer tokens, impersonation, anonymous users; the answers 401 and 403."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXTRA = "impersonate-extra-"
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
-    """A ServiceAccount's token; it is void once that account is gone."""
+    """A token of a ServiceAccount. It is valid only while that account exists."""
 
     namespace: str
     name: str
@@ -35,7 +35,7 @@ class _Issued:
 
 @dataclass(slots=True)
 class Tokens:
-    """Bearer tokens that are good: static ones of users, issued ones of ServiceAccounts."""
+    """The valid bearer tokens: static ones of users, and issued ones of ServiceAccounts."""
 
     store: Store
     now: Callable[[], datetime]
@@ -44,13 +44,13 @@ class Tokens:
     _issued: dict[str, _Issued] = field(default_factory=dict)
 
     def add_static(self, actor: Actor) -> str:
-        """A new token that stands for ``actor`` as long as the server lives."""
+        """Make a token for ``actor`` that is valid as long as the server runs."""
         token = secrets.token_urlsafe(32)
         self.static[token] = actor
         return token
 
     def issue(self, account: Object, seconds: int) -> tuple[str, datetime]:
-        """A token for a ServiceAccount and the moment at which it expires."""
+        """Make a token for a ServiceAccount; return it with the time at which it expires."""
         meta = account["metadata"]
         expires = self.now() + timedelta(seconds=seconds)
         credential = new_uid(self.rng)
@@ -60,7 +60,7 @@ class Tokens:
         return token, expires
 
     def actor(self, token: str) -> Actor | None:
-        """Whose token it is; None when it is nobody's, or not any more."""
+        """The owner of a token; None if the token is unknown or no longer valid."""
         static = self.static.get(token)
         if static is not None:
             return static
@@ -83,14 +83,14 @@ def _account_actor(issued: _Issued) -> Actor:
 
 @dataclass(slots=True)
 class Door:
-    """Authenticates and authorizes. A ``lenient`` door takes unknown tokens for the default."""
+    """Authenticates and authorizes. If ``lenient``, an unknown token counts as the default user."""
 
     tokens: Tokens
     authorizer: Authorizer
     lenient: bool
 
     def identify(self, headers: Mapping[str, str], default: Actor) -> Actor:
-        """Who sends a request; ``default`` where the headers do not say.
+        """The sender of a request; ``default`` if the headers do not name one.
 
         Raises:
             StatusError: 401; 403 for an impersonation that is not allowed.
@@ -135,13 +135,13 @@ class Door:
         self.check(Attributes(actor, "impersonate", "", "", plural, "", namespace, name))
 
     def check(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 when the request is not allowed."""
+        """Raise StatusError 403 if the request is not allowed."""
         if not self.authorizer.allowed(attributes):
             raise refusal(attributes)
 
 
 def _impersonated_kind(user: str) -> tuple[str, str, str]:
-    """The resource that a user name stands for: plural, namespace, name."""
+    """The resource that a user name denotes: plural, namespace, name."""
     if user.startswith(ACCOUNT):
         namespace, _, name = user.removeprefix(ACCOUNT).partition(":")
         return "serviceaccounts", namespace, name
@@ -153,7 +153,7 @@ def _list(text: str) -> list[str]:
 
 
 def refusal(attributes: Attributes) -> StatusError:
-    """The 403 in the words of the server."""
+    """The 403 with the server's text."""
     user = attributes.actor.user
     if attributes.path:
         text = f'forbidden: User "{user}" cannot {attributes.verb} path "{attributes.path}"'

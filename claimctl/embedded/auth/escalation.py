@@ -1,4 +1,4 @@
-"""Nobody grants by RBAC what they do not hold themselves."""
+"""A user can grant by RBAC only what the user may do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RoleStrategy(RuledStrategy):
         return super().validate_update(new, old, context)
 
     def _check(self, obj: Object, context: Context) -> None:
-        """Raises StatusError 403 when a rule goes beyond what the writer holds."""
+        """Raise StatusError 403 if a rule allows more than the writer may do."""
         actor, meta = context.actor, obj["metadata"]
         if context.internal or MASTERS in actor.groups or self._may_escalate(context, meta):
             return
@@ -64,7 +64,7 @@ class RoleStrategy(RuledStrategy):
 
 
 def _single(rule: Rule) -> Iterator[Object]:
-    """A rule taken apart into rules of one verb, group, resource and name."""
+    """Split a rule into rules with one verb, group, resource and name each."""
     for verb in rule.get("verbs") or ():
         for url in rule.get("nonResourceURLs") or ():
             yield {"nonResourceURLs": [url], "verbs": [verb]}
@@ -76,7 +76,7 @@ def _single(rule: Rule) -> Iterator[Object]:
 
 
 def _holds(held: Rule, one: Object) -> bool:
-    """Whether a rule that somebody has covers a single one."""
+    """Whether ``held`` covers a rule with one verb, group, resource and name."""
     if "nonResourceURLs" in one:
         path = one["nonResourceURLs"][0]
         return covers(held, Attributes(_NOBODY, one["verbs"][0], path=path))

@@ -1,7 +1,7 @@
-"""The policy that a server brings with it: discovery, administrators, and the user-facing roles.
+"""The built-in policy of every server: discovery, administrators, and the user-facing roles.
 
-``policy.json`` holds its ClusterRoles and ClusterRoleBindings. They are in force without being
-stored; a stored role of the same name takes its place.
+``policy.json`` has its ClusterRoles and ClusterRoleBindings. They apply without being stored; a
+stored role of the same name replaces the built-in one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RBAC: who may do what, by the stored roles and bindings and the server's own policy."""
+"""RBAC: who may do what, by the stored roles and bindings and the built-in policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Grant:
 
 
 class Rbac:
-    """An authorizer. Policy is read anew after every change of a role or binding."""
+    """An authorizer. It reads roles and bindings again after each change of one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class Rbac:
         return self.reason(attributes) is not None
 
     def reason(self, attributes: Attributes) -> str | None:
-        """Why something is allowed, or None when it is not."""
+        """Why the request is allowed; None if it is not."""
         if MASTERS in attributes.actor.groups:
             return ""
         for grant in self.grants(attributes.actor, attributes.namespace):
@@ -62,7 +62,7 @@ class Rbac:
 
 
 class AllowAll:
-    """The authorizer of a cluster without authorization; everybody holds every rule."""
+    """The authorizer of a cluster without authorization: every user may do everything."""
 
     def allowed(self, attributes: Attributes) -> bool:
         return True
@@ -76,7 +76,7 @@ class AllowAll:
 
 
 class _Policy:
-    """Roles and bindings as they are at one moment."""
+    """The roles and bindings at one moment."""
 
     def __init__(self, store: Store) -> None:
         listed = {plural: store.list(GROUP, plural) for plural in PLURALS}
@@ -120,7 +120,7 @@ class _Policy:
         ]
 
     def _gathered(self, name: str) -> list[str]:
-        """A cluster role and those that it aggregates, each once."""
+        """A ClusterRole and those that it aggregates, each once."""
         found = [name] if name in self._cluster_roles else []
         for each in found:
             selectors = (self._cluster_roles[each].get("aggregationRule") or {}).get(

@@ -1,4 +1,4 @@
-"""Questions about access and identity: reviews, and tokens for ServiceAccounts."""
+"""Access reviews, and tokens for ServiceAccounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_SECONDS = 2**32
 
 
 class Reasoning(Authorizer, Protocol):
-    """An authorizer that can say why, and what somebody may do at all."""
+    """An authorizer that can give its reason, and list what a user may do."""
 
     def reason(self, attributes: Attributes) -> str | None: ...
 
@@ -32,7 +32,7 @@ class Reasoning(Authorizer, Protocol):
 
 
 class Reviews:
-    """Registers itself with a core as the kinds that are asked and never stored."""
+    """Registers the kinds that are created and never stored."""
 
     def __init__(self, api: Api, authorizer: Reasoning, tokens: Tokens) -> None:
         self._authorizer = authorizer
@@ -135,7 +135,7 @@ class Reviews:
 
 
 def _owner(write: Write, spec: Object) -> Object:
-    """The entry of who asked for a token."""
+    """The managedFields entry of the user who asked for a token."""
     asked: Object = {f"f:{key}": {} for key in ("audiences", "expirationSeconds") if spec.get(key)}
     asked.setdefault("f:expirationSeconds", {})
     return {

@@ -1,4 +1,4 @@
-"""Which nodes a pod may go to, and the scheduler's words for why not."""
+"""Which nodes a pod may use, and the scheduler's reasons against others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoS
 
 
 def reason_against(pod: Object, node: Object, version: tuple[int, int]) -> str:
-    """The first filter of the scheduler that refuses the node, or '' when none does."""
+    """The reason of the first scheduler filter that refuses the node; '' if none does."""
     spec = node.get("spec") or {}
     tolerations = pod["spec"].get("tolerations") or ()
     if spec.get("unschedulable") and not tolerated(UNSCHEDULABLE_TAINT, tolerations):
@@ -30,7 +30,7 @@ def reason_against(pod: Object, node: Object, version: tuple[int, int]) -> str:
 def untolerated(
     taints: Iterable[Mapping[str, Any]], tolerations: Iterable[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """The first taint that keeps pods away."""
+    """The first taint that the tolerations do not cover."""
     wanted = tuple(tolerations)
     for taint in taints:
         if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerated(taint, wanted):
@@ -43,7 +43,7 @@ def tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Whether one toleration bears one taint."""
+    """Whether one toleration covers one taint."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     key = toleration.get("key")
@@ -55,7 +55,7 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def selects(pod: Object, node: Object) -> bool:
-    """``spec.nodeSelector`` and the required node affinity."""
+    """Whether the node matches ``spec.nodeSelector`` and the required node affinity."""
     found = labels(node)
     wanted = pod["spec"].get("nodeSelector") or {}
     if any(found.get(key) != value for key, value in wanted.items()):
@@ -65,7 +65,7 @@ def selects(pod: Object, node: Object) -> bool:
 
 
 def node_matches(selector: Mapping[str, Any] | None, node: Object) -> bool:
-    """core/v1 NodeSelector: one of its terms must hold; no selector selects every node."""
+    """Whether a core/v1 NodeSelector matches the node; None matches every node."""
     if selector is None:
         return True
     fields = {"metadata.name": name(node)}
@@ -83,7 +83,7 @@ def _term(term: Mapping[str, Any], found: Mapping[str, str], fields: Mapping[str
 
 
 def summary(reasons: Iterable[str]) -> str:
-    """'2 node(s) were unschedulable, 3 cannot allocate all claims', in the scheduler's order."""
+    """The reasons with their counts, in the scheduler's order: '2 node(s) were unschedulable'."""
     counts: dict[str, int] = {}
     for each in reasons:
         counts[each] = counts.get(each, 0) + 1

@@ -1,4 +1,4 @@
-"""Reading and changing Kubernetes objects as plain dicts."""
+"""Read and change Kubernetes objects as plain dicts."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def without_owner(obj: Object, owner_uid: str) -> Object:
 
 
 def with_metadata(obj: Object, **parts: Any) -> Object:
-    """A copy with metadata replaced in part; a part that is None is removed."""
+    """A copy with changed metadata; a part that is None is removed."""
     metadata = {**obj["metadata"], **parts}
     return {**obj, "metadata": {key: each for key, each in metadata.items() if each is not None}}
 
 
 def made_condition(kind: str, status: str, reason: str, message: str, now: str) -> Object:
-    """A condition that changed ``now``."""
+    """A condition whose status changed ``now``."""
     shown = {"type": kind, "status": status, "reason": reason, "message": message}
     return {**shown, "lastTransitionTime": now}
 
@@ -110,7 +110,7 @@ def is_true(obj: Object, kind: str) -> bool:
 
 
 def same_but_status(old: Object | None, new: Object | None) -> bool:
-    """Whether nothing changed that a controller did not write itself."""
+    """Whether only fields changed that controllers write themselves."""
     if old is None or new is None or old.get("spec") != new.get("spec"):
         return False
     ignored = ("resourceVersion", "managedFields")
@@ -122,7 +122,7 @@ def same_but_status(old: Object | None, new: Object | None) -> bool:
 
 
 def matches(selector: Mapping[str, Any] | None, found: Mapping[str, str]) -> bool:
-    """metav1.LabelSelector; no selector matches nothing, an empty one everything."""
+    """Whether a metav1.LabelSelector matches; None matches nothing, an empty one everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -132,7 +132,7 @@ def matches(selector: Mapping[str, Any] | None, found: Mapping[str, str]) -> boo
 
 
 def meets(requirement: Mapping[str, Any], found: Mapping[str, str]) -> bool:
-    """One requirement of a label or node selector."""
+    """Whether labels meet one requirement of a label or node selector."""
     value = found.get(requirement["key"])
     values: list[str] = requirement.get("values") or []
     match requirement["operator"]:
@@ -160,18 +160,18 @@ def short_hash(value: Any) -> str:
 
 
 def seconds_between(then: str, now: str) -> float:
-    """Between two timestamps of the API."""
+    """Seconds between two timestamps of the API."""
     return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
 
 
 def refused_at_the_end(error: StatusError) -> bool:
-    """Whether something cannot be created because its namespace is being deleted."""
+    """Whether a create was refused because the namespace is being deleted."""
     causes = (error.details or {}).get("causes") or ()
     return any(each.get("reason") == "NamespaceTerminating" for each in causes)
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:
-    """An IntOrString against a total: '25%' is rounded up or down."""
+    """An IntOrString as a number: a percentage of ``total`` is rounded up or down."""
     if value is None:
         return 0
     if isinstance(value, int):

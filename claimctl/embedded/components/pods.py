@@ -1,4 +1,4 @@
-"""What the components ask about pods: ended, bound, ready, and which claims they use."""
+"""Properties of pods: ended, bound, ready, and the claims that they use."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def on_node(pod: Object) -> tuple[str, ...]:
 
 
 def done(pod: Object) -> bool:
-    """The claim controller's rule: a terminal phase, or deleted before it got a node."""
+    """The claim controller's rule for done: it ended, or was deleted without a node."""
     return ended(pod) or (deleting(pod) and not node_name(pod))
 
 
 def active(pod: Object) -> bool:
-    """Counts as a replica: neither ended nor being deleted."""
+    """Whether the pod counts as a replica: it has not ended and is not being deleted."""
     return not ended(pod) and not deleting(pod)
 
 
@@ -53,7 +53,7 @@ def ready_since(pod: Object) -> str:
 
 
 def group_name(pod: Object) -> str:
-    """The PodGroup that the pod is of, or ''."""
+    """The name of the pod's PodGroup, or ''."""
     found: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
     return found
 
@@ -67,8 +67,8 @@ def group_key(pod: Object) -> tuple[str, ...]:
 class PodClaim:
     """One entry of ``spec.resourceClaims``.
 
-    ``claim`` is the name of the ResourceClaim, '' for a pod that needs none after all, and None
-    as long as it has not been generated. ``group`` is the PodGroup that shares it, or ''.
+    ``claim`` is the name of the ResourceClaim, '' if the pod needs none after all, and None until
+    it has been generated. ``group`` is the PodGroup that shares the claim, or ''.
     """
 
     entry: str
@@ -78,13 +78,13 @@ class PodClaim:
 
 
 def generated_names(obj: Object) -> dict[str, str]:
-    """``status.resourceClaimStatuses`` of a pod or a PodGroup: claim names by entry."""
+    """Claim names by entry, from ``status.resourceClaimStatuses`` of a pod or a PodGroup."""
     statuses = (obj.get("status") or {}).get("resourceClaimStatuses") or ()
     return {each["name"]: each.get("resourceClaimName") or "" for each in statuses}
 
 
 def pod_claims(pod: Object, group: Object | None = None) -> Iterator[PodClaim]:
-    """The claims of a pod; ``group`` is its PodGroup where the component knows about those."""
+    """The claims of a pod; ``group`` is its PodGroup if the component supports those."""
     extended = (pod.get("status") or {}).get("extendedResourceClaimStatus")
     if extended and extended.get("resourceClaimName"):
         yield PodClaim("", extended["resourceClaimName"], "")
@@ -146,11 +146,11 @@ def is_group(reference: Object) -> bool:
 
 
 def keeps_unknown(features: Features) -> bool:
-    """KEP-5194 has KCM clean pods beside workload references, as releases from 1.36 do."""
+    """Whether KCM keeps references that it does not know and removes pods beside them."""
     return features.kcm_keeps_unknown_references or features.api_reserved_for
 
 
 def observed(pod: Object) -> Object:
-    """What a condition says of the pod's generation, which pods have from 1.33 on."""
+    """``observedGeneration`` for a condition. Pods have a generation from 1.33 on."""
     generation = pod["metadata"].get("generation")
     return {} if generation is None else {"observedGeneration": generation}

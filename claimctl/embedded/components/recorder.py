@@ -1,4 +1,4 @@
-"""Kubernetes Events of the components; repeats of one are counted on the Event that is there."""
+"""Kubernetes Events of the components. A repeated event increases the count of the first one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from claimctl.embedded.runtime.local import ConnectionLost
 from claimctl.wire.base import Object
 
 KEPT = 4096
-"""So many events are remembered for counting repeats."""
+"""The number of events that are remembered for counting repeats."""
 SIMILAR = 10
-"""So many events of one object that differ in their message only are told one by one."""
+"""Up to this number, events of one object with the same reason are recorded with their message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class EventRecorder(Component[Happening]):
         self.queue.add(happening)
 
     def sync(self, key: Happening) -> None:
-        """A namespace that is going takes no more events, and some get lost; nobody misses them."""
+        """Write an event. A namespace that is being deleted refuses events; they are dropped."""
         regarding = self._regarding.pop(key)
         try:
             if key in self._made:

@@ -1,8 +1,8 @@
-"""KCM's resourceclaim controller: generated claims, and who stays in ``status.reservedFor``.
+"""KCM's resource claim controller: generated claims, and the entries of ``status.reservedFor``.
 
-It has two halves, as upstream. One takes references of pods that are done or gone out of a claim
-and deallocates with the last one; the other puts bound pods that are not listed back in. A
-finished pod on an allocated claim keeps both at work (kubernetes/kubernetes#141274).
+It has two halves, as upstream. One removes entries of pods that are done or gone, and deallocates
+the claim with the last one. The other puts back bound pods that are not listed. A finished pod on
+an allocated claim keeps both busy (kubernetes/kubernetes#141274).
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from claimctl.embedded.runtime.views import Change
 from claimctl.wire.base import Object
 
 REMEMBERED = 4096
-"""So many deletions are remembered; of others a live GET tells."""
+"""The number of deletions that are remembered. For other objects, a live GET tells."""
 
 _TRIES_AT_ONCE = (1, 33)
-"""KCM 1.32 lets a claim that it stopped at wait for its back-off, whatever becomes of the claim;
-1.34 tries again with the next change."""
+"""KCM 1.32 waits for the backoff of a claim that it stopped at, even if the claim changes; 1.34
+tries again with the next change."""
 
 Task = tuple[str, str, str]
 """('claim', 'pod' or 'group', namespace, name)."""
 
 
 class UnsupportedReference(StatusError):
-    """KCM up to 1.35 stops at the first reference it does not know, and tries again later."""
+    """KCM up to 1.35 stops at the first reference that it does not know, and tries again later."""
 
     def __init__(self, reference: Object) -> None:
         super().__init__(500, "InternalError", f"unsupported ReservedFor entry: {reference}")
@@ -64,7 +64,7 @@ class ClaimController(Component[Task]):
 
     def __init__(self, context: Context) -> None:
         self.finished_pod_writes = 0
-        """How often a finished pod was put back into a list (the loop of #141274)."""
+        """How often finished pods were put back into a list (the loop of #141274)."""
         self._gone: dict[str, None] = {}
         super().__init__(context)
 
@@ -86,10 +86,10 @@ class ClaimController(Component[Task]):
         elif self.context.features.kcm_pod_groups:
             self._generator.for_group(space, plain)
 
-    # What is news
+    # Changes of objects
 
     def _claim_changed(self, change: Change) -> None:
-        """Pods before the claim: a bound pod is put back before a list that it left is cleaned."""
+        """Add pods before the claim: a bound pod is put back before its claim's list is cleaned."""
         for pod in self.views["pods"].by("claim", "/".join(change.key)):
             if self._needs_work(pod):
                 self._add_pod(pod)
@@ -141,7 +141,7 @@ class ClaimController(Component[Task]):
                 if namespace(pod) == change.key[0] and group_name(pod) == change.key[1]:
                     self._add_pod(pod)
 
-    # The half that cleans
+    # The half that removes entries
 
     def _sync_claim(self, space: str, plain: str) -> None:
         claim = self.views["resourceclaims"].get(space, plain)
@@ -172,7 +172,7 @@ class ClaimController(Component[Task]):
         return True
 
     def _pod_stays(self, claim: Object, reference: Object) -> bool:
-        """A pod that the view does not know may be new: only a live GET proves it gone."""
+        """A pod that is not in the view may be new: only a live GET proves that it is gone."""
         pod = self.views["pods"].get(namespace(claim), reference["name"])
         if reference["uid"] in self._gone:
             return False
@@ -189,7 +189,7 @@ class ClaimController(Component[Task]):
         return group is not None and uid(group) == reference["uid"]
 
     def _clean(self, claim: Object, valid: list[Object], *, deallocate: bool) -> None:
-        """The last reference and the allocation go in one write, the finalizer in a second."""
+        """Remove the last entry and the allocation in one write, the finalizer in a second."""
         status = {**(claim.get("status") or {})}
         status.pop("reservedFor", None)
         if valid:
@@ -209,7 +209,7 @@ class ClaimController(Component[Task]):
         return written
 
     def _delete_unused(self, claim: Object) -> None:
-        """A generated claim goes as soon as its pod has ended, while the pod is still there."""
+        """Delete a generated claim as soon as its pod has ended, even if the pod still exists."""
         for owner in owning_pod(claim):
             space, plain = _split(owner)
             pod = self.views["pods"].get(space, plain) or self.api.find("pods", space, plain)
@@ -219,10 +219,10 @@ class ClaimController(Component[Task]):
             if (pod is None or not owned or done(pod)) and not deleting(claim):
                 self.api.delete("resourceclaims", *key_of(claim))
 
-    # The half that puts back
+    # The half that puts pods back
 
     def _needs_work(self, pod: Object) -> bool:
-        """Something is to be generated, or the pod is bound and an allocated claim lacks it."""
+        """Whether a claim must be generated, or an allocated claim does not list this bound pod."""
         if deleting(pod):
             return False
         for each in pod_claims(pod, self._group(pod)):
@@ -238,10 +238,10 @@ class ClaimController(Component[Task]):
         return self.views["podgroups"].get(namespace(pod), group_name(pod))
 
     def _unlisted(self, pod: Object, used: PodClaim) -> Object | None:
-        """The claim, if it is allocated and neither the pod nor its group is in the list.
+        """The claim, if it is allocated and lists neither the pod nor its group.
 
-        A UID in the list counts, whatever the kind of its entry; a group counts by its name,
-        since pods do not know its UID. For pods of a group that is not there nothing is written.
+        A UID in the list counts, whatever the kind of its entry. A group counts by its name,
+        because pods do not know its UID. For pods whose group does not exist, nothing is written.
         """
         claim = self.views["resourceclaims"].get(namespace(pod), used.claim or "")
         if claim is None or deleting(claim):

@@ -29,7 +29,7 @@ from claimctl.wire.base import Object
 
 SINCE = (1, 36)
 _CLOCK_STEP = 0.001
-"""Seconds: what is due then is due, however the clock rounds."""
+"""Seconds that are added to a wait, because clocks round."""
 
 
 class DeviceTaintController(Component[Key]):
@@ -40,7 +40,7 @@ class DeviceTaintController(Component[Key]):
         self._taints: dict[Identity, list[Object]] = {}
         """The NoExecute taints of published devices."""
         self._waiting: set[str] = set()
-        """UIDs of the pods that are going to be evicted."""
+        """UIDs of the pods that will be deleted."""
         super().__init__(context)
 
     def watch(self) -> None:
@@ -103,7 +103,7 @@ class DeviceTaintController(Component[Key]):
                 yield claim
 
     def _moments(self, claim: Object) -> Iterator[float]:
-        """When each device that the claim has makes its pods go, in seconds since the epoch."""
+        """When each taint of the claim's devices deletes the pods, in seconds since the epoch."""
         for result in _results(claim):
             identity = result["driver"], result["pool"], result["device"]
             for taint in self._taints.get(identity, ()):

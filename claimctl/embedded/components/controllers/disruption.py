@@ -18,7 +18,7 @@ from claimctl.embedded.runtime.views import Change, Key
 from claimctl.wire.base import Object
 
 GATHER_SECONDS = 0.01
-"""Changes of pods within this time are answered together."""
+"""Seconds in which changes of pods are collected into one update."""
 
 SOURCES = {
     "Deployment": "deployments",
@@ -76,7 +76,8 @@ class DisruptionController(Component[Key]):
         ]
 
     def _expected(self, budget: Object, pods: list[Object]) -> int:
-        """The pods, for a plain minAvailable; else what the controllers of pods want."""
+        """The number of pods that count: the existing ones if minAvailable is a number, else as
+        many as their controllers want."""
         if isinstance(budget["spec"].get("minAvailable"), int):
             return len(pods)
         wanted: dict[str, int] = {}
@@ -88,7 +89,7 @@ class DisruptionController(Component[Key]):
         return sum(wanted.values())
 
     def _scaled_by(self, pod: Object) -> Object | None:
-        """The workload that says how many pods there are: the Deployment above a ReplicaSet."""
+        """The workload that has the number of replicas: for a ReplicaSet, its Deployment."""
         found: Object | None = pod
         while found is not None:
             owner = controller_of(found)
@@ -99,7 +100,7 @@ class DisruptionController(Component[Key]):
         return None
 
     def _disrupted(self, budget: Object, pods: list[Object]) -> Object:
-        """Evictions that were allowed and have not come to anything yet."""
+        """Evictions that were allowed and whose pods still exist."""
         there = {pod["metadata"]["name"] for pod in pods}
         known = (budget.get("status") or {}).get("disruptedPods") or {}
         return {name: since for name, since in known.items() if name in there}

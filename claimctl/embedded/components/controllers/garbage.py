@@ -1,6 +1,6 @@
-"""The garbage collector: objects follow their owners, in the background, in the foreground or not.
+"""The garbage collector: deletes dependents after, or before, their owners, or orphans them.
 
-It keeps the graph of all objects of all kinds from the stream of revisions.
+It builds the graph of all objects of all kinds from the stream of revisions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ORPHAN = "orphan"
 
 @dataclass(slots=True)
 class Node:
-    """What the collector knows of one object."""
+    """One object in the graph."""
 
     plural: str
     namespace: str
@@ -115,7 +115,7 @@ class GarbageCollector(Component[str]):
             self._collect(key, node)
 
     def _finish(self, own: str, node: Node) -> None:
-        """An object that waits for its dependents, one way or the other."""
+        """Handle an object that waits until its dependents are deleted or orphaned."""
         marks = finalizers(node.obj)
         dependents = [self._nodes[each] for each in self._dependents.get(own, ())]
         if ORPHAN in marks:
@@ -131,7 +131,7 @@ class GarbageCollector(Component[str]):
                 self._unmark(node, FOREGROUND)
 
     def _collect(self, own: str, node: Node) -> None:
-        """A dependent goes when its last owner is gone; with others left it only forgets it."""
+        """Delete a dependent whose owners are all gone; else remove the owners that are gone."""
         gone = [each for each in node.owners if not self._lives(each, node)]
         if not gone:
             return
@@ -172,5 +172,5 @@ class GarbageCollector(Component[str]):
 
 
 def _waits(obj: Object) -> bool:
-    """Whether it is deleted in the foreground, or orphans what it owns first."""
+    """Whether the object waits until its dependents are deleted or orphaned."""
     return deleting(obj) and bool({FOREGROUND, ORPHAN} & set(finalizers(obj)))

@@ -1,4 +1,4 @@
-"""Claims generated from ResourceClaimTemplates, one per pod or one per PodGroup."""
+"""Generate claims from ResourceClaimTemplates, one per pod or one per PodGroup."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from claimctl.embedded.runtime.views import Views
 from claimctl.wire.base import Object
 
 MANAGER = "ResourceClaimController"
-"""Field manager of what it writes into the status of pods."""
+"""The field manager of writes to the status of pods."""
 
 
 def owning_pod(claim: Object) -> tuple[str, ...]:
@@ -48,10 +48,10 @@ class Generator:
         self._views["resourceclaims"].index("owner", controller_uid)
 
     def for_pod(self, pod: Object, group: Object | None) -> Object:
-        """The pod, with the names of its generated claims in its status."""
+        """Generate the pod's claims; return the pod with their names in its status."""
         statuses = generated_names(pod)
         if group is None and group_name(pod) and self._context.features.kcm_pod_groups:
-            # whether the group shares the claims is not known before the group is there
+            # only the group tells whether it shares the claims
             return pod
         for each in pod_claims(pod, group):
             if each.template and each.claim is None:
@@ -91,7 +91,7 @@ class Generator:
         return name(created)
 
     def _without_template(self, owner: Object, entry: str, template: str) -> StatusError:
-        """Told in an Event, and tried again later and later: nobody waits for the template."""
+        """Record an Event, and return the error. The controller tries again with growing pauses."""
         missing = f'resourceclaimtemplate.resource.k8s.io "{template}" not found'
         why = f'resource claim template "{template}": {missing}'
         message = f"{owner['kind']}ResourceClaim {entry}: {why}"

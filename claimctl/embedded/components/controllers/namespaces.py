@@ -1,6 +1,6 @@
-"""The namespace controller: what every namespace holds, and how one comes to its end.
+"""The namespace controller: the objects of every namespace, and the deletion of namespaces.
 
-Pods go first: other content is not touched while a pod is left.
+Pods are deleted first. While a pod is left, other objects stay.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NamespaceController(Component[str]):
         self.context.feed.listen(self._take)
 
     def _take(self, revision: Revision, _: Object) -> None:
-        """The end of something in a namespace that is going lets it go on."""
+        """Look again at a namespace that is being deleted when an object in it is gone."""
         if revision.type == "DELETED" and revision.namespace:
             namespace = self.views["namespaces"].get("", revision.namespace)
             if namespace is not None and deleting(namespace):
@@ -77,7 +77,7 @@ class NamespaceController(Component[str]):
         return any(self.api.list(kind.resource, namespace) for kind in self._kinds())
 
     def _say(self, namespace: Object) -> None:
-        """Conditions, once."""
+        """Write the conditions, once."""
         status = namespace.get("status") or {}
         if status.get("conditions"):
             return

@@ -1,4 +1,4 @@
-"""The protection of PodGroups: one that is being deleted stays until its last pod has ended."""
+"""Protect PodGroups: one that is being deleted stays until its last pod has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ReplicaSet controller: as many active pods as wanted, and the counters in the status."""
+"""The ReplicaSet controller: it keeps as many active pods as wanted, and counts them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import Object
 
 BURST = 40
-"""Pods created or deleted before others have their turn."""
+"""The most pods that one sync creates or deletes."""
 GATHER_SECONDS = 0.005
-"""Changes of pods within this time, for every hundred of them, are answered together."""
+"""Seconds in which changes of pods are collected into one sync, for each hundred of them."""
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -109,7 +109,7 @@ class ReplicaSetController(Component[Key]):
             self.queue.add(key_of(replica_set))
 
     def _create(self, replica_set: Object) -> bool:
-        """False in a namespace that is being deleted, where any pod would be refused."""
+        """Create a pod. False if the namespace is being deleted and refuses pods."""
         try:
             created = self.api.create("pods", pod_from(replica_set))
         except StatusError as error:
@@ -153,7 +153,7 @@ class ReplicaSetController(Component[Key]):
         return {**status, "conditions": conditions} if conditions else status
 
     def _available(self, replica_set: Object, pods: list[Object]) -> int:
-        """Pods that have been ready for ``minReadySeconds``; the others are looked at again."""
+        """The number of pods ready for ``minReadySeconds``. For others, look again later."""
         wanted = replica_set["spec"].get("minReadySeconds", 0)
         waits = [available_in(pod, wanted, self.context.now()) for pod in pods if ready(pod)]
         rest = [each for each in waits if each > 0]
@@ -163,14 +163,14 @@ class ReplicaSetController(Component[Key]):
 
 
 def available_in(pod: Object, wanted: int, now: str) -> float:
-    """Seconds until a ready pod has been ready for long enough; 0 when it has."""
+    """Seconds until a ready pod has been ready for ``wanted`` seconds."""
     if not wanted:
         return 0.0
     return max(wanted - seconds_between(ready_since(pod), now), 0.0)
 
 
 def orphaned(pod: Object) -> tuple[str, ...]:
-    """Index values: the namespace of a pod that nobody controls and that has labels."""
+    """Index values: the namespace of a pod with labels and without a controller."""
     return (namespace(pod),) if controller_of(pod) is None and labels(pod) else ()
 
 
@@ -184,7 +184,7 @@ def _wanted(workload: Object) -> int:
 
 
 def pod_from(workload: Object, **metadata: object) -> Object:
-    """A pod from the template of a workload, which becomes its controller."""
+    """A pod from the template of a workload, with the workload as its controller."""
     template = workload["spec"]["template"]
     given = template.get("metadata") or {}
     return {
@@ -204,7 +204,7 @@ def pod_from(workload: Object, **metadata: object) -> Object:
 
 
 def deletable(pods: list[Object]) -> list[Object]:
-    """The order in which a ReplicaSet gives its pods up (ActivePodsWithRanks)."""
+    """The pods in the order in which a ReplicaSet deletes them (ActivePodsWithRanks)."""
     newest = sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"], reverse=True)
     newest.sort(key=ready_since, reverse=True)
     newest.sort(key=_rank)

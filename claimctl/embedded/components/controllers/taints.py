@@ -1,4 +1,4 @@
-"""Taints of nodes: what closes a node is one, and NoExecute deletes the pods that do not bear it.
+"""Taints of nodes: cordoned nodes get a taint, and NoExecute deletes pods that do not tolerate it.
 
 The rules are those of k8s.io/kubernetes/pkg/controller/tainteviction and nodelifecycle.
 """
@@ -18,7 +18,7 @@ from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import Object
 
 Task = tuple[str, str, str]
-"""('node', '', name) to taint it as it is closed or open, ('pod', namespace, name), or
+"""('node', '', name) to add or remove the taint of a cordoned node, ('pod', namespace, name), or
 ('gone', '', UID of the pod)."""
 
 NO_EXECUTE = "NoExecute"
@@ -31,7 +31,7 @@ class TaintController(Component[Task]):
         self._due: dict[str, float] = {}
         """By UID, the time at which a pod is deleted that tolerates the taints only for a while."""
         self._gone: dict[str, Object] = {}
-        """Pods of those that are deleted now, by UID."""
+        """Deleted pods by UID, until their task has run."""
         super().__init__(context)
 
     def watch(self) -> None:
@@ -67,7 +67,7 @@ class TaintController(Component[Task]):
             self._judge(pod)
 
     def _close(self, plain: str) -> None:
-        """``spec.unschedulable`` comes as a taint, too."""
+        """Add or remove the taint for ``spec.unschedulable``."""
         node = self.views["nodes"].get("", plain)
         if node is None:
             return
@@ -144,7 +144,7 @@ def _evicting(node: Object) -> list[Object]:
 
 
 def borne_for(taints: list[Object], tolerations: Any) -> float | None:
-    """Seconds for which a pod bears the taints; None for ever."""
+    """Seconds for which a pod tolerates the taints; None means for ever."""
     used: list[Object] = []
     for taint in taints:
         found = bearing(taint, tolerations)

@@ -1,7 +1,7 @@
-"""The kubelets of all nodes: they start bound pods whose claims are theirs, and stop them.
+"""The kubelets of all nodes: they start bound pods that may use their claims, and stop pods.
 
-A pod that is being deleted has its containers stopped and gets a terminal phase first; only then
-is the object let go, with grace period 0.
+For a pod that is being deleted, the kubelet first stops the containers and writes a terminal phase.
+Then it deletes the object with grace period 0.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Kubelet(Component[Task]):
 
     def __init__(self, context: Context) -> None:
         self.lost: dict[str, None] = {}
-        """Nodes whose kubelet does not answer: nothing starts or stops there."""
+        """Nodes that are cut off: their kubelets start, stop and report nothing."""
         self._restarts: dict[str, int] = {}
         super().__init__(context)
 
@@ -69,11 +69,11 @@ class Kubelet(Component[Task]):
         self.views["resourceclaims"].subscribe(self._claim_changed)
 
     def lose(self, node: str) -> None:
-        """The node is cut off: its containers run on, and nobody reports."""
+        """Cut the node off: its containers go on running, and its kubelet reports nothing."""
         self.lost[node] = None
 
     def recover(self, node: str, *, rebooted: bool) -> None:
-        """The node is back; after a reboot its containers are gone."""
+        """Connect the node again. After a reboot its containers are gone."""
         self.lost.pop(node, None)
         for pod in self.views["pods"].by("node", node):
             if rebooted and phase(pod) == "Running" and not deleting(pod):
@@ -82,7 +82,7 @@ class Kubelet(Component[Task]):
                 self._look(pod)
 
     def look_again(self) -> None:
-        """Try to start whatever waits, as something else than a claim has changed."""
+        """Try again to start pods that wait, because something other than a claim has changed."""
         for pod in self.views["pods"].items():
             if node_name(pod) and phase(pod) == "Pending":
                 self._look(pod)
@@ -103,7 +103,7 @@ class Kubelet(Component[Task]):
         else:
             self._stop(pod)
 
-    # What is news
+    # Changes of objects
 
     def _waits_for(self, pod: Object) -> tuple[str, ...]:
         waits = phase(pod) == "Pending" or (phase(pod) == "Running" and waits_for_sandbox(pod))
@@ -135,7 +135,7 @@ class Kubelet(Component[Task]):
                 self.queue.add_after(("finish", *key), seconds)
 
     def _run_seconds(self, pod: Object) -> float | None:
-        """None for a pod that runs until it is deleted."""
+        """How long the containers run; None means until the pod is deleted."""
         given = annotations_of(pod).get(RUN_SECONDS)
         if given is not None:
             return float(given)
@@ -143,7 +143,7 @@ class Kubelet(Component[Task]):
         of_job = owner is not None and owner["kind"] == "Job"
         return self.context.timings.job_pod_run if of_job else None
 
-    # Life of a pod
+    # One pod
 
     def _start(self, pod: Object) -> None:
         if phase(pod) != "Pending" or deleting(pod):
@@ -155,7 +155,7 @@ class Kubelet(Component[Task]):
         self._status(pod, running(pod, self.context.now(), self._restarts.get(uid(pod), 0)))
 
     def _missing(self, pod: Object) -> str:
-        """Why the devices of a pod cannot be prepared, or ''."""
+        """Why the devices of a pod cannot be prepared; '' if they can."""
         for each in pod_claims(pod):
             if each.claim == "":
                 continue
@@ -170,7 +170,7 @@ class Kubelet(Component[Task]):
         return ""
 
     def _may_use(self, pod: Object, claim: Object) -> bool:
-        """Groups count by name, since a pod does not know the UID of its group."""
+        """Whether the pod may use the claim. A group counts by name: pods do not know its UID."""
         features = self.context.features
         allocation = allocation_of(claim) or {}
         if features.kubelet_reserved_for and allocation.get("reservedForAnyPod"):
@@ -193,7 +193,7 @@ class Kubelet(Component[Task]):
         self._status(pod, finished(pod, self.context.now(), code, self._restarts.get(uid(pod), 0)))
 
     def _new_sandbox(self, pod: Object) -> None:
-        """After a boot: the list of the claim is looked at again, as at the first start."""
+        """After a reboot: check the claim's list again, as at the first start."""
         missing = self._missing(pod)
         if missing and phase(pod) == "Running" and not deleting(pod):
             self.event(pod, "Warning", PREPARE_FAILED, missing)
@@ -227,7 +227,7 @@ class Kubelet(Component[Task]):
 
 
 def _news(old: Object, new: Object) -> bool:
-    """Bound, started, ended or marked for deletion."""
+    """Whether the pod was bound, started, ended or marked for deletion."""
     return (
         node_name(old) != node_name(new)
         or phase(old) != phase(new)

@@ -1,7 +1,7 @@
-"""Nodes: they register with their devices, get lost, come back, and boot anew.
+"""Nodes: they register with their devices, get lost, come back, and reboot.
 
-A lost node is tainted after ``Timings.node_monitor_grace``; its pods are evicted a while later,
-and PodGC lets their objects go although their containers may still run.
+A lost node is tainted after ``Timings.node_monitor_grace``. Its pods are deleted a while later, and
+PodGC removes their objects although their containers may still run.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _API = "resource.k8s.io/v1"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 EFFECTS = ("NoSchedule", "NoExecute")
 POD_GC = 45.0
-"""Seconds for which PodGC leaves the pods of a Node that is gone alone, and then looks."""
+"""Seconds until PodGC looks at the pods of a Node object that is gone."""
 
 Task = tuple[str, str]
 """('silent', 'taint', 'evict', 'collect' or 'back', node)."""
 
 
 class NodeController(Component[Task]):
-    """Registration, node lifecycle, taint eviction and PodGC in one."""
+    """Registration, node lifecycle, taint eviction and PodGC."""
 
     name = "node-controller"
 
@@ -56,7 +56,7 @@ class NodeController(Component[Task]):
             self.register(f"node-{index}")
 
     def register(self, node: str) -> None:
-        """A node joins, with its devices published."""
+        """Register a node and publish its devices."""
         if self.api.find("nodes", "", node) is None:
             wanted = self._node(node)
             created = self.api.create("nodes", wanted)
@@ -64,12 +64,12 @@ class NodeController(Component[Task]):
         self._publish(node)
 
     def lose(self, node: str) -> None:
-        """Nothing is heard of a node any more; what runs on it may go on running."""
+        """Cut a node off. Its containers may go on running."""
         self._kubelet.lose(node)
         self.queue.add_after(("silent", node), self.context.timings.node_monitor_grace)
 
     def restore(self, node: str, *, rebooted: bool) -> None:
-        """The node is heard of again; after a boot under a new boot ID, with nothing running."""
+        """Connect a node again. After a reboot it has a new boot ID and no containers."""
         if rebooted:
             self._boots[node] = self._boots.get(node, 0) + 1
         self._kubelet.recover(node, rebooted=rebooted)
@@ -89,14 +89,14 @@ class NodeController(Component[Task]):
             self._back(node)
 
     def _node_changed(self, change: Change) -> None:
-        """Pods of a Node object that is gone are collected by PodGC."""
+        """Let PodGC collect the pods of a Node object that is gone."""
         if change.new is None:
             self.queue.add_after(("collect", change.key[1]), self._sweep())
         elif _is_silent(change.new) and len(_marks(change.new)) < len(EFFECTS):
-            # somebody else has overwritten the taints: the node lifecycle controller looks again
+            # another writer has removed the taints: the node lifecycle controller adds them again
             self.queue.add(("taint", change.key[1]))
 
-    # Lost and found
+    # Lost nodes
 
     def _silent(self, node: str) -> None:
         self._set_ready(node, "Unknown", "NodeStatusUnknown")
@@ -107,7 +107,7 @@ class NodeController(Component[Task]):
             self.queue.add_after(("evict", node), self.context.timings.pod_eviction)
 
     def _taint_lost(self, node: str) -> None:
-        """One taint after the other, as the node lifecycle controller does."""
+        """Add one taint after the other, as the node lifecycle controller does."""
         for number in range(len(EFFECTS)):
             current = self.api.find("nodes", "", node)
             if current is None or not _is_silent(current):
@@ -124,7 +124,7 @@ class NodeController(Component[Task]):
             self.event(pod, "Warning", "NodeNotReady", "Node is not ready")
 
     def _evict(self, node: str) -> None:
-        """In a hurry: pods go that bear a lost node for some minutes only, and PodGC follows."""
+        """Delete the pods that tolerate a lost node only for a time; PodGC collects them soon."""
         for pod in self.views["pods"].by("node", node):
             if not deleting(pod) and not _stays(pod):
                 self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
@@ -136,12 +136,12 @@ class NodeController(Component[Task]):
         return POD_GC if hurried is None else hurried
 
     def _collect(self, node: str) -> None:
-        """PodGC: phase Failed, and away with it, whatever the containers do; pod after pod."""
+        """PodGC: set the phase Failed and delete the pod with grace period 0, one pod per task."""
         gone = self.views["nodes"].get("", node) is None
         if not gone and node not in self._kubelet.lost:
             return
         for pod in self.views["pods"].by("node", node):
-            # a finalizer may keep the object of one that was deleted: each has one turn
+            # a finalizer may keep the object of a deleted pod: handle each pod once
             if (deleting(pod) or gone) and uid(pod) not in self._collected:
                 self._force(pod, orphaned=gone)
                 self._collected.add(uid(pod))
@@ -150,7 +150,7 @@ class NodeController(Component[Task]):
         self._collected.clear()
 
     def _force(self, pod: Object, *, orphaned: bool) -> None:
-        """Only the pods of a Node object that is gone are told why."""
+        """Only pods of a Node object that is gone get the condition DisruptionTarget."""
         failed: Object = {"phase": "Failed"}
         if not orphaned:
             failed |= {"reason": "NodeLost", "message": "Node is lost"}
@@ -265,13 +265,13 @@ def _is_silent(node: Object) -> bool:
 
 
 def _marks(node: Object) -> list[Object]:
-    """The taints of a node that is lost."""
+    """The taints of a lost node."""
     taints = (node.get("spec") or {}).get("taints") or ()
     return [each for each in taints if each["key"] == UNREACHABLE]
 
 
 def _stays(pod: Object) -> bool:
-    """Tolerations with a time limit only delay an eviction."""
+    """Whether the pod tolerates a lost node without a time limit."""
     lasting = [
         each for each in pod["spec"].get("tolerations") or () if "tolerationSeconds" not in each
     ]

@@ -1,4 +1,4 @@
-"""Statuses of pods as a kubelet reports them."""
+"""The statuses of pods that a kubelet reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_SANDBOX = "PodReadyToStartContainers"
 
 
 def running(pod: Object, now: str, restarts: int = 0) -> Object:
-    """Every container runs and is ready."""
+    """All containers run and are ready."""
     started = (pod.get("status") or {}).get("startTime") or now
     return {
         "phase": "Running",
@@ -33,7 +33,7 @@ def running(pod: Object, now: str, restarts: int = 0) -> Object:
 
 
 def finished(pod: Object, now: str, code: int, restarts: int = 0) -> Object:
-    """The containers ended by themselves with that exit code."""
+    """The containers ended by themselves with exit code ``code``."""
     reason = "Completed" if code == 0 else "Error"
     phase = "Succeeded" if code == 0 else "Failed"
     return _terminal(pod, now, phase, _terminated(pod, now, code, reason), restarts)
@@ -42,7 +42,7 @@ def finished(pod: Object, now: str, code: int, restarts: int = 0) -> Object:
 def stopped(pod: Object, now: str) -> Object:
     """The containers were stopped because the pod is being deleted.
 
-    Servers end well when they are asked to; work that was meant to end by itself has failed.
+    With restartPolicy Always they end with exit code 0; else with 143, which counts as a failure.
     """
     if pod["spec"].get("restartPolicy", "Always") == "Always":
         return _terminal(pod, now, "Succeeded", _terminated(pod, now, 0, "Completed"), 0)
@@ -50,12 +50,12 @@ def stopped(pod: Object, now: str) -> Object:
 
 
 def failed(pod: Object, now: str) -> Object:
-    """The containers were lost with the boot of their node."""
+    """The containers were lost because the node was rebooted."""
     return _terminal(pod, now, "Failed", _terminated(pod, now, 137, "Error"), 0)
 
 
 def waiting(pod: Object, now: str) -> Object:
-    """The containers of a running pod were lost and cannot be started again yet."""
+    """The containers of a running pod were lost, and cannot be started again yet."""
     state = {"waiting": {"reason": "ContainerCreating"}}
     return {
         "conditions": [

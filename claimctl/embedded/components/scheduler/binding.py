@@ -1,6 +1,6 @@
-"""The binding cycle of the scheduler: what is written, and in which order, before a pod is bound.
+"""The binding cycle of the scheduler: the writes, and their order, before a pod is bound.
 
-Every step is one write; between two of them others may write too.
+Every step is one write; between two steps other clients may write.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from claimctl.wire.base import Object
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 RETRIES = 5
-"""client-go's DefaultRetry: so often a conflicting write is tried with a fresh object."""
+"""client-go's DefaultRetry: how often a conflicting write is tried with a fresh object."""
 PAUSE = 0.01
 LATENCY = (0.01, 0.04)
-"""How long a read and a write take in a conflict storm, in seconds: from, to."""
+"""How long a read and a write take in a conflict storm, in seconds: least, most."""
 
 
 class Refused(Exception):
-    """A pod could not be bound; the text is what its condition and its Event say."""
+    """A pod could not be bound. The text is for its condition and its Event."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedClaim:
-    """A claim as the scheduler saw it, with the allocation it is to get, if it has none."""
+    """A claim as the scheduler saw it, and the allocation that it will get if it has none."""
 
     seen: Object
     group: Object | None
@@ -54,7 +54,7 @@ class Plan:
 
 
 class Binder:
-    """Carries out plans, step by step; a step gives the seconds until the next one."""
+    """Carries out plans step by step. A step returns the seconds until the next one."""
 
     def __init__(self, context: Context, api: ApiFor, views: Views) -> None:
         self._context = context
@@ -62,7 +62,7 @@ class Binder:
         self._claims = views["resourceclaims"]
 
     def steps(self, plan: Plan) -> Iterator[float]:
-        """Raises Refused or StatusError in place of a step that failed."""
+        """The steps of a plan. A step that fails raises Refused or StatusError."""
         before, after = self._context.pauses(plan.pod) if self._context.pauses else (0.0, 0.0)
         if before:
             yield before
@@ -79,7 +79,7 @@ class Binder:
         self._api.bind(namespace(plan.pod), name(plan.pod), plan.node)
 
     def undo(self, plan: Plan) -> None:
-        """Take the pod's own references out again; an allocation stays."""
+        """Remove the pod's own references again. An allocation stays."""
         for each in plan.claims:
             claim = self._claims.get(*key_of(each.seen))
             if claim is None or not _listed(claim, plan.pod):
@@ -100,7 +100,7 @@ class Binder:
         self._api.patch("pods", space, plain, status, "status", kind="strategic")
 
     def _allocate(self, plan: Plan, planned: PlannedClaim, allocation: Object) -> Iterator[float]:
-        """Each try looks anew whether the finalizer is there: who deallocated may just take it."""
+        """Each try checks the finalizer again: a deallocation may have removed it."""
 
         def allocated(claim: Object) -> Object:
             if allocation_of(claim) is not None:
@@ -118,7 +118,7 @@ class Binder:
         return {**allocation, "allocationTimestamp": self._context.now()}
 
     def _reserve(self, plan: Plan, planned: PlannedClaim) -> Iterator[float]:
-        """Decides on the claim as it was seen when the pod was planned, as the scheduler does."""
+        """Add the pod to the list. Like the scheduler, decide on the claim seen when planning."""
         features = self._context.features
         if holder(planned.seen, plan.pod, planned.group, features) is None:
             return
@@ -154,7 +154,7 @@ class Binder:
         *,
         protected: bool = False,
     ) -> Iterator[float]:
-        """Change the status; with ``protected``, the finalizer is there first."""
+        """Change the status. If ``protected``, add the finalizer first."""
         space, plain = key_of(claim)
         for attempt in range(RETRIES):
             if self._context.options.conflict_storm:

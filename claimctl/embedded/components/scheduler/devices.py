@@ -1,4 +1,4 @@
-"""Structured allocation of DRA: which devices of the published slices satisfy claims on a node."""
+"""DRA's structured allocation: which published devices satisfy claims on a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Identity = tuple[str, str, str]
 """Driver, pool and name of a device."""
 
 STEPS = 20_000
-"""How many choices are tried for one pod on one node before it counts as impossible."""
+"""The most choices that are tried for one pod on one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Device:
     pool: str
     body: Object
     placement: Object
-    """The part of the slice (or of the device) that says on which nodes it is."""
+    """The part of the slice (or of the device) that names its nodes."""
 
     @property
     def identity(self) -> Identity:
@@ -43,7 +43,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One way to satisfy a request of a claim; ``request`` is 'name' or 'name/subrequest'."""
+    """One way to satisfy a request of a claim. ``request`` is 'name' or 'name/subrequest'."""
 
     claim: int
     request: str
@@ -62,7 +62,7 @@ Chosen = list[tuple[Request, Device]]
 
 
 def devices_of(claim: Object) -> tuple[str, ...]:
-    """Index values: 'driver/pool/device' of everything allocated, admin access left out."""
+    """Index values: 'driver/pool/device' of each allocated device, without admin access."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or ()
     return tuple(
@@ -73,7 +73,7 @@ def devices_of(claim: Object) -> tuple[str, ...]:
 
 
 class Inventory:
-    """The devices of the newest generation of each pool, and how to choose among them."""
+    """The devices of the newest generation of each pool, and a search among them."""
 
     def __init__(self, views: Views) -> None:
         self._claims = views["resourceclaims"]
@@ -99,7 +99,7 @@ class Inventory:
     def allocate(
         self, claims: Sequence[Object], node: Object, taken: Callable[[Identity], bool]
     ) -> list[Object] | None:
-        """An allocation for each claim on ``node``, or None; ``taken`` ones are promised."""
+        """An allocation for each claim on ``node``, or None; ``taken``: promised devices."""
         here = [each for each in self.devices() if each.on(node)]
         search = _Search(self, claims, here, taken)
         chosen = search.run()
@@ -145,7 +145,7 @@ def published(slices: Any) -> Iterator[Device]:
 
 
 class _Search:
-    """Depth-first over the requests of all claims; the first fit in the slices' order wins."""
+    """A depth-first search over the requests; the first fit in the slices' order wins."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ def _result(request: Request, device: Device) -> Object:
 
 
 def _terms(placements: Iterator[Mapping[str, Any]]) -> Object | None:
-    """A claim with a device of one node can be used there only."""
+    """The node selector of an allocation: a device of one node can be used only there."""
     expressions: list[Any] = []
     for each in placements:
         if each.get("nodeName"):

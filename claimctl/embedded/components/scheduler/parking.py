@@ -1,4 +1,4 @@
-"""Pods that cannot be scheduled, and what would be news to them."""
+"""Pods that cannot be scheduled now, and the topics whose changes might help."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def group_topic(namespace: str, name: str) -> str:
 
 
 class Parking:
-    """Keys that wait for any of their topics, first come, first served."""
+    """Keys that wait for any of their topics, in the order in which they came."""
 
     def __init__(self) -> None:
         self._topics: dict[Key, tuple[str, ...]] = {}
@@ -42,7 +42,7 @@ class Parking:
                 del self._waiting[topic]
 
     def news(self, topic: str) -> list[Key]:
-        """Whoever waited for this topic waits no longer."""
+        """Remove and return the keys that wait for this topic."""
         woken = list(self._waiting.get(topic, ()))
         for key in woken:
             self.leave(key)

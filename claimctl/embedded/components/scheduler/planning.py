@@ -1,4 +1,4 @@
-"""Where a pod could go: its gates, its claims, a node, and devices for what is not allocated."""
+"""Find a place for a pod: gates, claims, a node, and devices for unallocated claims."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Claims = tuple[PlannedClaim, ...]
 
 
 class Wait(Exception):
-    """A pod waits without a condition or an Event, until there is news on one of the topics."""
+    """A pod waits, without a condition or an Event, for a change of one of the topics."""
 
     def __init__(self, *topics: str) -> None:
         super().__init__(*topics)
@@ -33,9 +33,9 @@ class Wait(Exception):
 
 
 class Unschedulable(Exception):
-    """No node will do. ``topics`` are the news that might change that.
+    """No node fits. A change of one of ``topics`` might help.
 
-    ``claims`` are those of the pod, if it came to look at nodes; ``unusable`` are the ones whose
+    ``claims`` are the pod's claims, if nodes were looked at. ``unusable`` are those whose
     allocation some node cannot use.
     """
 
@@ -54,14 +54,14 @@ class Unschedulable(Exception):
 
 @dataclass
 class Commitments:
-    """What the scheduler has decided and the cluster does not show yet."""
+    """Decisions of the scheduler that the cluster does not show yet."""
 
     allocating: dict[str, str] = field(default_factory=dict)
-    """UIDs of claims that are being allocated, with the UID of the pod that does it."""
+    """UIDs of claims that are being allocated, each with the UID of the pod."""
     promised: dict[Identity, str] = field(default_factory=dict)
-    """Devices of allocations that are not written yet, by pod."""
+    """Devices of allocations that are not written yet, each with the UID of the pod."""
     assumed: dict[str, str] = field(default_factory=dict)
-    """Nodes of pods that are being bound."""
+    """UIDs of pods that are being bound, each with its node."""
 
     def make(self, plan: Plan) -> None:
         pod = uid(plan.pod)
@@ -74,13 +74,13 @@ class Commitments:
                 self.promised[result["driver"], result["pool"], result["device"]] = pod
 
     def keep(self, pod: str) -> None:
-        """The binding has ended: what came of its claims can be seen now."""
+        """Forget a pod whose binding has ended: the cluster shows its claims now."""
         self.allocating = {each: by for each, by in self.allocating.items() if by != pod}
         self.promised = {each: by for each, by in self.promised.items() if by != pod}
 
 
 class Planner:
-    """Decides on the views as they are; writes nothing."""
+    """Decides on the views. It writes nothing."""
 
     def __init__(self, context: Context, views: Views, commitments: Commitments) -> None:
         self._context = context
@@ -89,7 +89,7 @@ class Planner:
         self._inventory = Inventory(views)
 
     def plan(self, pod: Object) -> Plan:
-        """Raises Wait or Unschedulable."""
+        """Find a node and devices. Raises Wait or Unschedulable."""
         group = self.gate(pod)
         claims = tuple(self._claims(pod, group))
         self._check_in_process(claims)
@@ -102,7 +102,7 @@ class Planner:
         return Plan(pod, node, planned)
 
     def gate(self, pod: Object) -> Object | None:
-        """The pod's PodGroup, once it is complete."""
+        """The pod's PodGroup; raises Wait until the group is complete."""
         if pod["spec"].get("schedulingGates"):
             raise Wait
         plain = group_name(pod)
@@ -114,7 +114,7 @@ class Planner:
             raise Wait(topic)
         gang = (group["spec"].get("schedulingPolicy") or {}).get("gang")
         members = self._views["pods"].by("group", f"{namespace(pod)}/{plain}")
-        # a pod that is being deleted is still one of the gang
+        # a pod that is being deleted still belongs to the gang
         there = [each for each in members if not ended(each)]
         if gang and len(there) < gang["minCount"]:
             raise Wait(topic)
@@ -164,7 +164,7 @@ class Planner:
         raise Unschedulable(summary(reasons), topics, claims, tuple(unusable.values()))
 
     def _nodes(self) -> list[Object]:
-        """Emptier nodes first; of equals the older one."""
+        """The nodes, those with the fewest pods first."""
         assumed = list(self._commitments.assumed.values())
         pods = self._views["pods"]
         return sorted(

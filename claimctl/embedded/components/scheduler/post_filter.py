@@ -1,4 +1,4 @@
-"""PostFilter of DynamicResources: what the scheduler gives up when no node will do for a pod."""
+"""PostFilter of DynamicResources: deallocate a claim if no node fits the pod."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from claimctl.wire.base import Object
 
 
 class PostFilter:
-    """Deallocates a claim that nobody but the pod at hand could hold.
+    """Deallocates a claim that lists no consumer but this pod.
 
-    The reference of a PodGroup without a scheduled pod goes too, but then the allocation stays.
+    It also removes the reference of a PodGroup without a scheduled pod; then the allocation stays.
     """
 
     def __init__(self, api: ApiFor, views: Views) -> None:
@@ -22,7 +22,7 @@ class PostFilter:
         self._views = views
 
     def run(self, pod: Object, refusal: Unschedulable) -> str:
-        """The words for the condition."""
+        """Return the text for the condition."""
         if not refusal.claims:
             return "no new claims to deallocate"
         for claim in refusal.unusable:

@@ -1,4 +1,4 @@
-"""Whom a scheduler writes into ``status.reservedFor`` for a pod."""
+"""Which entry the scheduler adds to ``status.reservedFor`` for a pod."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from claimctl.wire.base import Object
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who is to be in the list; ``any_pod`` marks an allocation that lists no pods (KEP-5194)."""
+    """The entry to add. ``any_pod`` marks an allocation that lists no pods (KEP-5194)."""
 
     reference: Object
     any_pod: bool = False
 
 
 def holder(claim: Object, pod: Object, group: Object | None, features: Features) -> Holder | None:
-    """Whom to add before ``pod`` may be bound, or None when nothing has to be written.
+    """The entry to add before ``pod`` may be bound; None if nothing must be written.
 
-    ``group`` is the PodGroup that shares the claim (KEP-5729; matched by name). With KEP-5194 an
-    empty list takes ``spec.reservedFor``, and beside a workload reference no pod is listed.
+    ``group`` is the PodGroup that shares the claim (KEP-5729; matched by name). With KEP-5194,
+    ``spec.reservedFor`` is added to an empty list, and no pod is listed beside a workload
+    reference.
     """
     listed = reserved_for(claim)
     if group is not None:
@@ -48,13 +49,13 @@ def holder(claim: Object, pod: Object, group: Object | None, features: Features)
 
 
 def _for_any_pod(claim: Object) -> bool:
-    """An allocation cannot be changed: one that lists pods goes on listing them."""
+    """Whether the allocation may list no pods. An allocation that lists pods cannot change that."""
     allocation = allocation_of(claim)
     return allocation is None or bool(allocation.get("reservedForAnyPod"))
 
 
 def reserved(claim: Object, holder: Holder, allocation: Object | None = None) -> Object:
-    """The claim as it is to be written: the holder last in the list, and a new allocation."""
+    """The claim to write: with the entry at the end of the list, and the new allocation if any."""
     status = {**(claim.get("status") or {})}
     if allocation is not None:
         any_pod = {"reservedForAnyPod": True} if holder.any_pod else {}

@@ -1,7 +1,7 @@
-"""The scheduler: finds a node and devices for each pod, and binds it when its claims are written.
+"""The scheduler: finds a node and devices for each pod, writes its claims, and binds it.
 
-It decides on a view that may lag (``Timings.scheduler_cache_lag``). A pod is bound before the
-next one is planned, unless the cluster plays the conflict storm of shared claims.
+It decides on a view that may lag (``Timings.scheduler_cache_lag``). A pod is bound before the next
+one is planned, except in a conflict storm of shared claims.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from claimctl.embedded.runtime.views import Change
 from claimctl.wire.base import Object
 
 Task = tuple[str, str, str]
-"""('pod', namespace, name) to plan, or ('bind', '', UID) to go on with a binding."""
+"""('pod', namespace, name) to plan, or ('bind', '', UID) to continue a binding."""
 
 
 @dataclass
@@ -108,12 +108,12 @@ class Scheduler(Component[Task]):
         self.look_again()
 
     def look_again(self) -> None:
-        """Plan whatever waits once more, as something else than the cluster has changed."""
+        """Plan all waiting pods again, because something other than an object has changed."""
         for pod in self.views["pods"].items():
             if self._to_schedule(pod):
                 self.queue.add(("pod", *key_of(pod)))
 
-    # What is news
+    # Changes of objects
 
     def _wake(self, topic: str) -> None:
         for key in self._parking.news(topic):
@@ -157,7 +157,7 @@ class Scheduler(Component[Task]):
         except Wait as wait:
             self._parking.park(key_of(pod), wait.topics)
         except Unschedulable as refusal:
-            # Parked before PostFilter, so that what it gives up is news to the pod itself.
+            # parked before PostFilter runs, so that the pod notices what PostFilter deallocates
             self._parking.park(key_of(pod), refusal.topics)
             after = self._post_filter.run(pod, refusal)
             self._refuse_group(pod)
@@ -185,7 +185,7 @@ class Scheduler(Component[Task]):
         self._set_scheduled(group, "True", "Scheduled", "")
 
     def _refuse_group(self, pod: Object) -> None:
-        """A group none of whose pods was ever scheduled is told so."""
+        """Write the condition of a group of which no pod has ever been scheduled."""
         group = self._planner.gate(pod)
         if group is not None and condition(group, "PodGroupScheduled") is None:
             self._set_scheduled(group, "False", "Unschedulable", "pod group is unschedulable")
@@ -261,7 +261,7 @@ class Scheduler(Component[Task]):
 
 
 def _news(old: Object, new: Object) -> bool:
-    """Whether a pod that could not be scheduled before changed in what matters."""
+    """Whether a change may make an unschedulable pod schedulable."""
     if old["spec"] is new["spec"]:
         return False
     before, after = old.get("status") or {}, new.get("status") or {}

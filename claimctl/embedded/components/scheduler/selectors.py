@@ -9,7 +9,7 @@ from claimctl.wire.base import Object
 
 
 def attribute(device: Object, driver: str, qualified: str) -> Any:
-    """The value of ``domain/name``, or None; a name without a domain is the driver's own."""
+    """The value of ``domain/name``, or None. A name without a domain belongs to the driver."""
     attributes = device.get("attributes") or {}
     domain, _, plain = qualified.rpartition("/")
     found = attributes.get(qualified)
@@ -19,7 +19,7 @@ def attribute(device: Object, driver: str, qualified: str) -> Any:
 
 
 def selected(expression: str, driver: str, device: Object) -> bool:
-    """Whether an expression holds; one that fails, or gives no boolean, selects nothing."""
+    """Whether an expression is true. One that fails, or is no boolean, selects nothing."""
     try:
         return compiled(expression)({"device": _activation(driver, device)}) is True
     except (EvaluationError, ValueError):

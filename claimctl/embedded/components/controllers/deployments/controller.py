@@ -1,4 +1,4 @@
-"""The Deployment controller: one ReplicaSet per pod template, and the way from old to new."""
+"""The Deployment controller: one ReplicaSet per pod template, and rollouts between them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class DeploymentController(Component[Key]):
                 self.queue.add_after(key_of(each), GATHER_SECONDS)
 
     def _pod_changed(self, change: Change) -> None:
-        """Recreate goes on when the last old pod is gone."""
+        """Recreate: continue when the last old pod is gone."""
         if change.new is not None and not ended(change.new):
             return
         owner = controller_of(change.object)
@@ -125,7 +125,7 @@ class DeploymentController(Component[Key]):
             self._recreate(deployment, found)
 
     def _note_pause(self, deployment: Object) -> Object:
-        """A pause and its end stand in the condition Progressing."""
+        """Record in the condition Progressing that the Deployment was paused or resumed."""
         old = condition(deployment, "Progressing") or {}
         if not has_deadline(deployment) or old.get("reason") == TIMED_OUT:
             return deployment
@@ -138,7 +138,7 @@ class DeploymentController(Component[Key]):
     # ReplicaSets
 
     def _replica_sets(self, deployment: Object) -> list[Object]:
-        """Oldest first; those that nobody owns and the selector matches are adopted."""
+        """The ReplicaSets, oldest first; matching ones without an owner are adopted."""
         found = list(self.views["replicasets"].by("controller", uid(deployment)))
         if not deleting(deployment):
             found = [*self._kept(deployment, found), *self._adopted(deployment)]
@@ -167,7 +167,7 @@ class DeploymentController(Component[Key]):
         return any(annotations_of(each).get(DESIRED, wanted) != wanted for each in active)
 
     def _resize(self, deployment: Object, found: list[Object], *, scale: bool = True) -> None:
-        """No rollout now: spec.replicas changed, the Deployment is paused, or on its way out."""
+        """Resize without a rollout: new spec.replicas, or the Deployment is paused or deleting."""
         new, old = self._split(deployment, found)
         if new is not None:
             new, deployment = self._known(deployment, new, old)
@@ -179,7 +179,7 @@ class DeploymentController(Component[Key]):
         self._write_status(deployment, found, progress=False)
 
     def _split(self, deployment: Object, found: list[Object]) -> tuple[Object | None, list[Object]]:
-        """The ReplicaSet of the template, and the others."""
+        """The ReplicaSet of the current template, and the others."""
         current = [self.views["replicasets"].get(*key_of(each)) or each for each in found]
         new = next((each for each in by_age(current) if same_template(deployment, each)), None)
         return new, [each for each in current if new is None or uid(each) != uid(new)]
@@ -214,7 +214,7 @@ class DeploymentController(Component[Key]):
         self._write_status(deployment, self._replica_sets(deployment))
 
     def _old_pods(self, new: Object | None, old: list[Object], found: list[Object]) -> bool:
-        """Recreate: every old pod has to be gone or at its end before the first new one comes."""
+        """Recreate: whether old pods still run. New pods are created only after their end."""
         if any(counted(each, "replicas") for each in old):
             return True
         pods = self.views["pods"]
@@ -234,7 +234,7 @@ class DeploymentController(Component[Key]):
         return new, self._mark(deployment, str(revision), status)
 
     def _known(self, deployment: Object, new: Object, old: list[Object]) -> tuple[Object, Object]:
-        """A ReplicaSet that is there takes over what the Deployment says of it."""
+        """Update an existing ReplicaSet: annotations and minReadySeconds of the Deployment."""
         revision = max((_revision(each) for each in old), default=0) + 1
         marks = _marks(deployment, new, revision)
         seconds = deployment["spec"].get("minReadySeconds")
@@ -294,7 +294,7 @@ class DeploymentController(Component[Key]):
         return created
 
     def _scale(self, deployment: Object, replica_set: Object, size: int) -> bool:
-        """Whether the size had to change."""
+        """Set the size of a ReplicaSet; return whether it changed."""
         before = replicas(replica_set)
         marks = {
             **annotations_of(replica_set),
@@ -315,7 +315,7 @@ class DeploymentController(Component[Key]):
         self.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     def _clean_up(self, deployment: Object, old: list[Object]) -> None:
-        """Old ReplicaSets beyond the limit go, if they are seen to have no pods."""
+        """Delete old ReplicaSets beyond the limit, if they have no pods."""
         alive = sorted((each for each in old if not deleting(each)), key=_revision)
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         for each in alive[: max(len(alive) - limit, 0)]:
@@ -360,12 +360,12 @@ _OWN = (
 
 
 def _copied(deployment: Object) -> dict[str, str]:
-    """Annotations that a ReplicaSet inherits."""
+    """The annotations that a ReplicaSet gets from its Deployment."""
     return {key: value for key, value in annotations_of(deployment).items() if key not in _OWN}
 
 
 def _marks(deployment: Object, new: Object, revision: int) -> dict[str, str]:
-    """Annotations of a ReplicaSet that is there; a rollback to it is noted in its history."""
+    """The annotations of an existing ReplicaSet. Its history lists earlier revisions of its own."""
     marks = {**annotations_of(new), **_copied(deployment)}
     before = annotations_of(new).get(REVISION)
     if _revision(new) >= revision:

@@ -1,4 +1,4 @@
-"""How large each ReplicaSet of a Deployment should be now; pure arithmetic on specs.
+"""The wanted size of each ReplicaSet of a Deployment; pure arithmetic on specs.
 
 The rules are those of k8s.io/kubernetes/pkg/controller/deployment (rolling.go, sync.go, util).
 """
@@ -47,7 +47,8 @@ def max_replicas(deployment: Object) -> int:
 
 
 def _fences(deployment: Object) -> tuple[int, int]:
-    """Both zero would stop every rollout: then one may be unavailable."""
+    """maxSurge and maxUnavailable as numbers. If both were zero, no rollout could go on: then one
+    pod may be unavailable."""
     if not rolls(deployment):
         return 0, 0
     rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
@@ -57,7 +58,7 @@ def _fences(deployment: Object) -> tuple[int, int]:
 
 
 def same_template(deployment: Object, replica_set: Object) -> bool:
-    """Equal but for the label that the controller adds."""
+    """Whether the templates are equal, apart from the label that the controller adds."""
     return _bare(deployment["spec"]["template"]) == _bare(replica_set["spec"]["template"])
 
 
@@ -81,7 +82,7 @@ def with_replicas(found: list[Object]) -> list[Object]:
 
 
 def new_size(deployment: Object, new: Object, old: list[Object]) -> int:
-    """The new ReplicaSet grows as far as the surge allows."""
+    """The size of the new ReplicaSet: as large as maxSurge allows."""
     wanted = replicas(deployment)
     if not rolls(deployment) or replicas(new) >= wanted:
         return wanted
@@ -91,9 +92,9 @@ def new_size(deployment: Object, new: Object, old: list[Object]) -> int:
 
 
 def old_sizes(deployment: Object, new: Object, old: list[Object]) -> Sizes:
-    """Old ReplicaSets shrink, their unhealthy pods first, while enough pods are available.
+    """Shrink old ReplicaSets, unhealthy pods first, while enough pods are available.
 
-    A ReplicaSet comes twice when it shrinks for both reasons: each is a write of its own.
+    A ReplicaSet that shrinks for both reasons comes twice: each is a write of its own.
     """
     total = replicas(new) + sum(replicas(each) for each in old)
     minimum = replicas(deployment) - max_unavailable(deployment)
@@ -117,7 +118,7 @@ def old_sizes(deployment: Object, new: Object, old: list[Object]) -> Sizes:
 
 
 def resized(deployment: Object, new: Object | None, old: list[Object]) -> Sizes:
-    """After a change of spec.replicas: one ReplicaSet takes it all, several share it."""
+    """The sizes after a change of spec.replicas: several ReplicaSets share it in proportion."""
     everything = old if new is None else [*old, new]
     active = with_replicas(everything)
     if len(active) <= 1:

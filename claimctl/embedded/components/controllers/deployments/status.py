@@ -20,7 +20,7 @@ _NO_DEADLINE = 2**31 - 1
 
 
 def has_deadline(deployment: Object) -> bool:
-    """A Deployment without a deadline has no Progressing condition."""
+    """A Deployment without a progress deadline has no condition Progressing."""
     return bool(deployment["spec"].get("progressDeadlineSeconds", 600) != _NO_DEADLINE)
 
 
@@ -31,7 +31,7 @@ def calculated(
     version: tuple[int, int],
     now: str,
 ) -> Object:
-    """The counters as the ReplicaSets have them; those that are zero are absent."""
+    """The status with the sums over the ReplicaSets, and the condition Available."""
     total = sum(replicas(each) for each in found)
     available = sum(counted(each, "availableReplicas") for each in found)
     counters = {
@@ -58,7 +58,7 @@ def calculated(
 
 
 def progressed(deployment: Object, status: Object, new: Object | None, now: str) -> Object:
-    """The condition Progressing after a look at the rollout."""
+    """The status with the condition Progressing, after a look at the rollout."""
     if not has_deadline(deployment):
         return _without(status, "Progressing")
     old = condition(deployment, "Progressing")
@@ -74,7 +74,7 @@ def progressed(deployment: Object, status: Object, new: Object | None, now: str)
 
 
 def _renewed(status: Object, reason: str, message: str, now: str) -> Object:
-    """Progress is dated anew even when its reason stays."""
+    """The status with progress of now, even if the reason is the same as before."""
     old = next((e for e in status["conditions"] if e["type"] == "Progressing"), None)
     if old is None or old["status"] != "True":
         return _progressing(status, reason, message, now)
@@ -109,7 +109,7 @@ def with_progress(deployment: Object, reason: str, replica_set: str, now: str) -
 
 
 def complete(deployment: Object) -> bool:
-    """Every replica is of the newest template and available, and none is left over."""
+    """Whether all replicas are of the current template and available, and no other pods exist."""
     status = deployment.get("status") or {}
     counters = ("updatedReplicas", "replicas", "availableReplicas")
     wanted = replicas(deployment)
@@ -133,7 +133,7 @@ def _progressing(status: Object, reason: str, message: str, now: str) -> Object:
 
 
 def _with_condition(status: Object, new: Object, now: str) -> Object:
-    """Replaced at the end of the list, unless status and reason are what they were."""
+    """The condition at the end of the list; unchanged if its status and reason are the same."""
     conditions = list(status.get("conditions") or ())
     old = next((each for each in conditions if each["type"] == new["type"]), None)
     if old is not None and (old["status"], old["reason"]) == (new["status"], new["reason"]):

@@ -1,4 +1,4 @@
-"""How long a Job waits before it makes the next pod after failures: 10 s, 20, 40..."""
+"""How long a Job waits after failures before it creates the next pod: 10 s, 20 s, 40 s..."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LONGEST = 600.0
 
 
 def finished_at(pod: Object) -> str:
-    """When a pod ended: its last container, else since when it is not ready, else its deletion,
-    else its creation (k8s.io/kubernetes/pkg/controller/job, getFinishedTime)."""
+    """When a pod ended: the end of its last container; else the time since which it is not ready;
+    else its deletion; else its creation (k8s.io/kubernetes/pkg/controller/job, getFinishedTime)."""
     times = [
         each["state"]["terminated"]["finishedAt"]
         for each in (pod.get("status") or {}).get("containerStatuses") or ()
@@ -34,13 +34,13 @@ def finished_at(pod: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Failures since the last success, and when the last of them was."""
+    """The number of failures since the last success, and the time of the last failure."""
 
     failures: int = 0
     last: str = ""
 
     def after(self, succeeded: list[str], failed: list[str]) -> Backoff:
-        """With pods that ended at these times and had not been counted before."""
+        """The backoff after further pods ended at these times."""
         if not succeeded:
             return Backoff(self.failures + len(failed), max([self.last, *failed]))
         later = [each for each in failed if each >= max(succeeded)]
@@ -51,7 +51,7 @@ class Backoff:
 
 
 def remaining(failures: int, last: str, first: float, now: str) -> float:
-    """Seconds left of the pause after so many failures; ``first`` is the first pause."""
+    """Seconds left of the pause after ``failures`` failures; ``first`` is the first pause."""
     if not failures or not last:
         return 0.0
     pause = min(first * 2.0 ** (failures - 1), LONGEST)

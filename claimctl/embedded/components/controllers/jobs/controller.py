@@ -1,8 +1,8 @@
 """The Job controller: completions, retries with backoff, and counters that survive a crash.
 
 The rules are those of k8s.io/kubernetes/pkg/controller/job (job_controller.go). A finished pod is
-counted in two steps, with its finalizer taken off in between: first its UID stands in
-``uncountedTerminatedPods``, then the counter goes up.
+counted in two steps: first its UID is added to ``uncountedTerminatedPods``, then its finalizer is
+removed and the counter grows.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from claimctl.wire.base import Object
 
 _OWN_NAME = "kubernetes.io/job-controller"
 AT_A_TIME = 500
-"""Pods made or deleted in one look at a Job."""
+"""The most pods that one sync creates or deletes."""
 
 Task = tuple[str, str, str]
-"""('job' or 'orphan', namespace, name): a Job, or a pod without a Job that has the finalizer."""
+"""('job' or 'orphan', namespace, name): a Job, or a pod that has the finalizer and no Job."""
 
 
 class JobController(Component[Task]):
@@ -79,7 +79,7 @@ class JobController(Component[Task]):
         self.views["pods"].subscribe(self._pod_changed)
 
     def _job_changed(self, change: Change) -> None:
-        """A change of the status is gathered with those of pods; one of the spec is looked at."""
+        """Look at a new spec at once; collect changes of the status with those of pods."""
         key = ("job", *change.key)
         old, new = change.old, change.new
         if new is None:
@@ -94,7 +94,7 @@ class JobController(Component[Task]):
             self.queue.add(key)
 
     def _pod_changed(self, change: Change) -> None:
-        """Changes of pods are gathered for a moment, as upstream; orphans lose the finalizer."""
+        """Collect changes of pods for a moment, as upstream. Orphans lose the finalizer."""
         pod = change.object
         if change.new is not None and tracked(pod) and self._is_orphan(pod):
             self.queue.add(("orphan", *change.key))
@@ -132,7 +132,7 @@ class JobController(Component[Task]):
             return
         self._work(job, list(self.views["pods"].by("controller", uid(job))))
 
-    # One look at a Job
+    # One sync of a Job
 
     def _work(self, job: Object, pods: list[Object]) -> None:
         now = self.context.now()
@@ -170,7 +170,7 @@ class JobController(Component[Task]):
         self.queue.add_after(("job", *key_of(job)), max(left, 0.0))
 
     def _suspend(self, job: Object, counted: Counted) -> None:
-        """Suspended or resumed: a condition, an Event, and a new start."""
+        """After suspend or resume: set the condition, record an Event, and reset the start time."""
         changed = suspension(job, self.context.now())
         if changed is None:
             return
@@ -184,7 +184,7 @@ class JobController(Component[Task]):
     def _stop(
         self, job: Object, counted: Counted, pods: Iterable[Object], *, untrack: bool
     ) -> None:
-        """Delete active pods; those without the finalizer do not count as failed."""
+        """Delete active pods. Those without the finalizer do not count as failed."""
         for pod in pods:
             if untrack:
                 self._untrack(pod)
@@ -194,7 +194,7 @@ class JobController(Component[Task]):
             counted.ready -= is_true(pod, "Ready")
 
     def _manage(self, job: Object, counted: Counted, backoff: Backoff) -> None:
-        """Surplus pods go first; missing ones come when the back-off is over."""
+        """Delete surplus pods first; create missing ones after the backoff."""
         if job["spec"].get("suspend"):
             self._stop(job, counted, counted.active, untrack=True)
             return
@@ -212,8 +212,8 @@ class JobController(Component[Task]):
             pause = backoff.remaining(self.context.timings.job_backoff, self.context.now())
         if pause > 0:
             self.queue.add_after(("job", *key_of(job)), pause)
-            # upstream counts no pod as active then; the server refuses that while one is ready,
-            # and so nothing is counted before the pause is over
+            # upstream counts no pod as active then; the server refuses that while a pod is ready,
+            # so nothing is counted before the pause is over
             counted.running = 0
         elif is_indexed(job):
             self._create_indexed(job, counted, missing)
@@ -257,7 +257,7 @@ class JobController(Component[Task]):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
         self.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
 
-    # Status, in two steps
+    # The status, in two steps
 
     def _track(self, job: Object, counted: Counted, backoff: Backoff) -> None:
         result = outcome(job, counted, self.context.now())
@@ -296,7 +296,7 @@ class JobController(Component[Task]):
         self.api.patch("pods", *key_of(current), patch)
 
     def _expire(self, job: Object) -> None:
-        """ttlSecondsAfterFinished: the Job goes, and its pods with it."""
+        """Delete the Job with its pods after ttlSecondsAfterFinished."""
         ttl = job["spec"].get("ttlSecondsAfterFinished")
         if ttl is None or deleting(job):
             return
@@ -315,7 +315,7 @@ def _over(job: Object) -> bool:
 
 
 def _wanted(job: Object, counted: Counted) -> int:
-    """How many pods should be active; without completions, as many as are after a success."""
+    """The wanted number of active pods. Without completions, none is replaced after a success."""
     parallelism: int = job["spec"].get("parallelism", 1)
     completions = job["spec"].get("completions")
     if completions is None:
@@ -324,7 +324,7 @@ def _wanted(job: Object, counted: Counted) -> int:
 
 
 def _surplus(job: Object, counted: Counted, wanted: int) -> list[Object]:
-    """Pods whose index is wrong or taken, then as many as a ReplicaSet would give up first."""
+    """The pods to delete: first wrong or repeated indexes, then in a ReplicaSet's order."""
     doomed, left = [], []
     taken: set[int] = set()
     for pod in counted.active:
@@ -337,7 +337,7 @@ def _surplus(job: Object, counted: Counted, wanted: int) -> list[Object]:
 
 
 def _free(job: Object, counted: Counted) -> list[int]:
-    """Indexes that need a pod, lowest first."""
+    """The indexes that need a pod, lowest first."""
     busy = {index_of(pod) for pod in counted.active} | counted.done | (counted.lost or set())
     if replaces_failed_only(job):
         busy |= {index_of(pod) for pod in counted.pods if deleting(pod) and not ended(pod)}
@@ -350,7 +350,7 @@ def _tracking(job: Object) -> list[str]:
 
 
 def _number(pod: Object, job: Object, index: int, failed: Object | None) -> None:
-    """The index goes into the name, an annotation, a label, the host name and the environment."""
+    """Write the index into the pod's name, annotations, labels, host name and environment."""
     metadata, spec = pod["metadata"], pod["spec"]
     metadata["generateName"] = f"{name(job)}-{index}-"
     metadata["annotations"] = {**metadata["annotations"], INDEX: str(index)}

@@ -1,4 +1,4 @@
-"""What a Job's controller sees when it looks at the Job's pods once."""
+"""The pods of a Job, counted once per sync."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def tracked(pod: Object) -> bool:
 
 @dataclass
 class Counted:
-    """The pods of a Job by what they are to it; the numbers change as pods are made or deleted.
+    """The pods of a Job by their state. The numbers change as pods are created or deleted.
 
-    ``new_succeeded`` and ``new_failed`` are in no counter of the status yet.
+    No counter of the status has ``new_succeeded`` and ``new_failed`` yet.
     """
 
     job: Object
@@ -45,12 +45,12 @@ class Counted:
     succeeded: int = 0
     failed: int = 0
     before: set[int] = field(default_factory=set)
-    """Indexes that the status already calls completed."""
+    """The indexes that the status lists as completed."""
     done: set[int] = field(default_factory=set)
     lost: set[int] | None = None
-    """Indexes that failed for good; None where failures are not counted by index."""
+    """The indexes that failed for good; None if failures are not counted by index."""
     verdict: Object | None = None
-    """The condition FailureTarget or SuccessCriteriaMet, once it is due."""
+    """The condition FailureTarget or SuccessCriteriaMet, as soon as it is due."""
 
 
 def count(job: Object, pods: Pods) -> Counted:
@@ -107,7 +107,7 @@ def _count_indexes(found: Counted) -> None:
 
 
 def delayed(found: Counted) -> dict[int, Object]:
-    """The last failed pod of each index that is to be tried again: it keeps its finalizer."""
+    """The last failed pod of each index that will be tried again. It keeps its finalizer."""
     busy = {index_of(pod) for pod in found.active} | found.done | (found.lost or set())
     kept: dict[int, Object] = {}
     if not by_index(found.job):
@@ -124,5 +124,5 @@ def delayed(found: Counted) -> dict[int, Object]:
 
 
 def condition_of(job: Object, kind: str) -> Object | None:
-    """A condition that is True."""
+    """The condition of that type if it is True; else None."""
     return condition(job, kind) if is_true(job, kind) else None

@@ -1,4 +1,4 @@
-"""When a Job has failed or succeeded, and the conditions that say so first."""
+"""When a Job has failed or succeeded, and the conditions that announce it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from claimctl.wire.base import Object
 
 
 def verdict(counted: Counted, now: str) -> Object | None:
-    """The condition under which a Job stops its pods, as known before pods are made or deleted."""
+    """The condition that makes a Job stop its pods, before pods are created or deleted."""
     job = counted.job
     old = condition_of(job, "SuccessCriteriaMet") or condition_of(job, "FailureTarget")
     if old is not None:
@@ -56,7 +56,7 @@ def _by_index(counted: Counted, now: str) -> Object | None:
 
 
 def finish(counted: Counted, now: str) -> Object | None:
-    """The condition SuccessCriteriaMet when enough pods have succeeded."""
+    """The condition SuccessCriteriaMet if enough pods have succeeded."""
     wanted = counted.job["spec"].get("completions")
     if wanted is None:
         done = counted.succeeded > 0 and not counted.running

@@ -17,7 +17,7 @@ IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
 def index_of(pod: Object) -> int:
-    """-1 for a pod without a valid one."""
+    """The completion index of a pod; -1 without a valid one."""
     found = annotations_of(pod).get(INDEX, "")
     return int(found) if found.isdigit() else -1
 
@@ -27,7 +27,7 @@ def is_indexed(job: Object) -> bool:
 
 
 def valid(job: Object, pod: Object) -> bool:
-    """Whether a pod of an Indexed Job has an index that the Job wants."""
+    """Whether the pod has an index that the Job wants."""
     return 0 <= index_of(pod) < int(job["spec"]["completions"])
 
 
@@ -45,7 +45,7 @@ def ignored_of(pod: Object) -> int:
 
 
 def parsed(text: str) -> set[int]:
-    """The numbers of '0-2,5'."""
+    """The numbers of a text like '0-2,5'."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -54,7 +54,7 @@ def parsed(text: str) -> set[int]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """'0-2,5' for 0, 1, 2 and 5; two in a row are '0,1'."""
+    """The text for numbers: '0-2,5' for 0, 1, 2 and 5; '0,1' for 0 and 1."""
     parts: list[list[int]] = []
     for each in sorted(numbers):
         if parts and each == parts[-1][-1] + 1:
@@ -71,7 +71,7 @@ def _range(part: list[int]) -> str:
 
 
 def success_rule(policy: Mapping[str, Any] | None, succeeded: set[int]) -> int | None:
-    """The first rule of a ``successPolicy`` that is met."""
+    """The number of the first rule of a ``successPolicy`` that is met."""
     if not policy or not succeeded:
         return None
     for number, rule in enumerate(policy["rules"]):

@@ -1,4 +1,4 @@
-"""When a pod of a Job counts as failed, and what its ``podFailurePolicy`` makes of it.
+"""When a pod of a Job has failed, and the effect of the Job's ``podFailurePolicy``.
 
 The rules are those of k8s.io/kubernetes/pkg/controller/job (pod_failure_policy.go).
 """
@@ -16,7 +16,7 @@ from claimctl.wire.base import Object
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``message`` says why the whole Job fails; ``counts`` whether the pod counts as a failure."""
+    """The effect of a failed pod: why the Job fails ('' if not), and whether the pod counts."""
 
     message: str = ""
     counts: bool = True
@@ -24,7 +24,7 @@ class Verdict:
 
 
 def replaces_failed_only(job: Object) -> bool:
-    """Whether a pod that is being deleted is replaced and counted only when it has ended."""
+    """Whether a pod that is being deleted is counted and replaced only after it has ended."""
     spec = job["spec"]
     return bool(spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy"))
 
@@ -36,7 +36,7 @@ def has_failed(job: Object, pod: Object) -> bool:
 
 
 def judged(job: Object, pod: Object) -> Verdict:
-    """What the first rule that matches a failed pod says."""
+    """The verdict of the first rule that matches a failed pod."""
     for number, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
         why = _matched(rule, pod)
         if not why:
@@ -86,7 +86,7 @@ def _container(codes: Mapping[str, Any], pod: Object) -> Object | None:
 
 
 def restarts_too_often(job: Object, pods: Iterable[Object]) -> bool:
-    """With restartPolicy OnFailure, restarts of containers count against the limit."""
+    """Whether containers restarted too often; with restartPolicy OnFailure, restarts count."""
     if job["spec"]["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     total = sum(

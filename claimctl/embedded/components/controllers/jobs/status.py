@@ -1,4 +1,4 @@
-"""The status of a Job, as it is written before and after its pods lose their finalizer."""
+"""The status of a Job, before and after its pods lose their finalizer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from claimctl.wire.base import Object
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """``last`` is the condition Complete or Failed, if that is new."""
+    """The final status. ``last`` is the condition Complete or Failed, if it is new."""
 
     status: Object
     last: Object | None
@@ -29,7 +29,7 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``untrack`` are the pods that lose their finalizer once ``interim`` is written."""
+    """The status to write first, and the pods that lose their finalizer after it (``untrack``)."""
 
     interim: Object
     untrack: list[Object]
@@ -37,7 +37,7 @@ class Outcome:
     terminating: int
 
     def final(self, left: set[str], now: str) -> Final:
-        """The counters take over who is no longer tracked; ``left`` still are (their UIDs)."""
+        """Count the pods that have lost their finalizer; ``left`` has the UIDs of the others."""
         uncounted = self.interim["uncountedTerminatedPods"]
         kept = {kind: [e for e in found if e in left] for kind, found in uncounted.items()}
         status = {**self.interim, "uncountedTerminatedPods": {k: v for k, v in kept.items() if v}}
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def outcome(job: Object, counted: Counted, now: str) -> Outcome:
-    """What one look at a Job writes."""
+    """The result of one sync of a Job."""
     status = {**job["status"]}
     status.pop("active", None)
     if counted.running:
@@ -94,7 +94,7 @@ def _to_untrack(counted: Counted) -> Iterator[Object]:
 
 
 def _uncounted(counted: Counted, untrack: list[Object]) -> dict[str, list[str]]:
-    """With the pods that are to be counted next; those of an Indexed Job count by their index."""
+    """The UIDs to count next. The pods of an Indexed Job that succeeded count by their index."""
     job = counted.job
     there = {uid(pod) for pod in counted.pods if tracked(pod)}
     found = {
@@ -112,7 +112,7 @@ def _uncounted(counted: Counted, untrack: list[Object]) -> dict[str, list[str]]:
 
 
 def _counts_as_failed(counted: Counted, pod: Object) -> bool:
-    """When a Job has failed, every pod that has not ended counts as failed."""
+    """Whether the pod counts as failed: in a failed Job, every pod that has not ended does."""
     job, met = counted.job, counted.verdict
     lost = met is not None and met["type"] != "SuccessCriteriaMet"
     if not has_failed(job, pod) and not lost:
@@ -123,7 +123,7 @@ def _counts_as_failed(counted: Counted, pod: Object) -> bool:
 
 
 def suspension(job: Object, now: str) -> Object | None:
-    """The condition Suspended, if it has to change."""
+    """The condition Suspended if it must change."""
     suspended = bool(job["spec"].get("suspend"))
     old = condition(job, "Suspended")
     if suspended:
@@ -136,6 +136,6 @@ def suspension(job: Object, now: str) -> Object | None:
 
 
 def conditions_with(status: Object, new: Object) -> list[Object]:
-    """The conditions of a status with one replaced or added."""
+    """The conditions of a status with ``new`` added, in place of the one of its type."""
     kept = [each for each in status.get("conditions") or () if each["type"] != new["type"]]
     return [*kept, new]

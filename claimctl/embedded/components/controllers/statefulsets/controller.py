@@ -1,4 +1,4 @@
-"""The StatefulSet controller: numbered pods, one after the other or all at once.
+"""The StatefulSet controller: numbered pods, in order or all at once.
 
 The rules are those of k8s.io/kubernetes/pkg/controller/statefulset (stateful_set_control.go).
 """
@@ -38,7 +38,7 @@ INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at a StatefulSet: its pods, and the revisions by name."""
+    """The state of a StatefulSet in one sync: its pods and its revisions."""
 
     workload: Object
     pods: list[Object]
@@ -51,13 +51,13 @@ class _Look:
 
     @property
     def replicas(self) -> dict[int, Object | None]:
-        """The pods that are wanted, by ordinal; None for one that is missing."""
+        """The wanted pods by ordinal; None for a missing one."""
         there = {ordinal(pod): pod for pod in self.pods}
         return {number: there.get(number) for number in _ordinals(self.workload)}
 
     @property
     def condemned(self) -> list[Object]:
-        """Pods beyond the wanted ones, the highest first."""
+        """The pods beyond the wanted ones, highest ordinal first."""
         wanted = _ordinals(self.workload)
         found = [pod for pod in self.pods if ordinal(pod) >= 0 and ordinal(pod) not in wanted]
         return sorted(found, key=ordinal, reverse=True)
@@ -126,9 +126,9 @@ class StatefulSetController(Component[Key]):
         return False
 
     def _act(self, look: _Look) -> bool:
-        """Missing pods first, then surplus ones, then those of an old template.
+        """Create missing pods, then delete surplus ones, then those of an old template.
 
-        Whether a pod of an old template was deleted.
+        Returns whether a pod of an old template was deleted.
         """
         for number, pod in look.replicas.items():
             if self._process(look, number, pod):
@@ -140,7 +140,7 @@ class StatefulSetController(Component[Key]):
         return self._roll(look)
 
     def _process(self, look: _Look, number: int, pod: Object | None) -> bool:
-        """Whether the others have to wait for this one."""
+        """Handle one wanted pod; return whether the others must wait for it."""
         if pod is None:
             self._create(look, number)
             return look.ordered
@@ -160,7 +160,7 @@ class StatefulSetController(Component[Key]):
         return look.ordered
 
     def _roll(self, look: _Look) -> bool:
-        """From the highest ordinal down, one at a time, each after the one before is ready."""
+        """Delete pods of the old template, from the highest ordinal down, one at a time."""
         strategy = look.workload["spec"].get("updateStrategy") or {}
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
             return False
@@ -177,7 +177,7 @@ class StatefulSetController(Component[Key]):
         return False
 
     def _is_available(self, workload: Object, pod: Object) -> bool:
-        """Running and ready for ``minReadySeconds``; else it is looked at again."""
+        """Whether the pod has been ready for ``minReadySeconds``. If not, look again later."""
         if phase(pod) != "Running" or not ready(pod):
             return False
         wanted = workload["spec"].get("minReadySeconds", 0)
@@ -226,7 +226,7 @@ class StatefulSetController(Component[Key]):
             self.api.update("statefulsets", {**workload, "status": status}, "status")
 
     def _status(self, look: _Look) -> Object:
-        """Counts the pods as they were before this sync; the next one counts its changes."""
+        """Count the pods as they were before this sync. The next sync counts its changes."""
         workload, current, update = look.workload, name(look.current), name(look.update)
         are_ready = [pod for pod in look.pods if phase(pod) == "Running" and ready(pod)]
         staying = [pod for pod in look.pods if not deleting(pod)]
@@ -258,7 +258,7 @@ def _rolls(workload: Object) -> bool:
 
 
 def _stays_old(look: _Look, number: int) -> bool:
-    """Pods below the partition are made as they were."""
+    """Whether the pod gets the old template, because it is below the partition."""
     if not _rolls(look.workload):
         return False
     rolling = look.workload["spec"]["updateStrategy"].get("rollingUpdate")
@@ -271,7 +271,7 @@ def _stays_old(look: _Look, number: int) -> bool:
 
 
 def _first_unhealthy(look: _Look) -> Object | None:
-    """Of the wanted pods the lowest, else the lowest of the others."""
+    """The lowest unhealthy pod of the wanted ones, else of the others."""
     for pod in _upward(look):
         if phase(pod) != "Running" or not ready(pod) or deleting(pod):
             return pod
@@ -294,7 +294,7 @@ def _ordinals(workload: Object) -> range:
 
 
 def ordinal(pod: Object) -> int:
-    """-1 for a pod whose name has none."""
+    """The ordinal of a pod; -1 if its name has none."""
     number = name(pod).rpartition("-")[2]
     return int(number) if number.isdigit() else -1
 

@@ -1,4 +1,4 @@
-"""ControllerRevisions of a StatefulSet: one for each pod template that it has had.
+"""The ControllerRevisions of a StatefulSet: one for each pod template that it has had.
 
 The rules are those of k8s.io/kubernetes/pkg/controller/statefulset and pkg/controller/history.
 """
@@ -30,14 +30,14 @@ HASH = "controller.kubernetes.io/hash"
 
 
 class Revisions:
-    """Keeps the templates of StatefulSets."""
+    """Stores the templates of StatefulSets."""
 
     def __init__(self, api: ApiFor, view: View) -> None:
         self._api = api
         self._view = view
 
     def of(self, workload: Object) -> list[Object]:
-        """Oldest first; those that nobody owns and the selector matches are adopted."""
+        """The revisions, oldest first; matching ones without an owner are adopted."""
         found = []
         for each in tuple(self._view.items()):
             if namespace(each) != namespace(workload):
@@ -51,7 +51,7 @@ class Revisions:
         return sorted(found, key=lambda each: (each["revision"], name(each)))
 
     def update(self, workload: Object, known: list[Object]) -> Object:
-        """The revision of the template as it is; an old one becomes the newest again."""
+        """The revision of the current template; an old one with it becomes the newest."""
         template = workload["spec"]["template"]
         equal = [each for each in known if each["data"]["spec"]["template"] == template]
         number = known[-1]["revision"] + 1 if known else 1
@@ -87,7 +87,7 @@ class Revisions:
         return self._api.update("controllerrevisions", with_metadata({**old, **_content(body)}))
 
     def truncate(self, workload: Object, known: list[Object], live: Iterable[str]) -> None:
-        """Of what no pod has any more, only so many are kept."""
+        """Delete the oldest revisions that no pod has, beyond revisionHistoryLimit."""
         used = set(live)
         dead = [each for each in known if name(each) not in used]
         limit = workload["spec"].get("revisionHistoryLimit", 10)
