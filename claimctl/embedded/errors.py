@@ -1,4 +1,4 @@
-"""What the API server answers when it says no: metav1.Status and the field errors inside it."""
+"""The refusals of the API server: metav1.Status, and the field errors in it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Details = dict[str, Any]
 
 
 class StatusError(Exception):
-    """A refusal with an HTTP code, as a metav1.Status.
+    """An HTTP error answer, as a metav1.Status.
 
-    ``headers`` are answer headers with lower-case names (``retry-after``, ``allow``);
-    ``metadata`` is the ListMeta of the Status (an expired continue token carries a new one).
+    ``headers`` are headers of the answer with lower-case names (``retry-after``, ``allow``).
+    ``metadata`` is the ListMeta of the Status; for an expired continue token it has a new one.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class StatusError(Exception):
         self.metadata: dict[str, Any] = {}
 
     def in_words_of(self, version: tuple[int, int]) -> StatusError:
-        """Itself, worded as a server of that version does."""
+        """Change the texts to those of a server of that version; return self."""
         self.message = in_words_of(version, self.message)
         for cause in (self.details or {}).get("causes") or ():
             cause["message"] = in_words_of(version, cause.get("message", ""))
         return self
 
     def body(self) -> dict[str, Any]:
-        """The metav1.Status that goes over the wire."""
+        """The metav1.Status of the answer."""
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -68,7 +68,7 @@ class NotFound(StatusError):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One cause of a 422: ``reason`` is a CauseType, ``path`` a field path."""
+    """One cause of a 422. ``reason`` is a CauseType, ``path`` a field path."""
 
     reason: str
     path: str
@@ -82,7 +82,7 @@ class FieldError:
 
 
 def quoted(value: Any) -> str:
-    """A value as the server shows it in an error: Go's %q for strings, JSON for the rest."""
+    """A value as the server shows it in errors: Go's %q for strings, JSON for the rest."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -99,7 +99,7 @@ def invalid_value(path: str, value: Any, detail: str) -> FieldError:
 
 
 def invalid_text(path: str, shown: str, detail: str) -> FieldError:
-    """Like ``invalid_value`` with the value already as the server shows it."""
+    """Like ``invalid_value``, with a value that is formatted already."""
     return FieldError("FieldValueInvalid", path, _with_detail(f"Invalid value: {shown}", detail))
 
 
@@ -109,7 +109,7 @@ def invalid_name(path: str, name: str, rule: Callable[[str], list[str]]) -> list
 
 
 def invalid_choice(path: str, value: str, supported: Sequence[str]) -> list[FieldError]:
-    """The error of a value that has to be given, and has to be a supported one; or none."""
+    """The error for a missing or unsupported value, if any."""
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
@@ -139,13 +139,13 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
 
 
 def too_long(path: str, limit: int) -> FieldError:
-    """A text with more bytes than it may have."""
+    """The error for a text with more bytes than ``limit``."""
     return FieldError("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an error is about; ``kind`` is the plural resource name, or the Kind in a 422."""
+    """The subject of an error. ``kind`` is the plural resource name, or the Kind in a 422."""
 
     group: str
     kind: str
@@ -153,7 +153,7 @@ class Subject:
 
     @property
     def resource(self) -> str:
-        """``deployments.apps``; of the core group the bare name."""
+        """``deployments.apps``; only the plural for the core group."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def details(self, **more: Any) -> Details:
@@ -167,7 +167,7 @@ def not_found(subject: Subject) -> StatusError:
 
 
 def unknown_resource() -> StatusError:
-    """The answer to a path that names no resource of a group that is served."""
+    """The answer for a path without a resource in a served group."""
     message = "the server could not find the requested resource"
     return NotFound(message, {})
 
@@ -175,7 +175,7 @@ def unknown_resource() -> StatusError:
 def already_exists(
     subject: Subject, *, deleting: bool = False, generated: bool = False
 ) -> StatusError:
-    """409; an object with a generateName may be sent once more, though it bears a name."""
+    """409. With a generated name, the client may send the same object again."""
     message = f'{subject.resource} "{subject.name}" already exists'
     if generated:
         text = f"{message}, the server was not able to generate a unique name for the object"
@@ -198,7 +198,7 @@ MODIFIED_MEANWHILE = (
 
 
 def invalid(subject: Subject, errors: Sequence[FieldError]) -> StatusError:
-    """422 with every cause; a message that repeats is shown once, its cause as often as it came."""
+    """422 with all causes. The message shows repeated texts once; the causes show all."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     message = f'{subject.resource} "{subject.name}" is invalid: {joined}'

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions: kinds that come and go while the server runs.
 
-A definition is served as soon as it is stored. Its conditions are written right after the create
-(whose answer has none yet), and its deletion deletes the objects first.
+A definition is served as soon as it is stored. Its conditions are written right after the create,
+whose answer has none yet. Its deletion deletes the objects first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
 
 class Definitions:
-    """Keeps the served kinds, their strategies and schemas in step with the stored definitions."""
+    """Updates kinds, strategies and schemas when a stored definition changes."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -99,7 +99,7 @@ class Definitions:
         self._put({**obj, "metadata": dict(obj["metadata"]), "status": status})
 
     def begin_deletion(self, obj: Object) -> None:
-        """The finalizer and the condition of a definition that is being deleted."""
+        """Add the finalizer and the condition to a definition that is being deleted."""
         meta = obj["metadata"]
         meta["finalizers"] = [*(meta.get("finalizers") or []), FINALIZER]
         obj["status"]["conditions"] = [
@@ -114,7 +114,7 @@ class Definitions:
         ]
 
     def _clean_up(self, name: str) -> None:
-        """Delete the objects of a deleted definition, and then what is left of it."""
+        """Delete the objects of a deleted definition, then remove its finalizer."""
         obj = self._api.store.get(Address(GROUP, PLURAL, "", name))
         kind = self._served.get(name)
         if obj is None or kind is None or FINALIZER not in obj["metadata"].get("finalizers", ()):
@@ -132,7 +132,7 @@ class Definitions:
             self._api.store.delete(Address(GROUP, PLURAL, "", name), _AUTHOR, obj)
 
     def _delete_objects(self, kind: Kind) -> bool:
-        """Whether finalizers keep some of them."""
+        """Delete the objects; return whether finalizers keep some of them."""
         for item in self._api.store.list(kind.group, kind.plural):
             meta = item["metadata"]
             if not meta.get("deletionTimestamp"):
@@ -154,7 +154,7 @@ class Definitions:
 
 
 def _soon(action: Callable[[], None]) -> None:
-    """After the write under way, whose news have to reach everybody first."""
+    """Call ``action`` after the current write, when all subscribers have seen that."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -203,7 +203,7 @@ class DefinitionStrategy(Strategy):
         self._definitions.establish(obj)
 
     def pending(self, obj: Object) -> bool:
-        """A definition is always marked first: its objects have to go before it."""
+        """A definition is always marked first, because its objects must be deleted before it."""
         meta = obj["metadata"]
         return bool(meta.get("finalizers")) or not meta.get("deletionTimestamp")
 
@@ -212,7 +212,7 @@ class DefinitionStrategy(Strategy):
 
 
 def custom_kind(obj: Object) -> Kind:
-    """The kind that a definition defines; the version it prefers comes first."""
+    """The kind of a definition, with the preferred version first."""
     spec = obj["spec"]
     names = spec["names"]
     served = [version for version in spec["versions"] if version.get("served")] or spec["versions"]

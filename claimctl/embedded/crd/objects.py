@@ -1,4 +1,4 @@
-"""Objects of custom kinds: what the API server does with them around a write."""
+"""Defaults, validation and selectors for objects of custom kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-"""Errors that keep rules from being looked at."""
+"""Errors that prevent the evaluation of rules."""
 _NOT_CHECKED = invalid_text(
     "<nil>",
     "null",
@@ -34,7 +34,7 @@ _NOT_CHECKED = invalid_text(
 
 
 class CustomStrategy(Strategy):
-    """Defaults, validation and rules by the schema of the definition's stored version."""
+    """Defaults, validation and rules from the schema of the definition's stored version."""
 
     def __init__(self, definition: Object, version: Object) -> None:
         self.raw: Object = version["schema"]["openAPIV3Schema"]
@@ -59,7 +59,7 @@ class CustomStrategy(Strategy):
     warns_of_finalizers = True
 
     def misnamed(self, obj: Object, features: Features) -> list[FieldError]:
-        """Rules meet the object without its defaults."""
+        """The rules see the object without its defaults."""
         return _with_types(self.rules.check(obj, None), obj, features)
 
     def admit(self, obj: Object, context: Context) -> None:
@@ -72,7 +72,7 @@ class CustomStrategy(Strategy):
         return _with_types(found, obj, context.features)
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        """What was wrong before and did not change is let pass (ratcheting)."""
+        """Errors that the old object had, too, are ignored (ratcheting)."""
         if context.subresource == "status":
             found, before = self._status(new), self._status(old)
         else:
@@ -81,7 +81,7 @@ class CustomStrategy(Strategy):
         return _with_types(found, new, context.features)
 
     def _status(self, obj: Object) -> list[FieldError]:
-        """Through /status the status alone is looked at; messages name it from there."""
+        """Errors of the status alone, for writes through /status."""
         raw = self.raw.get("properties", {}).get("status", {})
         return [
             FieldError(error.reason, f"status.{error.path}", error.message)
@@ -112,8 +112,7 @@ _PLAIN = re.compile(r'Invalid value: (?=[^"\[{\d-])(?!null|true|false)')
 
 
 def _with_types(found: list[FieldError], obj: Object, features: Features) -> list[FieldError]:
-    """The error of a broken rule names the type of the value; from 1.35 on the value, if it is no
-    object or list."""
+    """Add the value's type to messages of rules; from 1.35 on the value, if it is a scalar."""
     typed = []
     for error in found:
         value = _at(obj, error.path)
@@ -127,7 +126,7 @@ def _with_types(found: list[FieldError], obj: Object, features: Features) -> lis
 
 
 def _at(obj: Object, path: str) -> Any:
-    """The value at a field path; the object itself where the path leads nowhere."""
+    """The value at a field path; the object itself if there is none."""
     value: Any = obj
     for part in re.findall(r"[^.\[\]]+", path) if path != "<nil>" else ():
         if isinstance(value, list) and part.isdigit() and int(part) < len(value):

@@ -1,7 +1,7 @@
-"""CEL rules of custom kinds (``x-kubernetes-validations``), in CEL.
+"""CEL rules of custom kinds (``x-kubernetes-validations``).
 
-A rule that speaks of ``oldSelf`` is a transition rule: it is looked at only when the value it
-stands on was there before at the same place (in a map list: the item with the same keys).
+A rule with ``oldSelf`` is a transition rule. It is evaluated only if the value had a previous value
+at the same place (in a map list: the item with the same keys).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value to check, and what was there before (``known`` tells None from nothing)."""
+    """A value to check, and its old value; ``known`` is false if there was none."""
 
     raw: Raw
     new: Json
@@ -57,14 +57,14 @@ class Rules:
         self.any = next(_rules(self.raw), None) is not None
 
     def check(self, new: Json, old: Json | None) -> list[FieldError]:
-        """Every rule that ``new`` breaks; ``old`` is None at create."""
+        """An error for each rule that ``new`` breaks; ``old`` is None at create."""
         if not self.any:
             return []
         return list(_check(_Value(self.raw, new, old, old is not None)))
 
 
 def compile_errors(raw: Raw, path: str) -> list[FieldError]:
-    """Rules of a schema that do not compile, as a definition with them is refused."""
+    """An error for each rule of a schema that does not compile."""
     found: list[FieldError] = []
     for place, index, rule in _rules(raw, path):
         try:
@@ -148,7 +148,7 @@ def _apply(rule: Raw, value: _Value) -> FieldError | None:
 
 
 def _message(rule: Raw, names: Mapping[str, Json], message: str) -> str:
-    """The message expression's text; where that fails, the plain message."""
+    """The text of the message expression; the plain message if that fails."""
     expression = rule.get("messageExpression")
     if not expression:
         return message
@@ -170,7 +170,7 @@ def _kind(value: Json) -> str:
 
 
 def to_cel(raw: Raw, value: Json) -> Json:
-    """A value as a rule sees it: names of properties escaped, times and durations as such."""
+    """A value as a rule sees it: with escaped property names, times and durations."""
     if isinstance(value, dict):
         return _object_to_cel(raw, value)
     if isinstance(value, list):
@@ -197,7 +197,7 @@ def _object_to_cel(raw: Raw, value: dict[str, Json]) -> Json:
 
 
 def escaped(name: str) -> str:
-    """How a rule spells a property whose name is no CEL identifier."""
+    """The CEL identifier for a property name."""
     if name in _KEYWORDS:
         return f"__{name}__"
     if not _IDENTIFIER.match(name):

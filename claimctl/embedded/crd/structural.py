@@ -1,6 +1,6 @@
-"""Objects of custom kinds against their structural schema: defaults and validation.
+"""Defaults and validation of custom objects by their structural schema.
 
-Texts and error types are those of kube-openapi's validator as the API server shows them.
+The texts and error types are those of kube-openapi's validator, as the API server shows them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _METADATA = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def fill_defaults(raw: Raw, value: Json) -> None:
-    """Fill in defaults below ``value`` in place; a null that may not be counts as missing."""
+    """Fill in defaults below ``value`` in place. A null counts as missing if it is not allowed."""
     if isinstance(value, list):
         items = raw.get("items")
         if isinstance(items, dict):
@@ -64,7 +64,7 @@ def _fill_object(raw: Raw, value: dict[str, Json]) -> None:
 
 
 def validate(raw: Raw, value: Json, path: str = "") -> list[FieldError]:
-    """What is wrong with ``value``; metadata, kind and apiVersion at the root are left out."""
+    """The errors of ``value``, except those of metadata, kind and apiVersion at the root."""
     return list(_validate(raw, value, path))
 
 
@@ -110,7 +110,7 @@ def _wrong_type(raw: Raw, value: Json, path: str) -> FieldError:
 
 
 def type_name(value: Json) -> str:
-    """The JSON Schema name of a value's type."""
+    """The name of a value's type in JSON Schema."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -218,7 +218,7 @@ def _object(raw: Raw, value: dict[str, Json], path: str) -> Iterator[FieldError]
 
 
 def _missing(raw: Raw, value: dict[str, Json], name: str) -> bool:
-    """A null counts as nothing where it is not allowed."""
+    """Whether a property is missing. A null counts as missing if it is not allowed."""
     nullable = raw.get("properties", {}).get(name, {}).get("nullable")
     return name not in value or (value[name] is None and not nullable)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a CustomResourceDefinition."""
+"""Validation of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _shown(versions: list[Object]) -> str:
 
 def _version(version: Object, path: str, alone: bool) -> Iterator[FieldError]:
     raw = (version.get("schema") or {}).get("openAPIV3Schema")
-    # The schema and selectable fields of the only version are shown as those of the definition.
+    # errors name the schema and selectable fields of an only version as those of the definition
     holder = "spec" if alone else path
     if raw is None:
         yield required(f"{path}.schema.openAPIV3Schema")
@@ -73,7 +73,7 @@ def _root_type(raw: Raw, path: str) -> FieldError:
 
 
 def _structural(raw: Raw, path: str) -> Iterator[FieldError]:
-    """A type for every node, keys for every map list; the innermost errors come first."""
+    """Every node needs a type, every map list keys. The innermost errors come first."""
     for name, below in raw.get("properties", {}).items():
         where = f"{path}.properties[{name}]"
         yield from _structural(below, where)

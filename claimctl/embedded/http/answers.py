@@ -1,4 +1,4 @@
-"""From what the core says to the bytes of an HTTP answer."""
+"""The bytes of HTTP answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer; ``warnings`` become Warning headers."""
+    """A complete answer; ``warnings`` become Warning headers."""
 
     status: int
     body: Object
@@ -44,7 +44,7 @@ def whole(status: int, content_type: str, data: bytes, headers: Mapping[str, str
 
 
 def respond(answer: Answer, media: str = JSON) -> Response:
-    """Several warnings share one header line, as HTTP lets them."""
+    """An answer as JSON or YAML. Several warnings share one header line."""
     headers = dict(answer.headers)
     # like real servers, leave out warnings with control characters
     shown = (text for text in answer.warnings if all(category(letter) != "Cc" for letter in text))
@@ -64,7 +64,7 @@ _MISREAD = re.compile(
 
 
 class _Dumper(yaml.SafeDumper):
-    """Strings that would read as something else are in double quotes, as Go writes them."""
+    """Writes strings in double quotes if they would read as another type, as Go does."""
 
 
 def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
@@ -81,7 +81,7 @@ def _warning(text: str) -> str:
 
 
 def refuse(error: StatusError, warnings: Sequence[str] = ()) -> Response:
-    """A refusal; what the body was warned of before is told all the same."""
+    """The answer for a refusal, with warnings about the body."""
     return respond(Answer(error.code, error.body(), tuple(warnings), error.headers))
 
 
@@ -94,7 +94,8 @@ def stream(body: AsyncIterator[bytes], content_type: str = JSON) -> Response:
 
 
 def choose_media(accept: str, *, watch: bool = False, custom: bool = False) -> str:
-    """JSON or YAML, as the Accept header ranks them; ``custom`` kinds refuse in their own words.
+    """JSON or YAML, the first that the Accept header allows. ``custom`` kinds have their own error
+    text.
 
     Raises:
         StatusError: 406.

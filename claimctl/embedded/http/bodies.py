@@ -1,4 +1,4 @@
-"""Request bodies: from bytes to objects, with the server's complaints about them."""
+"""Decode request bodies; errors have the server's texts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def media_type(headers: Mapping[str, str]) -> str:
 def parse_object(
     body: bytes | None, headers: Mapping[str, str], expected: str, repeated: list[str]
 ) -> Object:
-    """A body that must be an object. ``expected`` is its Kind.
+    """Decode a body that must be an object; ``expected`` is its Kind.
 
-    Names of fields that came twice go into ``repeated``: ``duplicate field "metadata.name"``.
+    Repeated field names are added to ``repeated``: ``duplicate field "metadata.name"``.
 
     Raises:
         StatusError: 400 for what cannot be parsed, 415 for another media type.
@@ -72,7 +72,7 @@ def _from_yaml(body: bytes, expected: str) -> Object:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as JSON has it: times stay strings."""
+    """Loads YAML with the types of JSON: times stay strings."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -103,7 +103,7 @@ def _from_json(body: bytes, expected: str, repeated: list[str]) -> Object:
 
 
 def _typed(value: Object, expected: str) -> Object:
-    """An object whose kind and version, where it has any, are texts. Raises StatusError 400."""
+    """Check that kind and apiVersion are strings, if present. Raises StatusError 400."""
     for key in ("apiVersion", "kind"):
         if not isinstance(value.get(key), (str, NoneType)):
             go = _GO_TYPES.get(type(value[key]), "object")
@@ -113,7 +113,7 @@ def _typed(value: Object, expected: str) -> Object:
 
 
 def kind_missing(body: bytes, expected: str) -> StatusError:
-    """What a custom kind's body without a kind is answered with."""
+    """The error for a body of a custom kind without ``kind``."""
     text = body.decode("utf-8", "replace")
     shown = _shown(body) if text.startswith("{") else body.hex()
     return _unrecognized(expected, f"Object 'Kind' is missing in '{text}' ({shown})")
@@ -145,7 +145,7 @@ def _go_text(error: ValueError) -> str:
 
 
 class _Repeated(dict[str, Any]):
-    """An object in which a key came more than once."""
+    """An object with repeated keys."""
 
     keys_twice: list[str]
 

@@ -1,4 +1,4 @@
-"""Serving resource requests: method and path to a verb of the core, and its answer back."""
+"""Serve resource requests: call the verb for method and path, and return its answer."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _STREAMED = ("attach", "exec", "log", "portforward", "proxy")
 
 
 def _unserved(api: Api, exchange: Exchange) -> Response:
-    """No container runs here: logs are empty, and nothing can be connected to."""
+    """Answer for subresources that need a container: logs are empty, the rest is 501."""
     target = exchange.target
     api.get_at(target, "")
     if target.subresource == "log":
@@ -88,7 +88,7 @@ _ONLY = {
 
 
 def _check_subresource(exchange: Exchange) -> None:
-    """Of a custom kind the object is missed, of another one the path."""
+    """404 for an unknown subresource: of a custom kind for the object, else for the path."""
     route, kind = exchange.route, exchange.kind
     known = not route.subresource or route.subresource in kind.subresources
     if not known and kind.custom and not route.deeper and kind.namespaced == bool(route.namespace):
@@ -187,8 +187,7 @@ _SHAPES = {
 
 
 def _check(api: Api, what: str, body: Object, write: WriteOptions | None = None) -> None:
-    """Refuse a body of a subresource (or of a deletion) with values of the wrong type (400), and
-    tell of fields that are not known."""
+    """Check a body for a subresource or a deletion: wrong types (400), unknown fields."""
     if what not in _SHAPES:
         return
     other = body.get("kind") not in (None, "", _SHAPES[what][2])
@@ -271,7 +270,7 @@ def _delete_body(api: Api, exchange: Exchange) -> Object:
 
 
 def _check_options_kind(api: Api, body: Object) -> None:
-    """Before 1.35 a body of an unknown kind was the server's fault (500)."""
+    """Refuse a body of another kind; before 1.35 that is a server error (500)."""
     kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
     if kind == "DeleteOptions":
         return

@@ -1,4 +1,4 @@
-"""One request on its way through the server, and the options in its query."""
+"""One request, and the options in its query."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A resource request that is understood and allowed. ``query`` has the first of each name."""
+    """A resource request that is allowed. ``query`` has the first value of each name."""
 
     method: str
     route: Route
@@ -54,7 +54,7 @@ class Exchange:
         return Target(self.kind, route.namespace, route.name, route.subresource, route.version)
 
     def integer(self, name: str) -> int | None:
-        """A number in the query.
+        """A number in the query; None if it is not set.
 
         Raises:
             StatusError: 400.
@@ -84,7 +84,7 @@ def list_options(exchange: Exchange) -> ListOptions:
 
 
 def refuse_initial_events(exchange: Exchange) -> None:
-    """A list may not ask for initial events (422, beside what else is wrong)."""
+    """The error for a list with sendInitialEvents (422), beside other errors."""
     found = match_errors(list_options(exchange))
     text = "sendInitialEvents is forbidden for list"
     found.append(forbidden_field("sendInitialEvents", text))
@@ -92,7 +92,7 @@ def refuse_initial_events(exchange: Exchange) -> None:
 
 
 def watch_options(exchange: Exchange) -> WatchOptions:
-    """The old watch path of one object watches it by its name. Raises StatusError 400."""
+    """The old watch path of one object selects it by its name. Raises StatusError 400."""
     query, name = exchange.query, exchange.route.name
     fields = query.get("fieldSelector", "")
     timeout = exchange.integer("timeoutSeconds")
@@ -109,7 +109,7 @@ def watch_options(exchange: Exchange) -> WatchOptions:
 
 
 def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
-    """``options_kind`` (CreateOptions, ...) names the options in a refusal (422)."""
+    """The options of a write. ``options_kind`` (CreateOptions, ...) is for error texts (422)."""
     query = exchange.query
     validation = query.get("fieldValidation", "")
     dry_run = query.get("dryRun", "")
@@ -131,7 +131,7 @@ _MANAGER_LIMIT = 128
 
 
 def _patch_errors(exchange: Exchange, options_kind: str) -> list[FieldError]:
-    """fieldManager, and force: an apply needs the one, other patches may not have the other."""
+    """An apply needs fieldManager; other patches may not set force."""
     query = exchange.query
     manager = query.get("fieldManager", "")
     found: list[FieldError] = []
@@ -158,7 +158,7 @@ def _dry_run_errors(values: Sequence[object]) -> list[FieldError]:
 
 
 def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOptions:
-    """From the body, or from the query where there is no body."""
+    """Delete options from the body; from the query if the body does not set them."""
     query = exchange.query
     preconditions = body.get("preconditions")
     conditions = preconditions if isinstance(preconditions, dict) else {}

@@ -1,4 +1,4 @@
-"""The whole HTTP semantics of the server, without sockets: a transport that ends in the core."""
+"""The server's HTTP semantics without sockets: a transport that calls the core."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ FaultHook = Callable[[FaultPoint], Fault | None]
 
 @dataclass(slots=True)
 class Handler:
-    """Serves requests. ``actor`` is who sends those that bring no credentials of their own.
+    """Serves requests. ``actor`` is the user of requests without credentials.
 
-    ``documents`` publishes discovery and OpenAPI, ``guard`` authenticates and authorizes,
-    ``views`` makes tables, ``fault`` is asked once per resource request. A fault that breaks the
-    connection is a ConnectionResetError out of ``send`` or out of the body.
+    ``documents`` serves discovery and OpenAPI, ``guard`` authenticates and authorizes, ``views``
+    makes tables, and ``fault`` is called once per resource request. A fault that breaks the
+    connection raises ConnectionResetError in ``send`` or in the body.
     """
 
     api: Api
@@ -43,11 +43,11 @@ class Handler:
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        """Serve one request (the seam of ``claimctl.wire``)."""
+        """Serve one request (the transport protocol of ``claimctl.wire``)."""
         return await self.send_as(self.actor, Request(method, path, query, headers, body))
 
     async def send_as(self, actor: Actor, request: Request) -> Response:
-        """``send``, with ``actor`` as who it is from where the headers do not say."""
+        """Serve one request; ``actor`` is its user if the headers do not name one."""
         try:
             return await self._serve(actor, request)
         except StatusError as error:
@@ -80,7 +80,7 @@ class Handler:
         return answers.whole(document.status, document.content_type, document.body, {})
 
     def _unknown(self, found: Route) -> Response:
-        """A group that is not served is an unknown page; a resource of one that is, a Status."""
+        """For an unknown group 'page not found'; for an unknown resource a Status."""
         if found.group and found.group not in self.api.kinds.groups():
             return answers.page_not_found()
         raise unknown_resource()
@@ -116,7 +116,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class TransportAs:
-    """A transport whose requests come from one user."""
+    """A transport for requests of one user."""
 
     handler: Handler
     actor: Actor
@@ -129,7 +129,7 @@ class TransportAs:
 
 
 def _managed(actor: Actor, headers: Mapping[str, str]) -> Actor:
-    """Fields are managed under the first word of the User-Agent unless the query says more."""
+    """The actor with its field manager: by default the first word of the User-Agent."""
     agent = headers.get("user-agent", "").partition("/")[0].strip()
     return Actor(actor.user, actor.groups, agent or actor.manager, actor.uid, actor.extra)
 
@@ -161,7 +161,7 @@ def _attributes(actor: Actor, found: Route, request: Request) -> Attributes:
 
 
 def _selected_name(query: Query) -> str:
-    """A collection request for one name counts as one about that object."""
+    """The name in a field selector: such a request counts as one for that object."""
     for term in dict(query).get("fieldSelector", "").split(","):
         key, _, value = term.partition("=")
         if key == "metadata.name":

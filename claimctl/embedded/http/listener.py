@@ -1,4 +1,4 @@
-"""Real HTTP on a loopback port in front of a transport: a thin adapter over aiohttp's server."""
+"""HTTP on a loopback port in front of a transport: a thin adapter over aiohttp's server."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from claimctl.wire.seams import Response, Transport
 log = structlog.get_logger(__name__)
 
 BODY_LIMIT_BYTES = 3 * 1024 * 1024
-"""As large as a request body may be on a real API server."""
+"""The largest request body that a real API server accepts."""
 _ENDING_SECONDS = 1.0
 
 
 @dataclass
 class ServerHandle:
-    """A server that listens; ``url`` has no slash at its end."""
+    """A listening server; ``url`` has no slash at its end."""
 
     url: str
     _runner: web.AppRunner
     _adapter: _Adapter
 
     async def close(self) -> None:
-        """Stop listening and end every answer under way, open watches included."""
+        """Stop listening, and end all answers, also open watches."""
         self._adapter.end_streams()
         await self._runner.cleanup()
 
@@ -42,7 +42,7 @@ class _Adapter:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request; a connection that the transport breaks is broken for the client too."""
+        """Answer a request. If the transport breaks the connection, break the client's, too."""
         try:
             return await self._answer(request)
         except ConnectionResetError:
@@ -63,7 +63,7 @@ class _Adapter:
             await answer.close()
 
     async def _stream(self, request: web.Request, answer: Response) -> web.StreamResponse:
-        """Send parts as they come; a watch goes on until either side ends it."""
+        """Send parts as they come. A watch goes on until one side ends it."""
         response = web.StreamResponse(status=answer.status, headers=CIMultiDict(answer.headers))
         await response.prepare(request)
         task = asyncio.current_task()
@@ -73,7 +73,7 @@ class _Adapter:
         try:
             await _copy(answer, response)
         except asyncio.CancelledError:
-            # Cancelled by a client that left, or by end_streams: only that one ends in order.
+            # cancelled by a client that left, or by end_streams: only the latter is an orderly end
             if not self.closing.is_set():
                 raise
             task.uncancel()
@@ -102,7 +102,7 @@ async def _whole(answer: Response) -> web.Response:
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    """Names in lower case; a header that came twice is joined by a comma, as HTTP allows."""
+    """Names in lower case. Repeated headers are joined by a comma."""
     found: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
@@ -117,7 +117,7 @@ async def serve(
     port: int = 0,
     tls: SSLContext | None = None,
 ) -> ServerHandle:
-    """Listen on ``host``; port 0 takes a free one. Raises OSError where that is impossible."""
+    """Listen on ``host``; port 0 means any free port. Raises OSError if that fails."""
     adapter = _Adapter(transport)
     app = web.Application(client_max_size=BODY_LIMIT_BYTES)
     app.router.add_route("*", "/{path:.*}", adapter.handle)

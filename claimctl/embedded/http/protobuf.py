@@ -1,9 +1,8 @@
-"""Bodies in Kubernetes' protobuf form, which kubectl sends for many built-in kinds.
+"""Decode request bodies in protobuf, which kubectl sends for many built-in kinds.
 
-Answers are always JSON, which every such client takes as well. The numbers of the fields are in
-``protobuf_fields.txt``: a message a line, ``name=number:type``; a type is str if none is given,
-``[T]`` for a list, ``{T}`` for a map with string keys, and ``<T>`` for a message whose fields
-stand in the JSON object around it.
+Answers are always JSON, which these clients accept, too. ``protobuf_fields.txt`` has the numbers of
+the fields: a message per line, ``name=number:type``. Without a type it is str. ``[T]`` is a list,
+``{T}`` a map with string keys, and ``<T>`` a message whose fields are in the JSON object around it.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _OMITTED_ZEROS = frozenset(
         ),
     }
 )
-"""Fields whose zero JSON leaves out; the protobuf form always has them."""
+"""Fields whose zero JSON leaves out. The protobuf form always has them."""
 
 Json = Any
 Wire = int | bytes
 
 
 class ProtobufError(ValueError):
-    """The bytes are not what they say they are, or are of a kind that is not understood."""
+    """The bytes are broken, or of an unknown kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Field:
 
 
 def decode_body(data: bytes) -> dict[str, Json]:
-    """A whole body: the envelope with apiVersion and kind, and the object in it.
+    """Decode a body: the envelope with apiVersion and kind, and the object in it.
 
     Raises:
         ProtobufError: the bytes make no sense, or the kind is not in the table.
@@ -126,7 +125,7 @@ def _put(found: dict[str, Json], field: Field, value: Wire) -> None:
 
 
 def _omitted(name: str, value: Json) -> bool:
-    """Whether JSON has no such field: Go sends empty strings and times that JSON leaves out."""
+    """Whether JSON leaves the value out. Go sends such empty strings and times in protobuf."""
     return value in ("", None) or (name in _OMITTED_ZEROS and not value)
 
 
@@ -149,7 +148,7 @@ def _text(value: Wire) -> str:
 
 
 def _integer(value: Wire) -> int:
-    """Negative numbers come as their 64-bit complement."""
+    """An integer. Negative numbers are 64-bit complements."""
     number = value if isinstance(value, int) else struct.unpack("<q", value.ljust(8, b"\0"))[0]
     return number - (1 << 64) if number >= 1 << 63 else int(number)
 
@@ -196,7 +195,7 @@ _SCALARS: dict[str, Callable[[Wire], Json]] = {
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Wire]]:
-    """Field numbers and values of one message, in order."""
+    """Yield the field numbers and values of one message, in order."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

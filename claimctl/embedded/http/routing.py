@@ -1,4 +1,4 @@
-"""From a path to what it is about: the parts of a resource request, or nothing."""
+"""Parse the path of a resource request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_NAMESPACES = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A resource request. ``watch`` is set by the query or by the old /watch/ paths."""
+    """A resource request. ``watch`` is set by the query or by an old /watch/ path."""
 
     group: str
     version: str
@@ -40,12 +40,12 @@ class Route:
 
 
 def true(text: str | None) -> bool:
-    """A boolean query parameter, as Kubernetes reads it."""
+    """A boolean query parameter by Kubernetes' rule."""
     return text is not None and text.lower() not in ("false", "0")
 
 
 def route(path: str, query: Mapping[str, str]) -> Route | None:
-    """The resource request of a path; None where the path names no resource."""
+    """The resource request of a path; None if the path names no resource."""
     parts = [part for part in path.split("/") if part]
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]

@@ -1,1 +1,1 @@
-"""Which kinds there are, and what each does with its objects around a write."""
+"""The kinds, with their defaults and validation."""

@@ -1,4 +1,4 @@
-"""Who may do what: the question that every authorizer answers."""
+"""The question that every authorizer answers: may this user do this?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from claimctl.embedded.storage.requests import Actor
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What an authorizer is asked. ``path`` is set, and the rest empty, for non-resource paths."""
+    """A request to authorize. For non-resource paths, only actor, verb and path are set."""
 
     actor: Actor
     verb: str

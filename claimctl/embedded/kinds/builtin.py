@@ -1,4 +1,4 @@
-"""The built-in kinds; ``builtin.json`` lists them as the discovery documents of v1.36 do."""
+"""The built-in kinds; ``builtin.json`` has those of v1.36's discovery documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POD_GROUPS = ("podgroups", "workloads")
 
 
 def builtin_kinds(features: Features) -> Kinds:
-    """The kinds that a server with those gates serves without any CustomResourceDefinition."""
+    """The kinds that a server with these gates serves, without CustomResourceDefinitions."""
     served = (
         kind for kind in _table() if features.api_pod_groups or kind.plural not in _POD_GROUPS
     )
@@ -34,7 +34,7 @@ def _of_release(kind: Kind, release: tuple[int, int]) -> Kind:
 
 
 def _dra_versions(release: tuple[int, int]) -> tuple[str, ...]:
-    """What DRA is served as by default: v1 from 1.34 on, before that the betas (switched on)."""
+    """The served versions: v1 from 1.34 on, before that the betas (switched on here)."""
     if release >= (1, 34):
         return ("v1",)
     return ("v1beta2", "v1beta1") if release >= (1, 33) else ("v1beta1",)

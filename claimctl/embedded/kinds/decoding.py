@@ -1,4 +1,4 @@
-"""What a server does to a body before it looks at it: types are checked, unknown fields dropped."""
+"""Decode objects by their schema: types are checked, unknown fields removed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from claimctl.embedded.schema.tree import Json, Schema, prune
 from claimctl.wire.base import Object
 
 _FORMATS = ("int-or-string", "quantity", "date-time", "micro-time", "byte")
-"""Types that read themselves, each with words of its own for what it cannot read."""
+"""Formats that Go decodes with code of its own, each with its own error texts."""
 
 
 class Decoder:
-    """Cleans objects by their schema; an object without one is taken as it is."""
+    """Decodes objects by their schema; objects without a schema stay as they are."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
     def convert(self, kind: Kind, version: str, obj: Object) -> Object:
-        """What a struct makes of an object that was patched or merged in the form of maps.
+        """Convert an object that was patched as a map back to its struct.
 
         Raises:
             Unconvertible: a value of a wrong type.
@@ -37,9 +37,10 @@ class Decoder:
         return made
 
     def clean(self, kind: Kind, version: str, obj: Object, *, maps: bool = False) -> list[str]:
-        """Drop unknown fields from ``obj`` in place and name them: ``unknown field "spec.x"``.
+        """Remove unknown fields from ``obj`` in place; return errors like ``unknown field
+        "spec.x"``.
 
-        ``maps`` says that the object was held in maps, where names have another form.
+        ``maps``: the object was held in maps, so names have another form.
 
         Raises:
             StatusError: 400, a field of a built-in kind (or metadata) has the wrong JSON type.
@@ -61,12 +62,13 @@ class Decoder:
         if not kind.custom and kind.group != "apiextensions.k8s.io":
             shape(schema, obj, null_times=self._schemas.version < (1, 34))
         if kind.custom:
-            # Metadata is decoded before the rest, and the rest is reported in order of paths.
+            # metadata is decoded before the rest, and the rest is reported in the order of the
+            # paths
             paths.sort(key=lambda path: (not path.startswith("metadata."), path))
         return [f'unknown field "{path}"' for path in paths]
 
     def empty(self, kind: Kind, version: str) -> Object:
-        """What an object of a built-in kind holds into which nobody has written."""
+        """The fields of a new object of a built-in kind, before any client writes."""
         if kind.custom or kind.group == "apiextensions.k8s.io":
             return {}
         schema = self._schemas.find(kind.group, version, kind.kind)
@@ -75,7 +77,7 @@ class Decoder:
         return made
 
     def settle(self, kind: Kind, obj: Object) -> None:
-        """Change an object in the stored form to what comes back from the storage."""
+        """Change an object to the form in which the storage returns it."""
         if kind.custom or kind.group == "apiextensions.k8s.io":
             return
         schema = self._schemas.find(kind.group, kind.version, kind.kind)
@@ -83,9 +85,9 @@ class Decoder:
             settle(schema, obj)
 
     def check(self, group: str, version: str, name: str, body: Object) -> list[str]:
-        """Check a body that is not stored (a Binding, a Scale), whose Kind is ``name``.
+        """Check a body that is not stored (a Binding, a Scale); ``name`` is its Kind.
 
-        Fields that are not known are dropped and named: ``unknown field "spec.x"``.
+        Unknown fields are removed and returned: ``unknown field "spec.x"``.
 
         Raises:
             StatusError: 400, a field has the wrong JSON type.
@@ -105,11 +107,11 @@ def _cannot_handle(name: str, version: str, why: str) -> StatusError:
 
 
 _CONFIGURATIONS = ("DeviceClaimConfiguration", "DeviceClassConfiguration")
-"""Structs that have their configuration in an embedded struct, which the decoder names."""
+"""Structs whose configuration is in an embedded struct, which decoding errors name."""
 
 
 def _type_problem(schema: Schema, value: Json, place: Place) -> str:
-    """What Go's decoder says about the first value of a wrong type, or an empty string."""
+    """The text of Go's decoder for the first value of a wrong type; '' if there is none."""
     if value is None:
         return ""
     if schema.format in _FORMATS:
@@ -132,7 +134,7 @@ def _inside_object(schema: Schema, value: dict[str, Json], place: Place) -> str:
     for key, item in value.items():
         below = schema.field(key)
         if below is not None:
-            # the path has fields only, as the decoder counts them, and no keys of maps
+            # like the decoder, count only fields in the path, not keys of maps
             path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
             if schema.definition.endswith(_CONFIGURATIONS) and key == "opaque":
                 path = f"{place.path}.DeviceConfiguration.opaque"
@@ -194,7 +196,7 @@ _ZEROES: dict[str, Callable[[], Json]] = {
 
 
 def drop_nulls(schema: Schema, value: Json) -> None:
-    """Let a null in ``value`` be what Go makes of it: nothing, or in a list or map the zero."""
+    """Remove each null in ``value`` as Go does; in lists and maps it is the zero value."""
     if isinstance(value, dict) and schema.type == "object":
         for key in [key for key, item in value.items() if item is None]:
             if schema.field(key) is not None:

@@ -1,4 +1,4 @@
-"""Which kinds the server serves, under which names and with which habits."""
+"""The kinds that the server serves, their names and properties."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 class Kind:
     """One resource of the API.
 
-    ``versions`` are the served ones, preferred first. ``generation`` says that the server keeps
-    metadata.generation. ``deletes_to`` says what DELETE answers when the object goes at once.
-    ``unconditional_update`` allows a PUT without resourceVersion, ``create_on_update`` a PUT of
-    an object that is not there. ``stored_in`` names another kind's storage (group, plural).
-    ``stored_as`` is the version of the stored form where that is not the preferred one.
-    ``custom`` is set for kinds that come from a CustomResourceDefinition.
+    ``versions`` are the served versions, the preferred one first. ``generation``: the server keeps
+    metadata.generation. ``deletes_to`` is the answer to DELETE when the object is gone at once.
+    ``unconditional_update`` allows a PUT without resourceVersion, ``create_on_update`` a PUT of a
+    missing object. ``stored_in`` is the storage of another kind (group, plural). ``stored_as`` is
+    the version of the stored form, if it is not the preferred one. ``custom`` is set for kinds of a
+    CustomResourceDefinition.
     """
 
     group: str
@@ -41,7 +41,7 @@ class Kind:
 
     @property
     def version(self) -> str:
-        """The version under which objects are stored: the preferred one unless said otherwise."""
+        """The version of stored objects: ``stored_as``, or the preferred one."""
         return self.stored_as or self.versions[0]
 
     @property
@@ -58,7 +58,7 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """``deployments.apps``; of the core group the bare plural."""
+        """``deployments.apps``; only the plural for the core group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def api_version(self, version: str = "") -> str:
@@ -67,7 +67,7 @@ class Kind:
 
 
 class Kinds:
-    """The kinds that are served now; CustomResourceDefinitions add to them and take away."""
+    """The served kinds. CustomResourceDefinitions add and remove kinds."""
 
     def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
         self._by_plural: dict[tuple[str, str], Kind] = {}
@@ -76,7 +76,7 @@ class Kinds:
             self.add(kind)
 
     def lookup(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind of a path, or None when the path is not served."""
+        """The kind of a path; None if it is not served."""
         kind = self._by_plural.get((group, plural))
         return kind if kind is not None and version in kind.versions else None
 
@@ -87,7 +87,8 @@ class Kinds:
         return self._by_plural.get((group, plural))
 
     def named(self, plural: str) -> Kind:
-        """The kind of a plural name: ``pods``, or ``events.events.k8s.io`` where it is ambiguous.
+        """The kind of a plural name: ``pods``, or ``events.events.k8s.io`` if the plural is
+        ambiguous.
 
         Raises:
             KeyError: no such kind is served.
@@ -100,7 +101,7 @@ class Kinds:
         return found
 
     def groups(self) -> tuple[str, ...]:
-        """Group names in the order in which they were added; the core group is ''."""
+        """The groups in the order in which they were added; the core group is ''."""
         return tuple(dict.fromkeys(kind.group for kind in self))
 
     def versions(self, group: str) -> tuple[str, ...]:

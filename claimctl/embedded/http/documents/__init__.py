@@ -1,1 +1,1 @@
-"""What a server publishes about itself: discovery, OpenAPI, its version."""
+"""Documents about the server: discovery, OpenAPI, its version."""

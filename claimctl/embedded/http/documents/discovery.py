@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources are served, plain and aggregated."""
+"""Discovery documents: the served groups, versions and resources, plain and aggregated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """What a subresource takes and gives; an empty ``kind`` is that of its resource."""
+    """The kind and verbs of a subresource; an empty ``kind`` is that of its resource."""
 
     kind: str = ""
     group: str = ""
@@ -36,7 +36,7 @@ class Subresource:
 
 
 _SUBRESOURCES = table(__package__, "subresources.json", dict[str, Subresource])
-"""By ``resource/subresource``, or by the subresource alone where all resources have it alike."""
+"""By ``resource/subresource``, or by the subresource for all resources."""
 _PLAIN = Subresource()
 _CUSTOM_VERBS = (
     "delete",
@@ -55,7 +55,7 @@ def subresource(kind: Kind, name: str) -> Subresource:
 
 
 class Discovery:
-    """Made anew from the kinds at every request: definitions come and go."""
+    """Built from the kinds at every request, because definitions come and go."""
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
@@ -183,7 +183,7 @@ def _resource(kind: Kind) -> dict[str, Any]:
 
 
 def storage_version_hash(kind: Kind) -> str:
-    """The hash by which clients notice that a kind is stored in another version."""
+    """The hash that tells clients when a kind is stored in another version."""
     stored = f"{kind.storage[0]}/{kind.versions[0]}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
@@ -222,7 +222,7 @@ def _aggregated_subresource(kind: Kind, name: str) -> dict[str, Any]:
 
 
 def _plain(accept: str, body: dict[str, Any]) -> Answer:
-    """Paths below the roots have no aggregated form: another entry of Accept must fit."""
+    """Paths below the roots have no aggregated form; Accept must allow another one."""
     rest = ",".join(entry for entry in accept.split(",") if "as=" not in entry)
     if accept and not rest:
         raise not_acceptable()
@@ -230,7 +230,7 @@ def _plain(accept: str, body: dict[str, Any]) -> Answer:
 
 
 def _form(accept: str) -> str:
-    """The content type to answer with: the first entry of Accept that can be given."""
+    """The content type of the answer: the first supported one in Accept."""
     for entry in (accept or "*/*").split(","):
         parts = [part.strip() for part in entry.split(";")]
         if ";".join(parts) == AGGREGATED:
@@ -241,6 +241,6 @@ def _form(accept: str) -> str:
 
 
 def not_acceptable() -> StatusError:
-    """406 for an Accept header of which nothing can be given."""
+    """406: no content type in Accept is supported."""
     message = f"only the following media types are accepted: {_MEDIA_TYPES}"
     return StatusError(406, "NotAcceptable", message)

@@ -1,4 +1,4 @@
-"""The documents that a server publishes about itself, beside the objects: one look-up by path."""
+"""Documents of the server by path: discovery, OpenAPI, health, version."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _EMPTY_V2 = b"\x0a\x032.0"
-"""The old document without any definition (field 1, the version of Swagger): kubectl asks for it
-about kinds that the new ones do not have, and then says that it does not know them."""
+"""The OpenAPI v2 document without definitions (field 1 is the version of Swagger). kubectl asks for
+it about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -31,7 +31,7 @@ class Document:
 
 
 class Documents:
-    """Answers GET of every path that names no resource."""
+    """Answers GET requests of paths without a resource."""
 
     def __init__(self, kinds: Kinds, schemas: Schemas, features: Callable[[], Features]) -> None:
         self.discovery = Discovery(kinds)
@@ -39,7 +39,7 @@ class Documents:
         self._features = features
 
     def get(self, path: str, accept: str) -> Document | None:
-        """The document under ``path``, or None where there is none (or a resource).
+        """The document at ``path``; None if there is none.
 
         Raises:
             StatusError: 406 where nothing in ``accept`` can be answered; 404 for an unknown
@@ -81,7 +81,7 @@ class Documents:
 
 
 def version_info(version: tuple[int, int]) -> dict[str, str]:
-    """``/version`` of a server of that minor version."""
+    """The document ``/version`` for a minor version."""
     major, minor = version
     return {
         "major": str(major),
@@ -101,7 +101,7 @@ def version_info(version: tuple[int, int]) -> dict[str, str]:
 
 
 _PATCHES = {(1, 36): 2, (1, 34): 9}
-"""The releases whose behaviour is emulated."""
+"""The emulated patch releases."""
 
 
 def _json(body: Mapping[str, Any], content_type: str = JSON) -> Document:

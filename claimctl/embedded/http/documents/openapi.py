@@ -1,4 +1,4 @@
-"""OpenAPI v3: an index and one document per group version, enough for kubectl's use of it."""
+"""OpenAPI v3: an index and a document per group version, as far as kubectl needs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EMPTY = msgspec.json.encode({**_HEAD, "paths": {}})
 
 
 class OpenApi:
-    """Documents are made when first asked for and again when a definition has changed."""
+    """Makes documents on demand, and again after a definition changed."""
 
     def __init__(self, kinds: Kinds, schemas: Schemas) -> None:
         self._kinds = kinds
@@ -33,7 +33,7 @@ class OpenApi:
         self._made: dict[tuple[str, int], bytes] = {}
 
     def index(self) -> dict[str, Any]:
-        """Paths of the documents with a hash that changes when the document does."""
+        """The paths of the documents, each with a hash that changes with the document."""
         found = {name: self._hash(name, "") for name in self._without_kinds()}
         for group in self._kinds.groups():
             for version in self._kinds.versions(group):
@@ -43,12 +43,12 @@ class OpenApi:
         return {"paths": {name: {"serverRelativeURL": url} for name, url in urls.items()}}
 
     def _without_kinds(self) -> list[str]:
-        """Documents about paths that have no objects; those of custom groups have none."""
+        """Names of documents without objects. Custom groups have none."""
         groups = {kind.group for kind in self._kinds if kind.group and not kind.custom}
         return [*_OTHERS, *(f"apis/{group}" for group in sorted(groups))]
 
     def _hash(self, group: str, version: str) -> str:
-        """Of what the document is made from: making every document for it would be slow."""
+        """The hash of a document's sources. To make each document for its hash would be slow."""
         parts = [self._schemas.state(), group, version]
         parts += [kind.plural for kind in self._served(group, version)]
         return hashlib.sha256(repr(parts).encode()).hexdigest().upper()

@@ -30,7 +30,7 @@ _DEFAULTS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean":
 
 
 class Components:
-    """The schemas of one document, each added when something refers to it."""
+    """The schemas of one document. Each is added when another one refers to it."""
 
     def __init__(self, schemas: Schemas, group: str, version: str) -> None:
         self._schemas = schemas
@@ -42,7 +42,7 @@ class Components:
         return dict(sorted(self._made.items()))
 
     def add_kind(self, kind: Kind) -> str:
-        """Add a kind with all that it is made of; returns the reference to it."""
+        """Add a kind and the schemas that it needs; return the reference to it."""
         gvk = {"group": kind.group, "version": self._version, "kind": kind.kind}
         raw = self._schemas.custom_raw(kind.group, self._version, kind.kind)
         if raw is not None:
@@ -128,7 +128,7 @@ class Components:
         return {"description": _text(schema.description), "allOf": [reference]}
 
     def _name(self, model: str) -> str:
-        """The OpenAPI name of a client's model; a model of no known group is of this one."""
+        """The OpenAPI name of a client's model. A model of no known group belongs to this one."""
         match = _MODEL.match(model)
         if match is None:
             return model
@@ -148,7 +148,7 @@ _CORE_ROOTS = ("V1PodTemplateSpec", "V1NodeSelector", "V1ObjectReference", "V1Se
 
 @lru_cache(maxsize=8)
 def _core_models(schemas: Schemas) -> frozenset[str]:
-    """Models of the core group that other groups use."""
+    """Models of the core group that other groups use, too."""
     found: set[str] = set()
     waiting = [schemas.builtin.model(name, False) for name in _CORE_ROOTS]
     while waiting:
@@ -176,7 +176,7 @@ def _list_extensions(schema: Schema) -> dict[str, Any]:
 
 
 def _text(description: str) -> str:
-    """The client's descriptions have two spaces where the server's have an empty line."""
+    """The server's text of a client's description: two spaces are an empty line."""
     return description.replace("  ", "\n\n")
 
 

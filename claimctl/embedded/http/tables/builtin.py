@@ -1,7 +1,8 @@
-"""Which columns a kind has: those of built-in kinds are in ``columns.json``.
+"""The columns of each kind. Those of built-in kinds are in ``columns.json``.
 
-The file names a column's cell by its function in ``cells`` (``text`` if it names none), and the
-field that the cell shows by its path (``of``), which describes the column unless ``text`` does.
+In the file, ``cell`` names the function in ``cells`` (by default ``text``), and ``of`` is the path
+of the field that the cell shows. The field's description describes the column if ``text`` is not
+set.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from claimctl.wire.base import Object
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A column as the file has it."""
+    """A column in the file."""
 
     name: str
     cell: str = "text"
@@ -47,14 +48,14 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """``shared`` columns go by their names in the lists of ``kinds`` (by group/plural)."""
+    """The file. Lists in ``kinds`` (by group/plural) name ``shared`` columns."""
 
     shared: dict[str, _Written]
     kinds: dict[str, list[str | _Written]]
 
 
 def builtin_columns(kind: Kind, release: tuple[int, int]) -> Sequence[Column]:
-    """The columns of a built-in kind in that release."""
+    """The columns of a built-in kind in a release."""
     found = _columns()
     if kind.resource == "serviceaccounts" and release >= (1, 36):
         return found["plain"]
@@ -73,7 +74,7 @@ def _columns() -> dict[str, list[Column]]:
 
 
 def custom_columns(definitions: Sequence[Object]) -> Sequence[Column]:
-    """additionalPrinterColumns of a definition, after the name; the age where it has none."""
+    """The name and additionalPrinterColumns of a definition; the age if it has none."""
     plain = _columns()["plain"]
     return [plain[0], *(_custom(one) for one in definitions)] if definitions else plain
 

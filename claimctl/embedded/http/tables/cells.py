@@ -1,4 +1,4 @@
-"""The cells of built-in kinds' tables: what a column shows of an object."""
+"""The cells of tables of built-in kinds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def images(row: Row, column: Column) -> str:
 
 
 def selector(row: Row, column: Column) -> str:
-    """A metav1.LabelSelector, or the plain labels of a Service, in the syntax of a query."""
+    """A metav1.LabelSelector, or the labels that a Service selects, in the syntax of a query."""
     found = row.get(*column.of)
     if not found:
         return NONE
@@ -122,7 +122,7 @@ def roles(row: Row, column: Column) -> str:
 
 
 def address(row: Row, column: Column) -> str:
-    """The first address of a node of one type."""
+    """The first address of a node with the column's type."""
     addresses = row.items("status", "addresses")
     return next((each["address"] for each in addresses if (each["type"],) == column.of), NONE)
 
@@ -168,7 +168,7 @@ def event_count(row: Row, column: Column) -> str:
 
 
 def entries(row: Row, column: Column) -> int:
-    """How many entries a ConfigMap or a Secret has."""
+    """The number of entries of a ConfigMap or a Secret."""
     return len(row.items("data")) + len(row.items("binaryData"))
 
 
@@ -193,7 +193,7 @@ def role(row: Row, column: Column) -> str:
 
 
 def subjects(row: Row, column: Column) -> str:
-    """The subjects of a binding that are of one kind."""
+    """The subjects of a binding with the column's kind."""
     found = [each for each in row.items("subjects") if (each.get("kind"),) == column.of]
     spaces = [f"{each['namespace']}/" if each.get("namespace") else "" for each in found]
     return ", ".join(f"{space}{each['name']}" for space, each in zip(spaces, found, strict=True))
@@ -214,7 +214,7 @@ def ready_containers(row: Row, column: Column) -> str:
 
 
 def pod_status(row: Row, column: Column) -> str:
-    """The reason of the container that says most, the pod's phase, or that it is terminating."""
+    """The pod's phase, the reason of a container, or Terminating."""
     if row.get("metadata", "deletionTimestamp"):
         return "Unknown" if row.get("status", "reason") == "NodeLost" else "Terminating"
     reason = row.get("status", "reason") or row.text("status", "phase", default="Unknown")
@@ -250,7 +250,7 @@ def restarts(row: Row, column: Column) -> str:
 
 
 def gates(row: Row, column: Column) -> str:
-    """How many readiness gates of a pod are met."""
+    """The number of readiness gates that are met."""
     wanted = row.items("spec", "readinessGates")
     if not wanted:
         return NONE
@@ -260,7 +260,7 @@ def gates(row: Row, column: Column) -> str:
 
 
 def claim_state(row: Row, column: Column) -> str:
-    """``pending``, or what holds of a claim: deleted, allocated, reserved."""
+    """``pending``, or the states of a claim: deleted, allocated, reserved."""
     states = {
         "deleted": row.get("metadata", "deletionTimestamp"),
         "allocated": row.get("status", "allocation"),
@@ -279,4 +279,4 @@ CELLS: dict[str, Cell] = {
         *(pod_status, restarts, gates, claim_state),
     )
 }
-"""By the names that ``columns.json`` gives them."""
+"""Cells by their names in ``columns.json``."""

@@ -1,4 +1,4 @@
-"""Columns of tables: what a column is, and how durations are shown in them."""
+"""The columns of tables, and the format of durations in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NONE = "<none>"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An object to be shown, and the moment at which it is."""
+    """An object to show, and the present time."""
 
     obj: Object
     now: datetime
@@ -29,7 +29,7 @@ class Row:
         return value
 
     def items(self, *path: str) -> Any:
-        """The items of the list or map at a path; none where it is not set."""
+        """The list or map at a path; empty if it is not set."""
         return self.get(*path) or ()
 
     def text(self, *path: str, default: str = NONE) -> str:
@@ -43,10 +43,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``of`` is the path of fields that the cell shows, ``default`` what stands for nothing.
+    """``of`` is the path of the field that the cell shows, ``default`` the text for an empty value.
 
-    ``text`` describes the column; a text that begins with a dot is the field whose description it
-    is. Columns of priority 1 are shown by ``-o wide``.
+    ``text`` describes the column. A text that begins with a dot is a field; its description is
+    used. Columns of priority 1 are shown by ``-o wide``.
     """
 
     name: str
@@ -66,7 +66,7 @@ Cell = Callable[[Row, Column], Any]
 
 
 def since(time: str | None, now: datetime) -> str:
-    """The time from ``time`` (RFC 3339) to now, as kubectl shows it."""
+    """The duration since ``time`` (RFC 3339), in kubectl's format."""
     if not time:
         return "<unknown>"
     return human(int((now - parse_time(time)).total_seconds()))
@@ -78,7 +78,7 @@ def parse_time(time: str) -> datetime:
 
 
 def human(seconds: int) -> str:
-    """A duration in at most two units: 90s, 5m30s, 3h, 4d12h."""
+    """A duration with at most two units: 90s, 5m30s, 3h, 4d12h."""
     if seconds < -1:
         return "<invalid>"
     seconds = max(seconds, 0)

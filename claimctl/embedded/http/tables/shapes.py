@@ -1,4 +1,4 @@
-"""Other shapes of an answer, as the Accept header asks: Table and PartialObjectMetadata."""
+"""Tables and PartialObjectMetadata, for the Accept header."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CustomColumns = Mapping[tuple[str, str, str], list[Object]]
 class View(Protocol):
     """A shape for the objects of one answer (Table, PartialObjectMetadata).
 
-    One is made for every request, so that a stream can tell its first event from the others.
+    There is one per request, because the first event of a stream differs from the others.
     """
 
     def one(self, obj: Object) -> Object: ...
@@ -56,7 +56,7 @@ class Tables:
     def view(
         self, accept: str, kind: Kind, version: str, query: Mapping[str, str], *, many: bool
     ) -> View | None:
-        """The view that an Accept header asks for; None for the objects as they are.
+        """The view for an Accept header; None for plain objects.
 
         Raises:
             StatusError: 406 where nothing in it can be answered, 400 for an unknown
@@ -92,7 +92,7 @@ class Tables:
 
 
 def _form(accept: str) -> str:
-    """``Table``, a kind of PartialObjectMetadata, or an empty string for plain objects."""
+    """The wanted form: ``Table``, a kind of PartialObjectMetadata, or '' for plain objects."""
     for entry in (accept or "*/*").split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
         asked = dict(part.split("=", 1) for part in parameters if "=" in part)
@@ -107,7 +107,7 @@ def _form(accept: str) -> str:
 
 
 def _internal(kind: Kind, name: str) -> str:
-    """The Go type that stands behind a kind; behind custom ones there is none."""
+    """The server's Go type of a kind. Custom kinds share one."""
     if kind.plural == "events":
         return f"*core.{name}"
     package = (kind.group.partition(".")[0] or "core") if not kind.custom else "unstructured"
@@ -145,7 +145,7 @@ def _definition(column: Column, schema: Schema | None) -> Object:
 
 
 def _described(text: str, schema: Schema | None) -> str:
-    """The text itself, or the description of the field that it names."""
+    """The text itself; if it names a field, the description of the field."""
     if not text.startswith("."):
         return text
     found = schema
@@ -155,14 +155,14 @@ def _described(text: str, schema: Schema | None) -> str:
 
 
 def partial(obj: Object) -> Object:
-    """An object without all but its metadata."""
+    """An object with its metadata only."""
     metadata = obj.get("metadata") or {}
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": metadata}
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """A shape that the answer cannot have: found out only when there is an answer."""
+    """A shape that does not fit the answer. The error is raised only when there is an answer."""
 
     error: StatusError
 
@@ -180,7 +180,7 @@ class Unfit:
 
 
 class Partial:
-    """Metadata alone."""
+    """Metadata only."""
 
     def one(self, obj: Object) -> Object:
         return partial(obj)
@@ -204,7 +204,7 @@ class Partial:
 
 @dataclass(slots=True)
 class Table:
-    """A table; in a stream the columns come with the first event only."""
+    """A table. In a stream, only the first event has the columns."""
 
     columns: Sequence[_Defined]
     include: str

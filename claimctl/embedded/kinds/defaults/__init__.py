@@ -1,1 +1,1 @@
-"""What the server fills in, one file per family of kinds."""
+"""The defaults of the kinds, one file per family."""

@@ -6,7 +6,7 @@ from claimctl.wire.base import Object
 
 
 def default_claim_spec(spec: Object) -> None:
-    """One device per request unless the request says otherwise; no requests read as null."""
+    """By default one device per request. Without requests, the list is null."""
     devices = spec.setdefault("devices", {})
     for key in ("constraints", "config"):
         if not devices.get(key, True):

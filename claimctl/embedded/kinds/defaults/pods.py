@@ -1,4 +1,4 @@
-"""Defaults of pods and pod templates, and what admission adds to a pod."""
+"""Defaults of pods and pod templates, and changes by admission."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "fail
 
 
 def default_pod_spec(spec: Object) -> None:
-    """Defaults that pods and templates share."""
+    """The defaults of pods and of templates."""
     for key, value in _SPEC.items():
         if spec.get(key) is None:
             spec[key] = value
@@ -61,7 +61,7 @@ def _default_container(container: Object) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """Images without a tag, or tagged latest, are pulled every time."""
+    """Always for images without a tag or with the tag latest."""
     if "@" in image or not _readable(image):
         return "IfNotPresent"
     tag = image.rpartition("/")[2].partition(":")[2]
@@ -69,7 +69,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _readable(image: str) -> bool:
-    """Whether the name of an image can be parsed; of another one no tag is known."""
+    """Whether an image name can be parsed; otherwise its tag is unknown."""
     found = _REFERENCE.match(image)
     if found is None:
         return False
@@ -96,14 +96,14 @@ def _default_volume(volume: Object) -> None:
 
 
 def _request_limits(resources: Object) -> None:
-    """A pod requests what it is limited to; a template says nothing of it."""
+    """Requests default to limits, in pods but not in templates."""
     limits = resources.get("limits") or {}
     if limits:
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
 
 
 def default_pod(pod: Object) -> None:
-    """What a pod has beyond its template."""
+    """Defaults that a pod has and a template has not."""
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
@@ -124,7 +124,7 @@ def default_pod(pod: Object) -> None:
 
 
 def admit_tolerations(spec: Object) -> None:
-    """Every pod bears a node that is not ready or not reachable for five minutes."""
+    """By default, a pod tolerates a node that is not ready or unreachable for five minutes."""
     found = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_covers(each, key) for each in found):
@@ -146,7 +146,7 @@ def _covers(toleration: Object, key: str) -> bool:
 
 
 def qos_class(spec: Object) -> str:
-    """BestEffort, Burstable or Guaranteed, from the requests and limits of all containers."""
+    """BestEffort, Burstable or Guaranteed, by the requests and limits of all containers."""
     containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     resources = [container.get("resources") or {} for container in containers]
     if not any(each.get("requests") or each.get("limits") for each in resources):

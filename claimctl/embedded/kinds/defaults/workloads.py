@@ -1,4 +1,4 @@
-"""Defaults of apps and batch."""
+"""The defaults of apps and batch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def default_daemon_set(spec: Object) -> None:
 
 
 def default_job(spec: Object) -> None:
-    """One pod that has to succeed, unless the Job says otherwise."""
+    """By default, a Job needs one pod to succeed."""
     default_template(spec)
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -78,7 +78,7 @@ def default_job(spec: Object) -> None:
 
 
 def default_conditions(status: Object, times: tuple[str, ...]) -> None:
-    """Times that a condition does not have are null, not absent."""
+    """Missing times of conditions are null, not absent."""
     for condition in status.get("conditions") or []:
         for key in times:
             condition.setdefault(key, None)
