@@ -1,4 +1,4 @@
-"""What an embedded cluster is made of and how quickly its parts act. All times in seconds."""
+"""The options of an embedded cluster. All times are in seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Dialect(StrEnum):
-    """Which reservation API the cluster serves."""
+    """The reservation API of the cluster."""
 
     NATIVE = "native"
     PODGROUP = "podgroup"
@@ -21,7 +21,7 @@ class Authorization(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Feature gates, each for the component that has it; they can be switched while running."""
+    """Feature gates by component. They can be switched while the cluster runs."""
 
     version: tuple[int, int] = (1, 36)
     api_reserved_for: bool = False
@@ -38,23 +38,23 @@ class Features:
 
     @property
     def kcm_keeps_unknown_references(self) -> bool:
-        """From 1.36 KCM cleans pods beside references it does not know; before, it stops."""
+        """From 1.36 on, KCM cleans lists with unknown references; before, it stops at them."""
         return self.version >= (1, 36)
 
     @property
     def binding_permission(self) -> bool:
-        """From 1.36 allocation and reservedFor need the synthetic resourceclaims/binding."""
+        """From 1.36 on, writes to allocation and reservedFor need resourceclaims/binding."""
         return self.version >= (1, 36)
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """How long the emulated components take; the defaults suit a demo of under a minute."""
+    """How long the components take. The defaults suit a demo of less than a minute."""
 
     pod_start: float = 0.05
     pod_stop: float = 0.05
     job_pod_run: float = 1.0
-    """How long a pod of a Job runs until it succeeds, unless its annotation says otherwise."""
+    """How long a pod of a Job runs, if no annotation says otherwise."""
     scheduler_cache_lag: float = 0.0
     scheduler_backoff: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
     kcm_cache_lag: float = 0.0
@@ -66,8 +66,8 @@ class Timings:
     garbage_collection: float = 0.05
     node_monitor_grace: float = 40.0
     pod_eviction: float | None = 5.0
-    """Until the pods of a lost node are deleted, and again until PodGC collects them, in a hurry;
-    None for as long as their tolerations say, and PodGC only collects when the Node is gone."""
+    """Seconds until the pods of a lost node are deleted, and until PodGC then collects them. None:
+    their tolerations decide, and PodGC collects only when the Node object is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,16 @@ class ClusterOptions:
     driver: str = "gpu.example.com"
     authorization: Authorization = Authorization.ALWAYS_ALLOW
     conflict_storm: bool = False
-    """Pods that share a claim conflict with each other as on a real scheduler (facts: 4/s)."""
+    """Whether pods that share a claim conflict, as on a real scheduler (about 4 pods a second)."""
     kcm_deallocates_empty_lists: bool = False
-    """Play a KCM that deallocates any allocated claim with an empty list (none seen does)."""
+    """Whether KCM deallocates any allocated claim with an empty list. No known release does."""
     history_limit: int | None = None
-    """How many revisions are kept; None keeps all of them."""
+    """The number of revisions to keep; None keeps all."""
     seed: int = 0
     timings: Timings = field(default_factory=Timings)
 
     def features(self) -> Features:
-        """The gates that make up the dialect, on in every component."""
+        """The gates of the dialect, enabled in every component."""
         base = Features(version=self.kubernetes_version)
         if self.dialect is Dialect.NATIVE:
             return replace(

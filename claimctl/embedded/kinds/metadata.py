@@ -1,4 +1,4 @@
-"""The rules for metadata that all kinds share."""
+"""The rules for the metadata of all kinds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SERVER_OWNED = (
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 to the second in UTC, as metav1.Time."""
+    """A time in UTC to the second, as metav1.Time."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -42,14 +42,14 @@ def new_uid(rng: Random) -> str:
 
 
 def generated_name(base: str, rng: Random) -> str:
-    """Five characters after the base, which is cut so that the name has at most 63."""
+    """The base, cut so that the name has at most 63 characters, and five random characters."""
     return base[:58] + "".join(rng.choice(_SUFFIX) for _ in range(5))
 
 
 def keep_server_owned(new: Object, old: Object) -> None:
-    """What an update may not change is taken from the stored object without a word.
+    """Restore the fields that an update may not change, without an error.
 
-    Only what ``validate_meta_update`` refuses is not.
+    ``validate_meta_update`` refuses changes of the other ones.
     """
     for key in (*_SERVER_OWNED, "generation"):
         if key not in _IMMUTABLE or new.get(key) in (None, ""):
@@ -57,13 +57,13 @@ def keep_server_owned(new: Object, old: Object) -> None:
 
 
 def tidy(metadata: Object) -> None:
-    """Drop what Go's omitempty drops: empty labels, annotations, finalizers, owners, strings."""
+    """Remove empty values, as Go's omitempty does."""
     for key in [key for key, value in metadata.items() if value in (None, "", {}, [])]:
         del metadata[key]
 
 
 def validate_meta(metadata: Object, strategy: Strategy) -> list[FieldError]:
-    """What is wrong with the metadata of a new object."""
+    """The errors of the metadata of a new object."""
     errors: list[FieldError] = []
     base = metadata.get("generateName", "")
     if base:
@@ -88,7 +88,7 @@ def _validate_rest(metadata: Object) -> list[FieldError]:
 
 
 def validate_template_metadata(metadata: Object, path: str) -> list[FieldError]:
-    """What is wrong with the labels and annotations of a template."""
+    """The errors of the labels and annotations of a template."""
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     return [
         *validate_labels(labels, f"{path}.labels"),
@@ -97,7 +97,7 @@ def validate_template_metadata(metadata: Object, path: str) -> list[FieldError]:
 
 
 def validate_labels(labels: Object, path: str) -> list[FieldError]:
-    """What is wrong with a map of labels at a path."""
+    """The errors of a map of labels."""
     errors: list[FieldError] = []
     for key, value in sorted(labels.items()):
         errors += invalid_name(path, key, names.qualified_name)
@@ -114,7 +114,7 @@ def _annotations(annotations: Object, path: str = "metadata.annotations") -> lis
 
 
 def _owner_version(version: str, path: str) -> list[FieldError]:
-    """A version that cannot be split has no version, and its group is checked for nothing else."""
+    """Of an apiVersion, only an empty or unreadable version is an error."""
     if version.count("/") > 1 or not version.rpartition("/")[2]:
         return [invalid_value(path, version, "version must not be empty")]
     return []
@@ -145,7 +145,7 @@ _STANDARD = ("orphan", "foregroundDeletion", "kubernetes")
 
 
 def _standard(metadata: Object, strategy: Strategy) -> list[FieldError]:
-    """A finalizer without a domain has to be one that Kubernetes knows."""
+    """A finalizer without a domain must be one of Kubernetes."""
     if not strategy.standard_finalizers:
         return []
     text = "name is neither a standard finalizer name nor is it fully qualified"
@@ -157,7 +157,7 @@ def _standard(metadata: Object, strategy: Strategy) -> list[FieldError]:
 
 
 def finalizer_warnings(new: Object, old: Object) -> list[str]:
-    """What is said of new finalizers without a domain, where they are not refused."""
+    """Warnings about new finalizers without a domain, for kinds that do not refuse them."""
     text = (
         "prefer a domain-qualified finalizer name to avoid accidental conflicts with other "
         "finalizer writers"
@@ -182,10 +182,10 @@ def _finalizers(finalizers: list[str]) -> list[FieldError]:
 
 
 def validate_meta_update(new: Object, old: Object, strategy: Strategy) -> list[FieldError]:
-    """What is wrong with a change of metadata.
+    """The errors of a change of metadata.
 
-    The server checks the whole and the change for all kinds alike, and the change again in the
-    strategy of the kind, and there the whole once more where it ``revalidates``. So causes repeat.
+    The server checks the metadata and its change for all kinds, the change again in the strategy of
+    the kind, and the metadata once more if the strategy ``revalidates``. So causes repeat.
     """
     whole, change = _validate_rest(new), _validate_change(new, old)
     found = [*whole, *change]
@@ -197,7 +197,7 @@ def validate_meta_update(new: Object, old: Object, strategy: Strategy) -> list[F
 
 
 def validate_again(metadata: Object, strategy: Strategy) -> list[FieldError]:
-    """The metadata once more, with the rules of the kind."""
+    """The errors of the metadata, with the rules of the kind."""
     return [*_validate_rest(metadata), *_standard(metadata, strategy)]
 
 
@@ -233,6 +233,6 @@ def _new_finalizers(new: Object, old: Object) -> list[FieldError]:
 
 
 def version_required() -> FieldError:
-    """PUT without a resourceVersion on a kind that does not allow it."""
+    """The error for a PUT without a resourceVersion, if the kind does not allow that."""
     path = "metadata.resourceVersion"
     return invalid_text(path, "0", "must be specified for an update")

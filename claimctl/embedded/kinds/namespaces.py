@@ -1,4 +1,4 @@
-"""Namespaces as the API server sees them: whether something may be created in one."""
+"""Whether objects may be created in a namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from claimctl.embedded.storage.store import Address, Store
 
 
 def admit_namespace(store: Store, kind: Kind, namespace: str, name: str) -> None:
-    """Refuse to create in a namespace that is not there (404) or is terminating (403)."""
+    """Refuse a create in a namespace that does not exist (404) or is terminating (403)."""
     if not kind.namespaced:
         return
     found = store.get(Address("", "namespaces", "", namespace))

@@ -1,4 +1,4 @@
-"""What a real server acts on and this one does not: refused (501), so that nobody relies on it."""
+"""Refuse (501) what a real server acts on and this one does not, so that no test relies on it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MODES = ("enforce", "warn", "audit")
 
 
 def refusal(what: str, where: str) -> StatusError:
-    """501, whose message says what is not emulated."""
+    """A 501 that says what is not emulated."""
     return StatusError(501, "NotImplemented", f"{where}: {what} is not emulated")
 
 
 def check_kind(kind: Kind, subresource: str) -> None:
-    """Refuse to write what nobody here would act on. Raises StatusError 501."""
+    """Refuse a write that would have an effect only on a real cluster. Raises StatusError 501."""
     where = f"{kind.resource}/{subresource}" if subresource else kind.resource
     what = _REFUSED.get(kind.resource) or _REFUSED.get(where)
     if what is not None:
@@ -28,7 +28,7 @@ def check_kind(kind: Kind, subresource: str) -> None:
 
 
 def check_pod_security(labels: Mapping[str, str]) -> None:
-    """Refuse labels of a namespace that ask for a Pod Security level. Raises StatusError 501."""
+    """Refuse a namespace with labels for a Pod Security level. Raises StatusError 501."""
     for mode in _MODES:
         key = f"{_POD_SECURITY}{mode}"
         if labels.get(key, "privileged") != "privileged":

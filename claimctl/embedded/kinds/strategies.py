@@ -1,4 +1,4 @@
-"""Which strategy each built-in kind has."""
+"""The strategies of the built-in kinds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
 
 
 def builtin_strategies() -> Strategies:
-    """A registry that holds the strategies of the built-in kinds."""
+    """A registry with the strategies of the built-in kinds."""
     strategies = Strategies()
     for (group, plural), strategy in _BUILTIN.items():
         strategies.register(group, plural, strategy)

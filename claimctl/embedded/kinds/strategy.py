@@ -1,4 +1,4 @@
-"""What a kind does with its objects around a write: defaults, preparation, validation."""
+"""What each kind does with its objects at a write: defaults, preparation, validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from claimctl.wire.seams import Clock
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The write at hand, and what the server knows. ``verb`` is create, update, patch or apply."""
+    """A write and its server. ``verb`` is create, update, patch or apply."""
 
     features: Features
     store: Store
@@ -45,18 +45,17 @@ class ScalePaths:
 
 
 class Strategy:
-    """The habits of an ordinary kind; kinds with habits of their own override what differs.
+    """The rules of an ordinary kind; subclasses override what differs.
 
-    ``name_check`` says what is wrong with a name. ``standard_finalizers`` says that a finalizer
-    without a domain has to be one that Kubernetes knows.
-    ``status_keeps`` are the parts of the metadata that a write through /status leaves alone.
-    ``validates_metadata`` says that the kind's own rules look at the metadata, beside the rules
-    for all kinds. ``revalidates`` says that an update has the whole object checked again, its
-    metadata too. ``collects_garbage`` says that a deletion may leave a finalizer of its policy.
-    ``warns_of_finalizers`` says that a finalizer without a domain is warned of.
-    ``marks_before_removal`` says that an object is stored once more as being deleted before it
-    goes, so that watchers see MODIFIED and then DELETED. ``scale`` is where the objects of a custom
-    kind keep what its scale subresource shows.
+    ``name_check`` returns the errors of a name. ``standard_finalizers``: a finalizer without a
+    domain must be one of Kubernetes. ``status_keeps`` are the parts of the metadata that a write
+    through /status does not change. ``validates_metadata``: the kind's own rules check the
+    metadata, in addition to the rules for all kinds. ``revalidates``: an update checks the whole
+    object again, with its metadata. ``collects_garbage``: a deletion may add a finalizer for its
+    propagation policy. ``warns_of_finalizers``: a finalizer without a domain causes a warning.
+    ``marks_before_removal``: an object is stored once more as being deleted before it is removed,
+    so that watchers see MODIFIED and then DELETED. ``scale`` is where objects of a custom kind keep
+    the fields of their scale subresource.
     """
 
     standard_finalizers: bool = True
@@ -76,13 +75,13 @@ class Strategy:
     warns_of_finalizers: bool = False
     scale: ScalePaths | None = None
     selectable_fields: ClassVar[Mapping[str, str]] = {}
-    """Fields that field selectors may name beside name and namespace, and what an unset one is."""
+    """Fields that field selectors may name, beside name and namespace, and their default values."""
 
     def default(self, obj: Object, features: Features) -> None:
-        """Fill in what the server fills in; on create, and on every update."""
+        """Fill in defaults; on create and on every update."""
 
     def prepare_create(self, obj: Object, context: Context) -> None:
-        """Reset what a client may not set at create."""
+        """Reset fields that a client may not set at create."""
         if "status" in context.kind.subresources:
             obj.pop("status", None)
         if self.initial_status is not None:
@@ -91,7 +90,7 @@ class Strategy:
             obj["metadata"]["generation"] = 1
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
-        """Keep what this subresource may not change, and raise the generation."""
+        """Restore what this subresource may not change, and increase the generation."""
         if context.subresource == "status":
             self._keep_all_but_status(new, old)
             return
@@ -112,36 +111,36 @@ class Strategy:
             restore(new["metadata"], old["metadata"], key)
 
     def spec_changed(self, new: Object, old: Object) -> bool:
-        """Whether a write through the main resource raises metadata.generation."""
+        """Whether a write through the main resource increases metadata.generation."""
         return _without_meta(new) != _without_meta(old)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        """What is wrong with a new object, its metadata aside."""
+        """The errors of a new object, except those of its metadata."""
         return []
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        """What is wrong with a change, the metadata aside."""
+        """The errors of a change, except those of the metadata."""
         return self.validate(new, context)
 
     def misnamed(self, obj: Object, features: Features) -> list[FieldError]:
-        """What else is wrong with a body that bears another kind (of custom kinds only)."""
+        """Further errors of a body that has another kind (for custom kinds)."""
         return []
 
     def read_back(self, obj: Object) -> bool:
-        """Give a new object what it is shown with and is not stored with; whether there is any."""
+        """Add fields that a new object is shown with, but not stored with; whether there are any."""
         return False
 
     def admit(self, obj: Object, context: Context) -> None:
-        """Refuse a create by policy, before validation (raises StatusError)."""
+        """Refuse a create by policy, before validation. Raises StatusError."""
 
     def admit_delete(self, name: str) -> None:
-        """Refuse a delete by policy (raises StatusError)."""
+        """Refuse a delete by policy. Raises StatusError."""
 
     def warn(self, obj: Object, context: Context) -> None:
-        """Say what is odd about a new object that is valid, before it is stored."""
+        """Warn about a valid new object, before it is stored."""
 
     def created(self, obj: Object, context: Context) -> None:
-        """Something that has to happen after the object was stored."""
+        """Called after the object was stored."""
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """The values of the fields that ``selectable_names`` gives."""
@@ -155,36 +154,36 @@ class Strategy:
         return 0
 
     def pending(self, obj: Object) -> bool:
-        """Whether something keeps an object that is being deleted."""
+        """Whether an object that is being deleted must wait."""
         return bool(obj["metadata"].get("finalizers"))
 
     def mark_deleting(self, obj: Object, grace: int) -> None:
-        """Beside the deletionTimestamp, when a deletion begins."""
+        """Change the object when its deletion begins, in addition to the deletionTimestamp."""
         obj["metadata"]["deletionGracePeriodSeconds"] = grace
 
     def default_propagation(self) -> str:
         return "Background"
 
     def delete_warning(self) -> str:
-        """What a deletion without a propagation policy is warned of."""
+        """The warning for a deletion without a propagation policy; '' for none."""
         return ""
 
     stored_plain = False
-    """Whether ``outward``, though its own, leaves objects in the stored version as they are."""
+    """Whether the kind's own ``outward`` returns objects in the stored version unchanged."""
 
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
-        """From the version of a request to the stored form (may reuse ``obj``)."""
+        """Convert from the version of a request to the stored form. May change ``obj``."""
         return obj
 
     def outward(self, obj: Object, kind: Kind, version: str) -> Object:
-        """From the stored form to the version of a request (may reuse ``obj``)."""
+        """Convert from the stored form to the version of a request. May change ``obj``."""
         obj["kind"] = kind.kind
         obj["apiVersion"] = kind.api_version(version)
         return obj
 
 
 def restore(new: Object, old: Object, key: str) -> None:
-    """Give a field the value that it had, if any."""
+    """Give a field its old value, or remove it if it had none."""
     if key in old:
         new[key] = old[key]
     else:
@@ -207,7 +206,7 @@ def _without_meta(obj: Object) -> Object:
 
 
 class Strategies:
-    """Strategies by (group, plural); kinds without one of their own are ordinary."""
+    """Strategies by (group, plural). Other kinds are ordinary."""
 
     def __init__(self) -> None:
         self._ordinary = Strategy()

@@ -1,1 +1,1 @@
-"""Who owns which field of an object, and server-side apply, which goes by it."""
+"""Managed fields, and server-side apply."""

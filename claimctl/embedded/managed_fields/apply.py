@@ -1,4 +1,4 @@
-"""Server-side apply: merge a configuration, keep what others own, give up what is not named."""
+"""Server-side apply: merge a configuration, and remove fields that it no longer has."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from claimctl.wire.base import Object
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """A server-side apply. ``old`` is None when the object is not there yet."""
+    """A server-side apply. ``old`` is None if the object does not exist."""
 
     kind: Kind
     version: str
@@ -68,7 +68,7 @@ class Applier:
         self._schemas = schemas
 
     def apply(self, request: ApplyRequest) -> Object:
-        """The merged object, metadata.managedFields included.
+        """The merged object with metadata.managedFields.
 
         Raises:
             StatusError: 400 for managedFields or no type in the patch, 409 for conflicts with
@@ -103,7 +103,7 @@ class Applier:
         return merged
 
     def _entries(self, request: ApplyRequest, schema: Schema | None) -> list[Entry]:
-        """Of an object that nobody is known to have written, all was there before the apply."""
+        """The old entries. In an object without any, one manager gets all fields."""
         if request.old is None:
             return []
         entries = entries_of(request.old)
@@ -120,7 +120,7 @@ def _manager(request: ApplyRequest) -> Manager:
 
 
 def _entry(request: ApplyRequest, fields: Fields, own: Entry | None, *, changed: bool) -> Entry:
-    """An apply that changes nothing in the object does not move its time."""
+    """The entry of the apply. It keeps its time if the object does not change."""
     time = request.time if changed else (own or {}).get("time", "")
     version = request.kind.api_version(request.version)
     return entry_of(_manager(request), version, fields, time)
@@ -155,7 +155,7 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
 
 
 def _relevant(request: ApplyRequest) -> Object:
-    """The configuration without what a new object may not bring."""
+    """The configuration without fields that a new object cannot have."""
     patch = copy.deepcopy(request.patch)
     if request.old is None:
         (patch.get("metadata") or {}).pop("resourceVersion", None)
@@ -163,9 +163,9 @@ def _relevant(request: ApplyRequest) -> Object:
 
 
 def merge(schema: Schema, live: Json, patch: Json) -> Json:
-    """``live`` with ``patch`` laid over it; the arguments stay as they are.
+    """``live`` with ``patch`` merged into it; both stay unchanged.
 
-    A null takes the place of a value, not of a map or a keyed list that holds something.
+    A null replaces a value, but not a non-empty map or keyed list.
     """
     if isinstance(live, dict) and isinstance(patch, (dict, NoneType)) and not schema.atomic:
         if patch is None:
@@ -184,9 +184,9 @@ def merge(schema: Schema, live: Json, patch: Json) -> Json:
 
 
 def _merge_lists(schema: Schema, live: list[Json], patch: list[Json]) -> list[Json]:
-    """The items of both; those of the patch stand among each other as the patch has them.
+    """The items of both lists; those of the patch keep their order.
 
-    An item that is there more than once is replaced by that of the patch, and not merged with it.
+    An item that occurs more than once is replaced by the patch's item, and not merged.
     """
     items = schema.items or ANY
     before, wanted = grouped(schema, live), grouped(schema, patch)
@@ -199,7 +199,7 @@ def _merge_lists(schema: Schema, live: list[Json], patch: list[Json]) -> list[Js
         elif element in ahead:
             place = ahead.index(element)
             if any(other in before for other in ahead[:place]):
-                # an item that both have comes before it in the patch
+                # an item that both lists have comes before it in the patch
                 continue
             merged += [_merged(items, before, wanted, each) for each in ahead[: place + 1]]
             ahead = ahead[place + 1 :]
@@ -214,22 +214,22 @@ def _merged(
 
 
 def give_up(schema: Schema, obj: Object, before: Fields, owned: Sequence[Fields]) -> None:
-    """Remove from ``obj`` what was named before and is in none of ``owned`` any more."""
+    """Remove the fields of ``before`` that no set in ``owned`` has."""
     for path in list(members(before)):
-        # a field stays as long as any manager owns a part of it
+        # a field stays as long as a manager owns a part of it
         if not any(covers(fields, path) for fields in owned):
             _remove(schema, obj, path)
 
 
 def _remove(schema: Schema, value: Json, path: Path) -> None:
-    """Remove a path, and the containers that it leaves empty."""
+    """Remove a path, and the containers that become empty."""
     element, *rest = path
     if isinstance(value, dict):
         key = element.removeprefix("f:")
         if key not in value:
             return
         if rest:
-            # Copied before it is changed: merged objects share parts with the stored one.
+            # copied before it is changed, because merged objects share parts with the stored one
             value[key] = copy.copy(value[key])
             _remove(schema.field(key) or ANY, value[key], tuple(rest))
         if not rest or value[key] in ({}, []):
@@ -264,7 +264,7 @@ def _refuse_conflicts(request: ApplyRequest, others: Sequence[Entry], change: Di
 
 
 def _leaves_first(path: Path) -> list[tuple[bool, str]]:
-    """At every level what has nothing below it comes first."""
+    """A sort key: at every level, paths that end there come first."""
     return [(index < len(path) - 1, element) for index, element in enumerate(path)]
 
 

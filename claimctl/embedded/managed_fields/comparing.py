@@ -1,4 +1,4 @@
-"""Which fields of an object differ from another, as paths into field sets."""
+"""The differences between two objects, as paths of field sets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_OWNED = frozenset(
 
 @dataclass(slots=True)
 class Difference:
-    """``taken`` are the paths that were added or changed; ``removed`` are roots of what went."""
+    """``taken`` are added or changed paths; ``removed`` are the roots of removed ones."""
 
     taken: list[Path] = field(default_factory=list)
     removed: list[Path] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Difference:
         return bool(self.taken or self.removed)
 
     def without(self, ignored: Sequence[Path]) -> Difference:
-        """The same without what stands at or below some paths."""
+        """The difference without paths at or below ``ignored``."""
 
         def left(paths: list[Path]) -> list[Path]:
             return [p for p in paths if not any(p[: len(each)] == each for each in ignored)]
@@ -51,14 +51,14 @@ class Difference:
 
 
 def difference(schema: Schema | None, old: Json, new: Json) -> Difference:
-    """What a write changed in an object, its identity and bookkeeping aside."""
+    """The changes of a write, except those of identity and bookkeeping."""
     found = Difference()
     _compare(schema or ANY, _owned(old), _owned(new), (), found)
     return found
 
 
 def _owned(obj: Json) -> Json:
-    """The object without what nobody owns."""
+    """The object without fields that no manager owns."""
     shown = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
     metadata = obj.get("metadata") or {}
     owned = {key: value for key, value in metadata.items() if key not in _NOT_OWNED}
@@ -67,7 +67,7 @@ def _owned(obj: Json) -> Json:
 
 
 def _compare(schema: Schema, old: Json, new: Json, path: Path, found: Difference) -> None:
-    """Both values are there, and either may be null."""
+    """Compare two values, of which either may be null."""
     if old == new:
         return
     kind = type(old if new is None else new)
@@ -96,7 +96,7 @@ def _compare_dicts(
 def _compare_lists(
     schema: Schema, old: list[Json], new: list[Json], path: Path, found: Difference
 ) -> None:
-    """Of an item that is there more than once only the item as such is owned."""
+    """Compare keyed lists. If an item occurs more than once, only the item itself is owned."""
     items = schema.items or ANY
     before, after = grouped(schema, old), grouped(schema, new)
     for element, values in after.items():
@@ -116,7 +116,7 @@ def _compare_lists(
 
 
 def _add(schema: Schema, value: Json, path: Path, taken: list[Path]) -> None:
-    """Everything in a value that was not there."""
+    """Add the paths of a new value."""
     taken.append(path)
     if _leaf(schema, value) or not value:
         return
@@ -132,7 +132,7 @@ def _add(schema: Schema, value: Json, path: Path, taken: list[Path]) -> None:
 
 
 def _leaf(schema: Schema, value: Json) -> bool:
-    """Whether a value is owned as a whole; of unknown fields lists are, and objects are not."""
+    """Whether a value is owned as a whole. Unknown lists are, unknown objects are not."""
     if isinstance(value, dict):
         return schema.atomic
     if isinstance(value, list):
@@ -141,7 +141,7 @@ def _leaf(schema: Schema, value: Json) -> bool:
 
 
 def grouped(schema: Schema, values: list[Json]) -> dict[str, list[Json]]:
-    """The items of a keyed list by their path element, in the order of their first ones."""
+    """The items of a keyed list by path element, in the order of their first occurrence."""
     found: dict[str, list[Json]] = {}
     for item in values:
         found.setdefault(element_of(schema, item), []).append(item)
@@ -156,7 +156,7 @@ def element_of(schema: Schema, item: Json) -> str:
 
 
 def declared(schema: Schema | None, patch: Json) -> Fields:
-    """The set of fields that an applied configuration names."""
+    """The set of fields in an applied configuration."""
     fields: Fields = {}
     _declare(schema or ANY, _owned(patch), (), fields)
     return fields

@@ -1,7 +1,7 @@
 """Sets of fields in the form of ``fieldsV1``: nested dicts of path elements.
 
-An element is ``f:name``, ``k:{"key":"value"}`` (an item of a map list) or ``v:value`` (of a set).
-A node belongs to the set when it is empty, or has the element ``.`` beside others below it.
+An element is ``f:name``, ``k:{"key":"value"}`` (an item of a map list) or ``v:value`` (an item of a
+set). A node is a member if it is empty, or has the element ``.`` beside others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def copied(fields: Fields) -> Fields:
 
 
 def insert(fields: Fields, path: Path) -> None:
-    """Make ``path`` a member."""
+    """Add ``path``."""
     node, made = fields, True
     for element in path:
         if not node and not made:
@@ -38,7 +38,7 @@ def contains(fields: Fields, path: Path) -> bool:
 
 
 def covers(fields: Fields, path: Path) -> bool:
-    """Whether ``path`` or anything below it is a member."""
+    """Whether ``path`` or a path below it is a member."""
     return _at(fields, path) is not None
 
 
@@ -52,7 +52,7 @@ def _at(fields: Fields, path: Path) -> Fields | None:
 
 
 def remove(fields: Fields, path: Path) -> None:
-    """Take ``path`` out; what is below it stays."""
+    """Remove ``path``; paths below it stay."""
     node = _at(fields, path)
     if node is None:
         return
@@ -62,7 +62,7 @@ def remove(fields: Fields, path: Path) -> None:
 
 
 def drop(fields: Fields, path: Path) -> None:
-    """Take ``path`` and everything below it out."""
+    """Remove ``path`` and all paths below it."""
     parents = [fields]
     for element in path[:-1]:
         below = parents[-1].get(element)
@@ -82,7 +82,7 @@ def drop(fields: Fields, path: Path) -> None:
 
 
 def members(fields: Fields, path: Path = ()) -> Iterator[Path]:
-    """Every member, parents before what is below them."""
+    """Yield every member, parents first."""
     if path and (not fields or SELF in fields):
         yield path
     for element, below in fields.items():
@@ -91,17 +91,17 @@ def members(fields: Fields, path: Path = ()) -> Iterator[Path]:
 
 
 def item_element(keys: Mapping[str, Any]) -> str:
-    """The element of an item of a map list."""
+    """The path element of an item of a map list."""
     return "k:" + json.dumps(keys, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def value_element(value: Any) -> str:
-    """The element of a value in a set."""
+    """The path element of an item of a set."""
     return "v:" + json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def shown(path: Path) -> str:
-    """A path as conflicts name it: ``.status.reservedFor[uid="x"].name``."""
+    """A path in the form of conflict messages: ``.status.reservedFor[uid="x"].name``."""
     return "".join(_shown(element) for element in path)
 
 

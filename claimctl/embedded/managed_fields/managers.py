@@ -1,4 +1,4 @@
-"""metadata.managedFields: who wrote which field, kept through the writes of others."""
+"""metadata.managedFields: which manager wrote which field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_OBJECT: Object = {"metadata": {}}
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """What tells entries apart. Of appliers the API version does not count."""
+    """The identity of an entry. An applier's API version does not count."""
 
     name: str
     operation: str
@@ -45,7 +45,7 @@ class Manager:
 
 
 def entry_of(manager: Manager, version: str, fields: Fields, time: str) -> Entry:
-    """One entry of the list; an empty ``time`` is left out."""
+    """One entry; without ``time`` if that is empty."""
     entry: Entry = {
         "manager": manager.name,
         "operation": manager.operation,
@@ -60,7 +60,7 @@ def entry_of(manager: Manager, version: str, fields: Fields, time: str) -> Entry
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Appliers first, then by time and name; entries without a field are left out."""
+    """The entries in order: appliers first, then by time and name. Empty entries are left out."""
     kept = [entry for entry in entries if entry.get("fieldsV1")]
     return sorted(
         kept,
@@ -75,7 +75,7 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def entries_of(obj: Object) -> list[Entry]:
-    """The entries of an object; of two that are the same manager's the last counts."""
+    """The entries of an object; of several entries of one manager, the last."""
     entries: list[Entry] = obj["metadata"].get("managedFields") or []
     last = {Manager.of(entry): entry for entry in entries}
     return entries if len(last) == len(entries) else list(last.values())
@@ -85,7 +85,7 @@ _REPLICAS = ("f:spec", "f:replicas")
 
 
 def reset_fields(kind: Kind, subresource: str, version: tuple[int, int]) -> tuple[Path, ...]:
-    """What a subresource may not change: nobody owns it through there, nobody is in the way."""
+    """Fields that a subresource may not change: a write through it does not own them."""
     if subresource == "status":
         if kind.custom:
             return (_SPEC, _METADATA) if version >= (1, 35) else (_SPEC,)
@@ -108,23 +108,23 @@ _STATUS_RESETS: dict[str, tuple[Path, ...]] = {
 
 
 def unwritten(kind: Kind, schema: Schema | None) -> Object:
-    """An object of a kind into which nobody has written."""
+    """A new object of a kind, before any client writes."""
     if kind.custom or schema is None:
         return _NO_OBJECT
     return {**empty(schema), **_NO_OBJECT}
 
 
 def owned_by(manager: Manager, content: Difference, time: str) -> list[Entry]:
-    """The entry of a manager that brought ``content``."""
+    """The entry of a manager that wrote ``content``."""
     return in_order(_with_taken([], content, manager, time))
 
 
 def _scaled(write: FieldWrite, old: Object) -> list[Entry]:
     """The entries of a workload after a write through /scale.
 
-    Each write goes through a Scale with entries of its own. Those of updates do not find back to
-    their entries in the workload (their version is another), so replicas get entries of their own,
-    and these have no time. Zero replicas are left out of a Scale, so nobody owns them.
+    Each write goes through a Scale with its own entries. Entries of updates have another version
+    there, so replicas get entries of their own, without a time. A Scale leaves out zero replicas,
+    so no manager owns them.
     """
     version = write.kind.api_version(write.version)
     replicas = write.new["spec"].get("replicas")
@@ -155,7 +155,7 @@ def _only_replicas() -> Fields:
 
 
 def without(entries: Iterable[Entry], change: Difference) -> list[Entry]:
-    """The entries after a write took and removed fields; untouched ones are the same objects."""
+    """The entries after a write took and removed fields. Unchanged entries are the same objects."""
     return [_reduced(entry, change) for entry in entries]
 
 
@@ -174,7 +174,7 @@ def _reduced(entry: Entry, change: Difference) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class FieldWrite:
-    """A write other than apply. ``old`` is None at create; ``time`` is RFC 3339 to the second."""
+    """A write other than apply. ``old`` is None at create. ``time`` is RFC 3339 to the second."""
 
     kind: Kind
     version: str
@@ -186,21 +186,21 @@ class FieldWrite:
 
 
 class ManagedFields:
-    """Records every write but apply.
+    """Records the managers of all writes except apply.
 
-    What a new object holds before anybody has written into it belongs to nobody.
+    The fields of a new object that no client wrote belong to no manager.
     """
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
     def record(self, write: FieldWrite) -> list[Object] | None:
-        """metadata.managedFields after the write; None leaves what ``new`` carries."""
+        """metadata.managedFields after the write; None keeps those of ``new``."""
         schema = self._schemas.find(write.kind.group, write.version, write.kind.kind)
         old = write.old or unwritten(write.kind, schema)
         before = entries_of(old)
         if write.old is not None and not before:
-            # What nobody is known to have written is not followed any more.
+            # an object without entries stays without entries
             return None
         if write.subresource == "scale" and not write.kind.custom:
             return _scaled(write, old)
@@ -216,7 +216,7 @@ class ManagedFields:
 def _with_taken(
     before: list[Entry], change: Difference, manager: Manager, time: str
 ) -> list[Entry]:
-    """What was taken goes from the others to ``manager``."""
+    """The entries after ``manager`` has taken fields from the others."""
     own = next((entry for entry in before if Manager.of(entry) == manager), None)
     others = without((entry for entry in before if entry is not own), change)
     if own is None and not change.taken:

@@ -1,1 +1,1 @@
-"""What the server refuses and how it prepares objects, one file per family of kinds."""
+"""The validation and preparation of objects, one file per family of kinds."""

@@ -1,7 +1,7 @@
-"""resource.k8s.io before v1: the shapes that differ, to and from the stored form.
+"""resource.k8s.io before v1: convert the shapes that differ to and from the stored form.
 
-v1beta2 has the shapes of v1. v1beta1 says in a request itself what v1 says under ``exactly``, and
-in a device under ``basic`` what v1 says in the device itself.
+v1beta2 has the shapes of v1. In v1beta1, a request has itself the fields that v1 has under
+``exactly``, and a device has under ``basic`` the fields that it has itself in v1.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _IN_BOTH = ("name", "firstAvailable")
 
 
 class Converted(Strategy):
-    """A kind of which v1beta1 has another shape; ``path`` leads to what differs."""
+    """A kind with another shape in v1beta1; ``path`` leads to the part that differs."""
 
     stored_plain = True
     path: tuple[str, ...] = ("spec", "devices", "requests")
 
     def to_stored(self, item: Object) -> Object:
-        """A request: what it asks for exactly goes below ``exactly``."""
+        """A request with its exact part below ``exactly``."""
         asked = {key: value for key, value in item.items() if key not in _IN_BOTH}
         kept = {key: value for key, value in item.items() if key in _IN_BOTH}
         return {**kept, "exactly": asked} if asked else kept
@@ -56,7 +56,7 @@ def unflattened(item: Object) -> Object:
 
 
 def _at(obj: Object, path: tuple[str, ...], change: Callable[[Object], Object]) -> Object:
-    """``obj`` with every item of the list at ``path`` changed; nothing else is copied."""
+    """A copy of ``obj`` with every item of the list at ``path`` changed."""
     below = obj.get(path[0])
     if len(path) == 1:
         if not isinstance(below, list):

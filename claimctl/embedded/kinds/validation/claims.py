@@ -1,4 +1,4 @@
-"""ResourceClaims and their templates: what resource.k8s.io/v1 takes and refuses."""
+"""Validation of ResourceClaims and their templates, as in resource.k8s.io/v1."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GROUP, _VERSION = "resource.k8s.io", "v1"
 
 
 class ClaimStrategy(Converted):
-    """spec is immutable; the status obeys the rules of reservations."""
+    """spec is immutable; the status has rules for reservations."""
 
     def default(self, obj: Object, features: Features) -> None:
         default_claim_spec(obj.setdefault("spec", {}))
@@ -71,7 +71,7 @@ class ClaimStrategy(Converted):
 
 
 class TemplateStrategy(Converted):
-    """A template's spec is a claim's metadata and spec, and immutable."""
+    """A template's spec has a claim's metadata and spec. It is immutable."""
 
     path = ("spec", "spec", "devices", "requests")
 
@@ -94,14 +94,14 @@ class TemplateStrategy(Converted):
 
 
 def _template_text(spec: Object) -> str:
-    """The metadata stands in the struct itself, by its JSON names."""
+    """The spec as Go prints it. The metadata has its JSON names."""
     shown = [f'"{key}":{errors.quoted(value)}' for key, value in spec["metadata"].items()]
     inside = go_text(spec["spec"], STRUCTS["claim_spec"])
     return f"{{{','.join([*shown, f'{chr(34)}Spec{chr(34)}:{inside}'])}}}"
 
 
 def _drop_gated(new: Object, old: Object, features: Features) -> None:
-    """Fields of a gate that is off are dropped without a word, unless they are there already."""
+    """Remove fields of a disabled gate, unless the old object has them."""
     if features.api_reserved_for:
         return
     if "reservedFor" not in old.get("spec", {}):
@@ -113,7 +113,7 @@ def _drop_gated(new: Object, old: Object, features: Features) -> None:
 
 
 def validate_claim_spec(spec: Object, path: str, features: Features) -> list[FieldError]:
-    """What is wrong with the spec of a claim."""
+    """The errors of the spec of a claim."""
     found: list[FieldError] = []
     devices = spec["devices"]
     base = f"{path}.devices"
@@ -137,7 +137,7 @@ def validate_claim_spec(spec: Object, path: str, features: Features) -> list[Fie
 def _changed_spec(
     new: Object, old: Object, shown: str, wrong: list[FieldError]
 ) -> list[FieldError]:
-    """A spec is immutable, and looked at all the same."""
+    """A spec is immutable. Its other errors are reported, too."""
     fixed = [] if same(new, old) else [errors.invalid_text("spec", shown, "field is immutable")]
     return [*wrong, *fixed]
 
@@ -225,7 +225,7 @@ def _reference(reference: Object, path: str) -> list[FieldError]:
 
 
 def validate_status(new: Object, old: Object, features: Features) -> list[FieldError]:
-    """What is wrong with a change of a claim's status."""
+    """The errors of a change of a claim's status."""
     status, before = new["status"], old["status"]
     allocation, references = status.get("allocation"), status.get("reservedFor") or []
     found = _status_devices(status, features)
@@ -243,7 +243,7 @@ def validate_status(new: Object, old: Object, features: Features) -> list[FieldE
 
 
 def _status_devices(status: Object, features: Features) -> list[FieldError]:
-    """What drivers say of their devices: each is one that the claim has."""
+    """The errors of drivers' device statuses: the claim must have each device."""
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
     has = {(each.get("driver"), each.get("pool"), each.get("device")) for each in results}
     found: list[FieldError] = []
@@ -262,7 +262,7 @@ def _status_devices(status: Object, features: Features) -> list[FieldError]:
 
 
 def _addresses(data: Object, path: str) -> list[FieldError]:
-    """Addresses of a device's network interface, with the lengths of their networks."""
+    """The errors of the addresses of a device's network interface, in CIDR form."""
     found: list[FieldError] = []
     for index, text in enumerate(data.get("ips") or []):
         where = f"{path}.ips[{index}]"
@@ -333,7 +333,7 @@ def _result(result: Object, known: set[str], path: str, features: Features) -> l
 
 
 def _permission(new: Object, old: Object, context: Context) -> list[FieldError]:
-    """From 1.36 a write to the status needs more than resourceclaims/status."""
+    """From 1.36 on, a write to the status needs more permissions than resourceclaims/status."""
     if context.internal or not context.features.binding_permission:
         return []
     verb = "update" if context.verb == "update" else "patch"

@@ -1,4 +1,4 @@
-"""metav1.Condition: what is wrong with a list of conditions."""
+"""Validation of a list of metav1.Condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with containers: names, images, ports, variables, resources, mounts."""
+"""Validation of containers: names, images, ports, variables, resources, mounts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AT_LEAST_ZERO = "must be greater than or equal to 0"
 
 @dataclass(frozen=True, slots=True)
 class PodParts:
-    """What containers refer to: claims and volumes of their pod, by name."""
+    """The names of the pod's claims and volumes, to which containers refer."""
 
     claims: list[str]
     volumes: set[Any]
@@ -107,7 +107,7 @@ def _numbers(port: Object, path: str) -> list[FieldError]:
 
 
 def port_name(name: str) -> list[str]:
-    """The rules for IANA service names."""
+    """The errors of an IANA service name."""
     found = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not re.fullmatch(r"[-a-z0-9]+", name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")

@@ -1,4 +1,4 @@
-"""Leases: times with six digits, counters that are not negative."""
+"""Validation of Leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small kinds of the core group and others that differ from the ordinary in a detail."""
+"""Small kinds of the core group and others that differ from an ordinary kind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NODE_INFO = (
 
 
 class ServiceStrategy(Strategy):
-    """A Service gets an address that nobody answers at."""
+    """A Service gets an address, but nothing listens there."""
 
     name_check = staticmethod(names.label_1035)
 
@@ -62,7 +62,7 @@ class ServiceStrategy(Strategy):
 
 
 class NodeStrategy(Strategy):
-    """A node's labels may be written through its status too, as kubelets do."""
+    """A node's labels may be written through its status, as kubelets do."""
 
     status_keeps = ()
     selectable_fields: ClassVar[Mapping[str, str]] = {"spec.unschedulable": "false"}
@@ -93,7 +93,7 @@ class NodeStrategy(Strategy):
         return found
 
     def admit(self, obj: Object, context: Context) -> None:
-        """A new node is not ready until the node lifecycle controller says so."""
+        """A new node is not ready until the node lifecycle controller removes the taint."""
         taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
         taints = obj["spec"].get("taints") or []
         if not context.internal and taint not in taints:
@@ -104,7 +104,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def _taints(taints: list[Object]) -> list[FieldError]:
-    """The errors stand below the metadata, as the server says it."""
+    """The errors of taints. Like the server, name their place ``metadata.taints``."""
     found: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
@@ -129,7 +129,7 @@ def _pod_counts(status: Object) -> list[FieldError]:
 
 
 def data_keys(obj: Object, field: str) -> list[FieldError]:
-    """The keys of a ConfigMap or Secret are names of files."""
+    """The errors of the keys of a ConfigMap or Secret, which are file names."""
     return [
         errors.invalid_value(f"{field}[{key}]", key, text)
         for key in sorted(obj.get(field) or {})
@@ -138,7 +138,7 @@ def data_keys(obj: Object, field: str) -> list[FieldError]:
 
 
 def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[FieldError]:
-    """What was marked as immutable stays so, and its data as they are."""
+    """The errors of a change of immutable data."""
     if not old.get("immutable"):
         return []
     text = "field is immutable when `immutable` is set"
@@ -166,7 +166,7 @@ class ConfigMapStrategy(Strategy):
 
 
 class SecretStrategy(Strategy):
-    """stringData is written into data, encoded."""
+    """stringData is encoded into data."""
 
     selectable_fields: ClassVar[Mapping[str, str]] = {"type": ""}
 

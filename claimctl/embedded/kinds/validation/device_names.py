@@ -1,4 +1,4 @@
-"""Names in resource.k8s.io: drivers, pools, attributes, requests."""
+"""Validation of names in resource.k8s.io: drivers, pools, attributes, requests."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ UNKNOWN_REQUEST = (
 
 
 def driver_name(name: str, path: str, features: Features) -> list[FieldError]:
-    """A DNS subdomain of at most 63 bytes, in letters of any case.
+    """A DNS subdomain of at most 63 bytes, in upper or lower case.
 
-    Until 1.34 one that is missing is a bad one, too.
+    Until 1.34, an empty name has the errors of an invalid name, too.
     """
     found: list[FieldError] = []
     if not name:
@@ -44,7 +44,7 @@ def driver_name(name: str, path: str, features: Features) -> list[FieldError]:
 
 
 def driver_warnings(name: str, path: str, features: Features) -> list[str]:
-    """From 1.35 on a driver's name in capital letters is warned of."""
+    """From 1.35 on, a driver name with capital letters causes a warning."""
     if features.version < (1, 35) or name == name.lower():
         return []
     return [f'{path}: driver names should be lowercase; "{name}" contains uppercase characters']
@@ -64,7 +64,7 @@ def device_name(name: str, path: str) -> list[FieldError]:
 
 
 def qualified_name(name: str, path: str) -> list[FieldError]:
-    """``name`` or ``domain/name``, the name an identifier as in C."""
+    """``name`` or ``domain/name``; the name is a C identifier."""
     if not name:
         return [errors.required(path, "name required")]
     *domains, last = name.split("/")
@@ -77,7 +77,7 @@ def qualified_name(name: str, path: str) -> list[FieldError]:
 
 
 def fully_qualified_name(name: str, path: str, features: Features) -> list[FieldError]:
-    """Until 1.34 a name without a domain is looked at as far as it goes."""
+    """``domain/name``. Until 1.34, a name without a domain has the errors of a name, too."""
     if name and "/" not in name and features.version >= (1, 35):
         text = "a fully qualified name must be a domain and a name separated by a slash"
         return [errors.invalid_value(path, name, text)]
@@ -105,7 +105,7 @@ def _identifier(name: str, path: str) -> list[FieldError]:
 
 
 def request_references(references: list[str], known: set[str], base: str) -> list[FieldError]:
-    """Names of requests, or of requests and their alternatives, each at most once."""
+    """Names of requests, or of requests and their subrequests, each at most once."""
     found: list[FieldError] = []
     for index, name in enumerate(references):
         path = f"{base}[{index}]"

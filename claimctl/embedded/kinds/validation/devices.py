@@ -1,4 +1,4 @@
-"""DeviceClasses and ResourceSlices, and the configuration that claims share with classes."""
+"""Validation of DeviceClasses and ResourceSlices, and of configuration in claims and classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SEMVER = re.compile(
 
 
 def selectors(found: list[Object], path: str) -> list[FieldError]:
-    """CEL expressions that choose devices."""
+    """The errors of CEL expressions that select devices."""
     wrong: list[FieldError] = []
     for index, selector in enumerate(found):
         below = f"{path}.selectors[{index}].cel"
@@ -49,7 +49,7 @@ def selectors(found: list[Object], path: str) -> list[FieldError]:
 
 
 def opaque(config: Object, path: str, features: Features) -> list[FieldError]:
-    """A device's configuration, of which only its driver knows more."""
+    """The errors of a device's configuration. Only its driver knows the parameters."""
     found = config.get("opaque")
     if found is None:
         return [errors.required(f"{path}.opaque")]
@@ -65,7 +65,7 @@ def opaque(config: Object, path: str, features: Features) -> list[FieldError]:
 
 
 class ClassStrategy(Converted):
-    """A class may change; claims that are allocated do not follow it."""
+    """A class may change. Allocated claims do not change with it."""
 
     path = ()
 
@@ -86,7 +86,7 @@ class ClassStrategy(Converted):
 
 
 class SliceStrategy(Converted):
-    """ResourceSlices: whose devices they are never changes."""
+    """A ResourceSlice. Its driver, pool and node cannot change."""
 
     path = ("spec", "devices")
     revalidates = False
@@ -129,7 +129,7 @@ class SliceStrategy(Converted):
 
 
 def _date_taints(spec: Object, context: Context) -> None:
-    """Taints of devices say since when; before 1.36 the gate is off, and they are dropped."""
+    """Set the time of taints of devices. Before 1.36 the gate is off, and taints are removed."""
     for device in spec.get("devices") or ():
         if context.features.version < (1, 36):
             device.pop("taints", None)
@@ -170,7 +170,7 @@ def _fixed(spec: Object, old: Object) -> list[FieldError]:
 
 
 def _nodes(spec: Object) -> list[FieldError]:
-    """Exactly one way to say which nodes have the devices."""
+    """Exactly one field must select the nodes that have the devices."""
     found: list[FieldError] = []
     given: list[str] = []
     name = spec.get("nodeName")
@@ -198,7 +198,7 @@ def _nodes(spec: Object) -> list[FieldError]:
 
 
 def one_node_selector(selector: Object, path: str) -> list[FieldError]:
-    """A node selector with a single term."""
+    """The errors of a node selector, which must have a single term."""
     found = node_selector(selector, path)
     terms = selector.get("nodeSelectorTerms")
     if len(terms or []) != 1:

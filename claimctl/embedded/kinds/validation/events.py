@@ -1,4 +1,4 @@
-"""Events: one storage, in the form of core/v1, and two APIs that show it."""
+"""Events: stored in the form of core/v1, and served by two APIs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = {
     "deprecatedCount": "count",
     "reportingController": "reportingComponent",
 }
-"""What events.k8s.io calls the fields of core/v1."""
+"""The fields of events.k8s.io by their names in core/v1."""
 _ALWAYS: Object = {
     "source": {},
     "firstTimestamp": None,
@@ -33,10 +33,10 @@ _OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVer
 
 
 class EventStrategy(Strategy):
-    """The field labels of core/v1 select in both APIs.
+    """Field selectors use the names of core/v1 in both APIs.
 
-    The strategy of an old event looks at no metadata, only the rules for all kinds do. Nothing
-    depends on an event, so no policy of a deletion leaves a finalizer.
+    The strategy of core/v1 events does not check metadata; only the rules for all kinds do. No
+    object depends on an event, so a deletion adds no finalizer.
     """
 
     name_check = staticmethod(names.path_segment)
@@ -102,7 +102,7 @@ _LONGEST_NOTE = 1024
 
 
 def _always(event: Object, *, old_api: bool) -> list[FieldError]:
-    """What both APIs ask of an event; one with an eventTime has to say more."""
+    """The errors in both APIs. An event with an eventTime needs more fields."""
     path = "involvedObject.namespace"
     own, involved = event["metadata"]["namespace"], event["involvedObject"].get("namespace") or ""
     if not event.get("eventTime"):
@@ -146,7 +146,7 @@ def _series(event: Object) -> list[FieldError]:
 
 
 def _strict(event: Object) -> list[FieldError]:
-    """What events.k8s.io asks of a new event beside."""
+    """Further errors of a new event of events.k8s.io."""
     found = [] if event.get("eventTime") else [errors.required("eventTime")]
     kind = event.get("type") or ""
     if kind not in ("Normal", "Warning"):
@@ -175,7 +175,7 @@ _FIXED = (
 
 
 def _unchanged(new: Object, old: Object) -> list[FieldError]:
-    """Through events.k8s.io nothing but the series of an event may change."""
+    """Through events.k8s.io, only the series of an event may change."""
     found = []
     for path in _FIXED:
         key = _NAMES.get(path, path)

@@ -1,4 +1,4 @@
-"""How Go's structs look in errors that quote them: field names of the internal types."""
+"""The text of Go structs in errors: they have the field names of internal types."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from claimctl.embedded.errors import quoted
 from claimctl.embedded.text.data import table
 
 Struct = Mapping[str, "Struct | str | int | None"]
-"""Go names of a struct's fields in order, each with the struct below it, with its zero value, or
-with None where it is null when it is not set."""
+"""The Go names of a struct's fields in order. Each has the struct below it, its zero value, or None
+if it is null when it is not set."""
 
 STRUCTS = table(__package__, "go_structs.json", dict[str, dict[str, Any]])
-"""The structs that errors quote, by the names that the validation gives them."""
+"""Structs that errors print, by the names that the validation uses."""
 
 
 def go_text(value: Any, struct: Struct | str | int | None) -> str:
-    """A value of the API as Go shows the internal struct; what is not set is null or zero."""
+    """A value as Go prints the internal struct. Fields that are not set are null or zero."""
     if isinstance(struct, (str, int)):
         return quoted(struct if value is None else value)
     if struct is None or value is None:

@@ -67,7 +67,7 @@ def _claims(claims: list[Object], base: str) -> list[FieldError]:
 
 
 class PodGroupStrategy(Strategy):
-    """The protection finalizer is there from the start; fields of gates that are off are not."""
+    """A PodGroup gets its protection finalizer at create. Fields of disabled gates are removed."""
 
     revalidates = False
 

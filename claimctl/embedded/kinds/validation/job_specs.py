@@ -1,4 +1,4 @@
-"""What is wrong with the spec of a Job, or of a CronJob's template."""
+"""Validation of the spec of a Job, or of a CronJob's template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs and CronJobs: labels from the uid, and a template that never changes."""
+"""Jobs and CronJobs: generated labels, and an immutable template."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGate
 
 
 class JobStrategy(Strategy):
-    """A Job finds its pods by its uid; deleted without options it orphans them."""
+    """A Job selects its pods by its uid. A deletion without options orphans them."""
 
     status_keeps = ()
 
@@ -52,7 +52,7 @@ class JobStrategy(Strategy):
             _generate_selector(obj)
 
     def read_back(self, obj: Object) -> bool:
-        """A Job without labels is shown with those that its template has got meanwhile."""
+        """Show a Job without labels with those of its template."""
         labels = obj["spec"]["template"]["metadata"].get("labels")
         if obj["metadata"].get("labels") or not labels:
             return False
@@ -102,7 +102,7 @@ class JobStrategy(Strategy):
 
 
 def _hostname(job: Object) -> list[FieldError]:
-    """The pods of an Indexed Job bear their index in the hostname."""
+    """The pods of an Indexed Job have their index in the host name."""
     spec, name = job["spec"], job["metadata"].get("name", "")
     last = f"{name}-{(spec.get('completions') or 0) - 1}"
     if spec.get("completionMode") != "Indexed" or not spec.get("completions"):
@@ -112,7 +112,7 @@ def _hostname(job: Object) -> list[FieldError]:
 
 
 def _status(new: Object, old: Object) -> list[FieldError]:
-    """More pods cannot be ready than are active; looked at when one of both changes."""
+    """No more pods can be ready than active. This is checked when one of both changes."""
     found = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
     ready, active = new.get("ready") or 0, new.get("active") or 0
     same = (ready, active) == (old.get("ready") or 0, old.get("active") or 0)
@@ -123,7 +123,7 @@ def _status(new: Object, old: Object) -> list[FieldError]:
 
 
 def _started(job: Object, before: Object, features: Features) -> list[FieldError]:
-    """Once a Job has started its start stays, unless it is or was suspended."""
+    """The start time of a started Job cannot change, unless the Job is or was suspended."""
     old, new = before.get("startTime"), job["status"].get("startTime")
     conditions = before.get("conditions") or []
     resumed = any(c["type"] == "Suspended" and c["status"] == "True" for c in conditions)
@@ -137,7 +137,7 @@ def _started(job: Object, before: Object, features: Features) -> list[FieldError
 
 
 def _generated(job: Object) -> list[FieldError]:
-    """Labels and selector that the server made bear the uid that the Job has."""
+    """The generated labels and selector must have the uid of the Job."""
     meta, spec = job["metadata"], job["spec"]
     if spec.get("manualSelector"):
         return []
@@ -155,7 +155,7 @@ def _generated(job: Object) -> list[FieldError]:
 
 
 def _generate_selector(job: Object) -> None:
-    """Both the new and the old label names, on the template; the new ones select."""
+    """Add the new and the old label names to the template. The selector uses the new ones."""
     meta, spec = job["metadata"], job["spec"]
     uid, name = meta["uid"], meta.get("name", "")
     generated = {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
@@ -190,7 +190,7 @@ def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]
 
 
 def _completions(after: Object, before: Object) -> list[FieldError]:
-    """Of an Indexed Job they change together with the parallelism; of others they do not."""
+    """In an Indexed Job, completions change together with parallelism; else they are immutable."""
     wanted = after.get("completions")
     if wanted == before.get("completions"):
         return []

@@ -1,4 +1,4 @@
-"""What is wrong with a metav1.LabelSelector."""
+"""Validation of a metav1.LabelSelector."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def label_selector(selector: Object, path: str) -> list[FieldError]:
 
 
 def expression_errors(each: Object, path: str, *, numeric: bool = False) -> list[FieldError]:
-    """What is wrong with an expression; ``numeric`` allows the operators Gt and Lt, too."""
+    """The errors of an expression; ``numeric`` allows the operators Gt and Lt, too."""
     operator, values = each.get("operator", ""), each.get("values") or []
     key, found = each.get("key", ""), list[FieldError]()
     if operator in ("In", "NotIn"):
@@ -50,5 +50,5 @@ def is_empty(selector: Object) -> bool:
 
 
 def matches(selector: Object | None, labels: Object | None) -> bool:
-    """Whether a selector that can be used selects these labels; none selects nothing."""
+    """Whether a valid selector matches the labels; None matches nothing."""
     return selector is not None and selects(selector, labels or {})

@@ -1,4 +1,4 @@
-"""Namespaces: their own finalizers, their phase, and the label that bears the name."""
+"""Namespaces: their finalizers, their phase, and the label with their name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _finalizer(name: str, path: str) -> list[FieldError]:
 
 
 class NamespaceStrategy(Strategy):
-    """A namespace goes when spec.finalizers is empty, which PUT /finalize alone may change."""
+    """A namespace is removed when spec.finalizers is empty; only PUT /finalize changes that."""
 
     name_check = staticmethod(names.namespace_name)
     status_keeps = ()

@@ -1,4 +1,4 @@
-"""What is wrong with a core/v1 NodeSelector."""
+"""Validation of a core/v1 NodeSelector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the spec of a pod or of a pod template."""
+"""Validation of the spec of a pod or of a pod template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYLESS = (
 
 
 def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
-    """Claims, containers, policies, gates, names and tolerations, in the server's order."""
+    """The errors of claims, containers, policies, gates, names and tolerations, in this order."""
     claims = spec.get("resourceClaims") or []
     volumes = {volume.get("name") for volume in spec.get("volumes") or []}
     parts = PodParts([claim.get("name", "") for claim in claims], volumes)

@@ -1,4 +1,4 @@
-"""What is odd about pods and templates that are valid."""
+"""Warnings about valid pods and templates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOSTNAME = (
 
 
 def pod_warnings(pod: Object) -> list[str]:
-    """Of a new pod: a name that is no label, and variables that come twice."""
+    """Warnings about a new pod: a name that is no DNS label, repeated variables."""
     wrong = names.label(pod["metadata"].get("name", ""))
     warnings = [f"{_HOSTNAME}: [{' '.join(wrong)}]"] if wrong else []
     return [*warnings, *spec_warnings(pod["spec"], "spec")]

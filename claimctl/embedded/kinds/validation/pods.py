@@ -1,4 +1,4 @@
-"""Pods: what admission adds, what may change, and how long they take to go."""
+"""Pods: admission, validation of changes, and grace periods."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _IMMUTABLE = (
 )
 _TERMINAL = ("Succeeded", "Failed")
 _GENERATION_SINCE = (1, 33)
-"""Pods have a generation from then on."""
+"""The version from which pods have a generation."""
 _PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 
 
 class PodStrategy(Strategy):
-    """A pod is stored once more as deleting before it goes, also when it goes at once."""
+    """A pod is stored once more as deleting before it is removed, even if that happens at once."""
 
     marks_before_removal = True
     selectable_fields: ClassVar[Mapping[str, str]] = {
@@ -77,12 +77,12 @@ class PodStrategy(Strategy):
             restore(new["metadata"], old["metadata"], "ownerReferences")
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
-        # An update that leaves the priority open keeps it, as admission has it.
+        # an update without a priority keeps the old one, as admission does
         if new["spec"].get("priorityClassName") == old["spec"].get("priorityClassName"):
             for key in ("priority", "preemptionPolicy"):
                 if key in old["spec"]:
                     new["spec"].setdefault(key, old["spec"][key])
-        # As at create, so that whoever applies a list without them takes nothing away.
+        # as at create, so that an applied list without them removes nothing
         admit_tolerations(new["spec"])
         super().prepare_update(new, old, context)
         if context.features.version < _GENERATION_SINCE:
@@ -107,7 +107,7 @@ class PodStrategy(Strategy):
         return [*found, *changed, *_frozen(new["spec"], old["spec"])]
 
     def grace_period(self, obj: Object, options: DeleteOptions) -> int:
-        """Pods without a node, or that have ended, go at once."""
+        """A pod that has no node, or has ended, is removed at once."""
         spec, status = obj["spec"], obj.get("status") or {}
         if not spec.get("nodeName") or status.get("phase") in _TERMINAL:
             return 0
@@ -155,7 +155,7 @@ def _claim_statuses(pod: Object) -> list[FieldError]:
 
 
 def _addresses(status: Object) -> list[FieldError]:
-    """Every address of a pod is one of version 4 or 6."""
+    """The addresses of a pod must be IP addresses."""
     text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
     found: list[FieldError] = []
     for index, each in enumerate(status.get("podIPs") or []):
@@ -181,7 +181,7 @@ def _counted(new: Object, old: Object) -> list[FieldError]:
 
 
 def _tolerated(new: Object, old: Object) -> list[FieldError]:
-    """Tolerations may be added, and kept for another time."""
+    """Tolerations may be added, and their tolerationSeconds may change."""
     kept = [_timeless(each) for each in new.get("tolerations") or []]
     if all(_timeless(each) in kept for each in old.get("tolerations") or []):
         return []
@@ -204,7 +204,7 @@ def _gates(new: Object, old: Object) -> list[FieldError]:
 
 
 def _frozen(new: Object, old: Object) -> list[FieldError]:
-    """The fields that may change are taken from the old spec; what differs then may not."""
+    """Take the fields that may change from the old spec. Nothing else may differ."""
     spec = decode(encode(new))
     for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         restore(spec, old, key)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets."""
+"""Validation of PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
 class BudgetStrategy(Strategy):
-    """Nobody looks at the metadata of a budget."""
+    """The metadata of a budget is not checked."""
 
     name_check = staticmethod(names.path_segment)
     standard_finalizers = False

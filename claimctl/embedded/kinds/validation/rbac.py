@@ -1,4 +1,4 @@
-"""Roles and bindings: what a rule or a subject has to say."""
+"""Validation of roles and bindings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RuledStrategy(Strategy):
 def _again(
     strategy: Strategy, found: list[FieldError], new: Object, context: Context
 ) -> list[FieldError]:
-    """Before 1.35 an update had everything checked twice, the metadata too."""
+    """Before 1.35, an update checks everything twice, also the metadata."""
     if context.features.version >= (1, 35):
         return found
     return [*found, *validate_again(new["metadata"], strategy), *found]
@@ -74,7 +74,7 @@ def _rule(rule: Object, path: str, *, namespaced: bool) -> list[FieldError]:
 
 
 class BindingStrategy(Strategy):
-    """What is bound never changes; who it is bound to may."""
+    """The role of a binding is immutable; its subjects may change."""
 
     name_check = staticmethod(names.path_segment)
 

@@ -1,4 +1,4 @@
-"""Pod templates, and the selectors that have to find the pods made from them."""
+"""Validation of pod templates, and of the selectors that must match them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_LEAST_ZERO = "must be greater than or equal to 0"
 
 
 def not_negative(holder: Object, keys: tuple[str, ...], path: str) -> list[FieldError]:
-    """Numbers that may not be below zero, in the order of the keys."""
+    """The errors of numbers that may not be negative, in the order of the keys."""
     return [
         errors.invalid_value(f"{path}.{key}", holder[key], AT_LEAST_ZERO)
         for key in keys
@@ -23,15 +23,15 @@ def not_negative(holder: Object, keys: tuple[str, ...], path: str) -> list[Field
 
 
 def pod_template(template: Object, path: str) -> list[FieldError]:
-    """The metadata stands at the template's own path, as the server says it."""
+    """The errors of a pod template. Like the server, name the metadata's place ``path``."""
     metadata = template.get("metadata") or {}
     found = validate_template_metadata(metadata, path)
     return [*found, *validate_pod_spec(template["spec"], f"{path}.spec")]
 
 
 def selected_template(spec: Object, kind: str, unusable: str) -> list[FieldError]:
-    """A workload's selector and template; ``unusable`` is what is said of a selector that cannot
-    be used, beside what is wrong with it."""
+    """The errors of a workload's selector and template; ``unusable`` is a further error text for an
+    invalid selector."""
     selector, template = spec.get("selector"), spec["template"]
     found: list[FieldError] = []
     if selector is None:
@@ -51,7 +51,7 @@ def selected_template(spec: Object, kind: str, unusable: str) -> list[FieldError
 
 
 def shown_selector(selector: Object | None) -> str:
-    """A selector as errors quote it: what is not set is left out."""
+    """A selector as errors print it: fields that are not set are left out."""
     if selector is None:
         return "null"
     order = {key: selector[key] for key in STRUCTS["label_selector"] if selector.get(key)}

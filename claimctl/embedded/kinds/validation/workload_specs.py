@@ -1,4 +1,4 @@
-"""What is wrong with the specs of Deployments, ReplicaSets, StatefulSets and DaemonSets."""
+"""Validation of the specs of Deployments, ReplicaSets, StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _zero(value: Any) -> bool:
 
 
 def int_or_percent(value: Any, path: str) -> list[FieldError]:
-    """A number that is not negative, or a percentage."""
+    """The errors of a number or percentage that may not be negative."""
     if isinstance(value, str) and not re.fullmatch(r"[0-9]+%", value):
         return [errors.invalid_value(path, value, _PERCENT)]
     if isinstance(value, int) and value < 0:
@@ -75,7 +75,7 @@ def int_or_percent(value: Any, path: str) -> list[FieldError]:
 
 
 def at_most_all(value: Any, path: str) -> list[FieldError]:
-    """A percentage of at most 100."""
+    """The error of a percentage above 100."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) and int(value[:-1]) > 100:
         return [errors.invalid_value(path, value, "must not be greater than 100%")]
     return []

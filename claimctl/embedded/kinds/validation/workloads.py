@@ -58,10 +58,10 @@ _DAEMON_STATUS = (
 class WorkloadStrategy(Strategy):
     """A kind that makes pods from a template.
 
-    ``rules`` finds what is wrong with a spec. ``counters`` are the numbers of the status, in the
-    order of their validation. A counter that is zero is left out, unless ``always`` names it.
-    ``times`` are the times of its conditions. ``annotations`` says that a change of annotations
-    raises the generation.
+    ``rules`` returns the errors of a spec. ``counters`` are the numbers of the status, in the order
+    of their validation. A counter that is zero is left out, unless ``always`` names it. ``times``
+    are the times of its conditions. ``annotations``: a change of annotations increases the
+    generation.
     """
 
     revalidates = False
@@ -113,7 +113,7 @@ class WorkloadStrategy(Strategy):
         return [*self.rules(new["spec"]), *self.fixed(new["spec"], old["spec"])]
 
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
-        """What may not change: the selector."""
+        """The errors of changed immutable fields: the selector."""
         if new.get("selector") == old.get("selector"):
             return []
         shown = shown_selector(new.get("selector"))
@@ -122,26 +122,26 @@ class WorkloadStrategy(Strategy):
 
 @dataclass(frozen=True)
 class DeploymentStrategy(WorkloadStrategy):
-    """Annotations pass through /status: that is how the controller sets the revision."""
+    """Annotations can be written through /status; the controller sets the revision so."""
 
     status_keeps = ("labels",)
 
 
 @dataclass(frozen=True)
 class StatefulSetStrategy(WorkloadStrategy):
-    """Its name is that of its pods, and so a label."""
+    """Its name must be a DNS label, because its pods have that name."""
 
     name_check = staticmethod(names.label)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        """The name of its service may be left out; from 1.34 on it is a label at create."""
+        """The name of its service is optional; from 1.34 on it must be a DNS label at create."""
         name, found = obj["spec"].get("serviceName") or "", super().validate(obj, context)
         if name and context.features.version >= (1, 34):
             found += errors.invalid_name("spec.serviceName", name, names.label)
         return found
 
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
-        """What may not change: nearly everything."""
+        """The errors of changed immutable fields: nearly all."""
         if _fixed(new) == _fixed(old):
             return []
         return [errors.forbidden_field("spec", _STATEFUL)]
@@ -149,7 +149,7 @@ class StatefulSetStrategy(WorkloadStrategy):
 
 @dataclass(frozen=True)
 class DaemonSetStrategy(WorkloadStrategy):
-    """The generation of the template stands in an annotation, from before there was a field."""
+    """An annotation has the generation of the template, as before there was a field for it."""
 
     def default(self, obj: Object, features: Features) -> None:
         super().default(obj, features)
@@ -174,7 +174,7 @@ def _fixed(spec: Object) -> Object:
 
 
 def status_errors(status: Object, counters: tuple[str, ...], ready: str) -> list[FieldError]:
-    """Counters are not negative, and no part is larger than the whole."""
+    """Counters cannot be negative, and no part can be larger than the whole."""
     found = not_negative(status, counters, "status")
     whole = status.get("replicas") or 0
     for key in (key for key in counters if key in _PARTS and (status.get(key) or 0) > whole):
