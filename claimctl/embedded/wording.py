@@ -1,4 +1,4 @@
-"""Words that older servers say in another way: texts here are those of the newest version."""
+"""Error texts of older servers. The code has those of the newest version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From ``since`` on servers say ``new``; before that, ``old``."""
+    """From version ``since`` on servers use ``new``; before that, ``old``."""
 
     since: tuple[int, int]
     new: str
@@ -29,7 +29,7 @@ CHANGES = (
 
 
 def in_words_of(version: tuple[int, int], text: str) -> str:
-    """A message as a server of that version words it."""
+    """A message with the text of a server of that version."""
     for change in CHANGES:
         if version < change.since and change.new in text:
             text = text.replace(change.new, change.old)

@@ -127,7 +127,7 @@ class Strategy:
         return []
 
     def read_back(self, obj: Object) -> bool:
-        """Add fields that a new object is shown with, but not stored with; whether there are any."""
+        """Add fields that a new object shows but does not store; return whether it has any."""
         return False
 
     def admit(self, obj: Object, context: Context) -> None:

@@ -13,16 +13,16 @@ _REFUSED = "the server rejected our request due to an error in our request"
 
 
 class PatchError(Exception):
-    """A patch that cannot be carried out on this object."""
+    """A patch that cannot be applied to this object."""
 
 
 def refused() -> StatusError:
-    """What every JSON patch that fails is answered with."""
+    """The answer to every JSON patch that fails."""
     return StatusError(422, "Invalid", _REFUSED, {})
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386; the target is not changed."""
+    """A merge patch (RFC 7386). The target is not changed."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -35,10 +35,10 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Object, operations: list[Any]) -> Object:
-    """RFC 6902 as the server's library reads it; the target is not changed.
+    """A JSON patch (RFC 6902), by the rules of the server's library. The target is not changed.
 
-    A field that is not there counts as null in a ``copy``, a ``replace`` or a ``test``; an index
-    may count from the end; the whole document can be replaced and tested, and nothing else.
+    A missing field counts as null in a ``copy``, a ``replace`` or a ``test``. A negative index
+    counts from the end. The whole document can be replaced and tested only.
 
     Raises:
         PatchError: a path that is not there, a failed test, or an unknown operation.
@@ -86,7 +86,7 @@ def _tested(document: Any, path: Any, operation: Object) -> Any:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Equal as JSON texts are: 1 is neither true nor 1.0."""
+    """Whether two values have the same JSON text: 1 differs from true and from 1.0."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -95,7 +95,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _holder(document: Any, pointer: Any) -> tuple[Any, str]:
-    """The object or list that a pointer leads to, and the last part of the pointer."""
+    """The object or list at a pointer, and the last part of the pointer."""
     if not isinstance(pointer, str) or "/" not in pointer:
         raise PatchError(f"bad pointer {pointer!r}")
     _, *parts = (each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/"))
@@ -108,7 +108,7 @@ def _holder(document: Any, pointer: Any) -> tuple[Any, str]:
 
 
 def _index(key: str, count: int) -> int:
-    """A place below ``count``; a negative one counts from there."""
+    """An index below ``count``; a negative one counts from the end."""
     try:
         index = int(key) if re.fullmatch(r"[+-]?[0-9]+", key) else count
     except ValueError:

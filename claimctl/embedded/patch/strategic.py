@@ -1,6 +1,6 @@
-"""Strategic merge patch: a merge patch that knows which lists are keyed.
+"""Strategic merge patch: a merge patch that merges keyed lists by item.
 
-The keys are those of the Go structs' patchMergeKey tags for the kinds served here.
+The keys are the patchMergeKey tags of the Go structs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from claimctl.wire.base import Object
 Path = tuple[str, ...]
 
 _KEYS = table(__package__, "merge_keys.json", dict[str, str])
-"""Merge key by field name; where one name has several meanings see ``merge_key``."""
+"""Merge keys by field name. ``merge_key`` handles names with several meanings."""
 _SETS = ("finalizers", "podCIDRs")
 
 
 def merge_key(path: Path) -> str | None:
-    """The key of the list of objects at a path, or None when such a list is replaced whole."""
+    """The key of the list of objects at a path; None if the list is replaced as a whole."""
     name = path[-1]
     parent = path[-2] if len(path) > 1 else ""
     if name == "ports":
@@ -34,7 +34,7 @@ def merge_key(path: Path) -> str | None:
 
 
 def strategic_patch(obj: Object, patch: Object) -> Object:
-    """A whole object with a strategic merge patch applied. Raises PatchError."""
+    """Apply a strategic merge patch to a whole object. Raises PatchError."""
     merged = strategic_merge(obj, patch)
     for kind, outer, inner in _REPLACED:
         given = (patch.get(outer) or {}) if isinstance(patch.get(outer), dict) else {}
@@ -44,11 +44,11 @@ def strategic_patch(obj: Object, patch: Object) -> Object:
 
 
 _REPLACED = (("PodDisruptionBudget", "spec", "selector"),)
-"""Objects below the spec that a patch replaces (patchStrategy replace)."""
+"""Objects below the spec that a patch replaces as a whole (patchStrategy replace)."""
 
 
 def strategic_merge(target: Object, patch: Object, path: Path = ()) -> Object:
-    """The target, unchanged itself, with the patch applied.
+    """Apply the patch to a copy of the target.
 
     Raises:
         PatchError: an element of a keyed list comes without its key, or a directive is unknown.
@@ -88,7 +88,7 @@ def _is_directed(value: Any) -> bool:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Where nothing was before, a patch is taken as it is, whether or not it has merge keys."""
+    """A new value: the patch without its nulls."""
     if isinstance(value, dict):
         return {k: _without_nulls(each) for k, each in value.items() if each is not None}
     return value
@@ -154,8 +154,8 @@ def _merge_keyed(
 def _placed(
     merged: list[Any], current: list[Any], values: list[Any], name: Callable[[Any], Any]
 ) -> list[Any]:
-    """The entries of a patch in its order, and each other entry before the first of those before
-    which it stood; the others come last."""
+    """The entries of a patch in its order. Each other entry comes before the first one that it
+    preceded; the rest comes last."""
     before = {name(each): place for place, each in reversed(list(enumerate(current)))}
     wanted = {name(each): place for place, each in reversed(list(enumerate(values)))}
     named = sorted((m for m in merged if name(m) in wanted), key=lambda m: wanted[name(m)])

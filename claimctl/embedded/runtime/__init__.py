@@ -1,1 +1,1 @@
-"""What every emulated component stands on: views, a queue of keys, and its own API."""
+"""The base of every emulated component: views, a queue of keys, and its own API client."""

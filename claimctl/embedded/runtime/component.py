@@ -1,8 +1,8 @@
-"""What every emulated component stands on: views of the cluster, a queue of keys, and a loop.
+"""The base of every emulated component: views of the cluster, a queue of keys, and a loop.
 
-A component is told of changes synchronously, within the write that made them, and only notes
-keys. Its own task takes one key per round of the event loop, decides on the views and writes,
-so that a run on a virtual clock is always the same one.
+A component gets changes synchronously, within the write that made them, and only adds keys. Its own
+task takes one key per round of the event loop, decides on the views and writes. So runs on a
+virtual clock are always the same.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ log = structlog.get_logger(__name__)
 KCM = "kube-controller-manager"
 
 Pauses = Callable[[Object], tuple[float, float]]
-"""Of a pod: the seconds between the scheduler's decision and its first write to a claim (the rate
-limit of its client), and from its last write until it binds the pod (a volume that comes late)."""
+"""For a pod, seconds between the scheduler's decision and its first write to a claim (the rate
+limit of its client), and between its last write and the binding (a volume that comes late)."""
 
 
 class EventSink(Protocol):
@@ -42,7 +42,7 @@ class EventSink(Protocol):
 
 
 class NoEvents:
-    """An event sink that forgets."""
+    """An event sink that drops all events."""
 
     def record(
         self, reporter: str, regarding: Object, kind: str, reason: str, message: str
@@ -52,7 +52,7 @@ class NoEvents:
 
 @dataclass
 class Context:
-    """What the components of one cluster share. ``views`` are in time."""
+    """What the components of a cluster share. ``views`` have no lag."""
 
     api: Api
     options: ClusterOptions
@@ -64,9 +64,9 @@ class Context:
     events: EventSink = field(default_factory=NoEvents)
     failures: list[Exception] = field(default_factory=list)
     fault: FaultHook | None = None
-    """Asked before every request of a component."""
+    """Called before every request of a component."""
     pauses: Pauses | None = None
-    """How slowly the scheduler binds each pod; at once without it."""
+    """The delays of the scheduler; None means no delays."""
 
     @property
     def timings(self) -> Timings:
@@ -79,19 +79,19 @@ class Context:
         return ApiFor(
             self.api,
             Actor(user, (MASTERS,), manager),
-            # asked at each request, because the hook may be set later
+            # called at each request, because the hook may be set later
             lambda point: None if self.fault is None else self.fault(point),
         )
 
 
 class Component(Generic[K]):
-    """Base of the components; ``sync`` brings one key to where it should be."""
+    """The base class of components. ``sync`` handles one key."""
 
     name: ClassVar[str]
     user: ClassVar[str] = ""
     manager: ClassVar[str] = KCM
     reporter: ClassVar[str] = ""
-    """The component that its events name; empty for none."""
+    """The component that its events name; '' means the name of the component."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -101,17 +101,17 @@ class Component(Generic[K]):
         self.watch()
 
     def backoff(self) -> tuple[float, ...]:
-        """Pauses before a key that failed is tried again, in seconds."""
+        """Seconds before a failed key is tried again, by the number of failures."""
         return self.context.timings.kcm_retry
 
     def watch(self) -> None:
-        """Say which indexes are needed, and subscribe to views."""
+        """Create indexes of views, and subscribe to views."""
 
     def start(self) -> None:
-        """Do what is done once, before the first key."""
+        """Called once, before the first key."""
 
     def resumed(self) -> None:
-        """Come back after a pause, as a process does that was down: with nothing under way."""
+        """Called after a pause: like a restarted process, forget all work in progress."""
 
     def sync(self, key: K) -> None:
         raise NotImplementedError
@@ -135,5 +135,5 @@ class Component(Generic[K]):
             self.queue.forget(key)
 
     def event(self, regarding: Object, kind: str, reason: str, message: str) -> None:
-        """Emit a Kubernetes Event; ``kind`` is Normal or Warning."""
+        """Record a Kubernetes Event; ``kind`` is Normal or Warning."""
         self.context.events.record(self.reporter or self.name, regarding, kind, reason, message)

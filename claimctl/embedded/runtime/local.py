@@ -1,4 +1,4 @@
-"""The API for components that run in the same process: plural names, dicts, no HTTP."""
+"""The API client of components: plural names, dicts, no HTTP."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _INTERNAL = WriteOptions(internal=True)
 
 
 class ConnectionLost(Exception):
-    """An injected fault broke the connection; whether the request was served is unknown."""
+    """An injected fault broke the connection. It is unknown whether the request was served."""
 
 
 class ApiFor:
-    """The verbs for one actor. A plural that two groups share is given as ``plural.group``.
+    """The verbs for one user. A plural that two groups share is given as ``plural.group``.
 
-    ``fault`` is asked before every call; delays and hangs have no meaning here and count as a
-    connection that is lost after the call was served.
+    ``fault`` is called before every request. A delay or a hang counts as a connection that is lost
+    after the request was served.
     """
 
     def __init__(self, api: Api, actor: Actor, fault: FaultHook | None = None) -> None:
@@ -75,7 +75,7 @@ class ApiFor:
         )
 
     def update(self, plural: str, obj: Object, subresource: str = "") -> Object:
-        """PUT; the resourceVersion in the object is the precondition."""
+        """PUT. The object's resourceVersion is the precondition."""
         ns, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
         target = Target(self.api.kinds.named(plural), ns, name, subresource)
         return self._call(

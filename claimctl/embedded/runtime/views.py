@@ -1,6 +1,6 @@
-"""What components see of the cluster: objects by kind, in time or as late as a cache may be.
+"""Views of components: the objects of each kind, up to date or with a lag.
 
-Every revision is decoded once. The objects are shared by all views and must not be changed.
+Every revision is decoded once. All views share the objects, which must not be changed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ GROUPS = {
     "poddisruptionbudgets": "policy",
     "leases": "coordination.k8s.io",
 }
-"""Groups of the kinds that components look at; the others are of the core group."""
+"""The groups of the kinds in views. All other kinds belong to the core group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object of a view before and after; None where there is none."""
+    """One object of a view before and after a change; None if it does not exist."""
 
     key: Key
     old: Object | None
@@ -43,7 +43,7 @@ class Change:
 
     @property
     def object(self) -> Object:
-        """The newer of the two."""
+        """The newer object."""
         found = self.new if self.new is not None else self.old
         assert found is not None
         return found
@@ -53,7 +53,7 @@ Values = Callable[[Object], Iterable[str]]
 
 
 class _Index:
-    """Keys by value, in the order in which objects came to have the value."""
+    """Keys by value, in the order in which the objects got the value."""
 
     def __init__(self, values: Values) -> None:
         self.values = values
@@ -97,7 +97,7 @@ class View:
         return len(self._objects)
 
     def index(self, name: str, values: Values) -> None:
-        """Keep objects by ``values``; an index of that name that is there already stays."""
+        """Index objects by ``values``. An existing index of that name stays."""
         if name in self._indexes:
             return
         index = self._indexes[name] = _Index(values)
@@ -112,11 +112,11 @@ class View:
         return len(self._indexes[index].keys.get(value, ()))
 
     def subscribe(self, handler: Callable[[Change], None]) -> None:
-        """Call ``handler`` after every change; it may only take notes, as a write is under way."""
+        """Call ``handler`` after every change, within the write: it may only take notes."""
         self._handlers.append(handler)
 
     def assume(self, obj: Object) -> None:
-        """Show a component what it wrote itself before the news of it arrive."""
+        """Show the component its own write before the change arrives."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         self.apply(key, obj, int(metadata["resourceVersion"]))
@@ -141,7 +141,7 @@ class View:
 
 
 class Views:
-    """One component's (or many components') views by plural; ``lag`` is in seconds."""
+    """Views by plural, for one or several components; ``lag`` is in seconds."""
 
     def __init__(self, store: Store, lag: float = 0.0) -> None:
         self.lag = lag
@@ -197,7 +197,7 @@ Listener = Callable[[Revision, Object], None]
 
 
 class Feed:
-    """Takes revisions from the store, decodes them once, and hands them to views and listeners."""
+    """Decodes each revision of the store once, and passes it to views and listeners."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -211,7 +211,7 @@ class Feed:
         return views
 
     def listen(self, listener: Listener) -> None:
-        """Tell ``listener`` of every revision of every kind; it may only take notes."""
+        """Call ``listener`` with every revision of every kind. It may only take notes."""
         self._listeners.append(listener)
 
     def close(self) -> None:

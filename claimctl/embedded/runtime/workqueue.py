@@ -1,4 +1,4 @@
-"""Keys waiting for a component, some of them until later."""
+"""A queue of keys for a component."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Each key waits once, first come, first served; ``backoff`` are the pauses before retries."""
+    """A queue in which each key waits once. ``backoff`` has the pauses before retries."""
 
     def __init__(self, backoff: tuple[float, ...]) -> None:
         self._backoff = backoff
@@ -28,7 +28,7 @@ class WorkQueue(Generic[K]):
         self._wake()
 
     def add_first(self, key: K) -> None:
-        """Let a key go before all others that are ready."""
+        """Add a key before all other ready keys."""
         self._ready[key] = None
         self._ready.move_to_end(key, last=False)
         self._wake()
@@ -38,7 +38,7 @@ class WorkQueue(Generic[K]):
             self._waiter.set_result(None)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add a key later; the earlier of two times counts."""
+        """Add a key later. Of two times the earlier counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -52,7 +52,7 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_at(due, self._ripen, key)
 
     def retry(self, key: K) -> None:
-        """Add a key that failed after the pause for its number of failures in a row."""
+        """Add a failed key, after the pause for its number of failures."""
         failures = self._attempts.get(key, 0)
         self._attempts[key] = failures + 1
         self.add_after(key, self._backoff[min(failures, len(self._backoff) - 1)])
@@ -62,7 +62,7 @@ class WorkQueue(Generic[K]):
         return key in self._attempts and key in self._timers
 
     def forget(self, key: K) -> None:
-        """Start the backoff of a key anew."""
+        """Reset the failures of a key."""
         self._attempts.pop(key, None)
 
     async def get(self) -> K:
@@ -75,7 +75,7 @@ class WorkQueue(Generic[K]):
         return self._ready.popitem(last=False)[0]
 
     def close(self) -> None:
-        """Drop every timer, so that nothing is left in the loop."""
+        """Cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -1,1 +1,1 @@
-"""What the fields of a kind are, and how Go reads and writes them."""
+"""The fields of each kind, and how Go reads and writes them."""

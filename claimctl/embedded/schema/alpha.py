@@ -1,7 +1,7 @@
-"""Fields and kinds that the official client does not have: ``alpha.json``.
+"""Fields and kinds that the official client lacks: ``alpha.json``.
 
-KEP-5194 fields (in no released server), and scheduling.k8s.io/v1alpha2, which 1.36 serves and
-1.37, on which the client is built, has dropped.
+These are the fields of KEP-5194 (in no released server), and scheduling.k8s.io/v1alpha2. 1.36
+serves that version; 1.37, which the client is for, has dropped it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Fields = dict[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class HandMade:
-    """A model made by hand."""
+    """A model that is not in the client."""
 
     name: str
     description: str

@@ -1,7 +1,7 @@
-"""Schemas of the built-in kinds, read from the models of the ``kubernetes`` package.
+"""Schemas of the built-in kinds, from the models of the ``kubernetes`` package.
 
-Only the models that are asked for are imported, one module each. Fields that depend on a feature
-which no released API server has are added from ``alpha``.
+A model's module is imported on demand. ``alpha`` has fields of features that no released API server
+has.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Model = Any
 
 
 class BuiltinSchemas:
-    """Schema trees by (group, version, kind) and by model name, built when asked for.
+    """Schema trees by (group, version, kind) and by model name, built on demand.
 
-    ``features`` is asked at every look-up, since gates can be switched while the server runs.
+    ``features`` is called at every look-up, because gates can be switched while the server runs.
     """
 
     def __init__(self, features: Callable[[], Features]) -> None:
@@ -43,7 +43,7 @@ class BuiltinSchemas:
         self._models: dict[tuple[str, bool], Schema] = {}
 
     def find(self, group: str, version: str, kind: str) -> Schema | None:
-        """The schema of a built-in kind, or None where the package knows no such kind."""
+        """The schema of a built-in kind; None if the package has no such kind."""
         reserved_for = self._features().api_reserved_for
         key = (group, version, kind, reserved_for)
         if key not in self._kinds:
@@ -58,7 +58,7 @@ class BuiltinSchemas:
         return self.model(name, reserved_for) if name else None
 
     def model(self, name: str, reserved_for: bool) -> Schema:
-        """The schema of one model; a model used twice is built once."""
+        """The schema of one model. Each model is built once."""
         key = (name, reserved_for)
         if key not in self._models:
             self._models[key] = self._build(name, reserved_for)
@@ -163,12 +163,12 @@ class BuiltinSchemas:
 
 
 def _infos(model: Model) -> dict[str, Any]:
-    """Pydantic's field infos by JSON name; attributes that are Python keywords go by another."""
+    """Pydantic's field infos by JSON name, which differs for Python keywords."""
     return {info.serialization_alias or name: info for name, info in model.model_fields.items()}
 
 
 def model_name(group: str, version: str, kind: str) -> str:
-    """The client's name of a kind's model, or an empty string: EventsV1Event, V1Deployment."""
+    """The client's name of a kind's model, such as EventsV1Event or V1Deployment; '' if none."""
     prefix = version[:1].upper() + version[1:]
     family = (group.split(".")[0] or "core").capitalize()
     for name in (f"{family}{prefix}{kind}", f"{prefix}{kind}"):

@@ -1,8 +1,8 @@
-"""What becomes of an object that the server holds in maps, after a strategic patch or an apply.
+"""Convert an object that the server held in maps, after a strategic patch or an apply.
 
-Such an object does not go through the JSON decoder, but through a converter with rules and words
-of its own (``FromUnstructured``): the fields come in the order of the Go struct, a number too large
-for its field loses its upper bits, and unknown fields below keys of a map are named without them.
+Such an object does not go through the JSON decoder, but through a converter with its own rules and
+texts (``FromUnstructured``): the fields are in the order of the Go struct, a number too large for
+its field loses its upper bits, and paths of unknown fields lack the keys of maps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BITS = {"int32": 32, "int64": 64}
 
 
 class Unconvertible(ValueError):
-    """A value that its field cannot hold, in the words of the server."""
+    """A value that its field cannot hold. The text is the server's."""
 
 
 def converted(schema: Schema, value: Json) -> Json:
-    """``value`` as the struct holds it; lists and maps are new ones.
+    """``value`` as the struct holds it, with new lists and maps.
 
     Raises:
         Unconvertible: the first value of a wrong type.
@@ -34,7 +34,7 @@ def converted(schema: Schema, value: Json) -> Json:
 
 
 def unknown_below(schema: Schema, value: Json) -> list[str]:
-    """Paths of the fields that the struct does not have, sorted: ``spec.devices[0].x``."""
+    """The sorted paths of fields that the struct lacks: ``spec.devices[0].x``."""
     return sorted(_unknown(schema, value, ""))
 
 
@@ -104,7 +104,7 @@ def _scalar(schema: Schema, value: Json, place: Place) -> Json:
 
 
 _RUNES = ("int64", "string")
-"""Go would make a letter of a number; the converter then refuses to."""
+"""Go would convert a number to a letter; the converter refuses that."""
 
 
 def _wrapped(value: int, bits: int) -> int:
@@ -113,7 +113,7 @@ def _wrapped(value: int, bits: int) -> int:
 
 
 def _kind(value: Json) -> str:
-    """The kind of a value in Go: whole numbers that fit are int64, all others float64."""
+    """The Go kind of a value: int64 for whole numbers that fit, float64 for others."""
     if isinstance(value, bool):
         return "bool"
     names = {str: "string", int: "int64", float: "float64", list: "slice", dict: "map"}
@@ -129,7 +129,7 @@ _ORDERS = {
     struct: {name: place for place, name in enumerate(names.split())}
     for struct, names in table(__package__, "orders.json", dict[str, str]).items()
 }
-"""Names of Go structs to their fields, each with its place."""
+"""The position of each field by Go struct."""
 
 
 def _unknown(schema: Schema, value: Json, path: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What the models of the official client do not say about their fields: ``facts.json``.
+"""Facts about fields that the models of the official client lack: ``facts.json``.
 
-The entries are facts of the Kubernetes API: the list types and patch strategies of its Go types,
-and which empty values Go writes. Fields are named ``Model.jsonField``, with the model's name as in
-the ``kubernetes`` package.
+These are facts of the Kubernetes API: the list types and patch strategies of its Go types, and
+which empty values Go writes. Fields are named ``Model.jsonField``, with the model's name in the
+``kubernetes`` package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that Go reads with code of their own: times, quantities, bytes, numbers or strings."""
+"""Formats that Go decodes with code of their own: times, quantities, bytes, int-or-string."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 FIELD = "struct field {}"
-"""Stands for the place of the value in what is said of it."""
+"""A placeholder for the place of the value in error texts."""
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)\Z")
 _SUFFIX = re.compile(r"([eE][-+]?\d+|[numkMGTPE]|[KMGTPE]i)?\Z")
@@ -25,7 +25,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def format_problem(form: str, value: Any) -> str:
-    """What Go says about a value of that OpenAPI format, or an empty string."""
+    """Go's error text for a value of an OpenAPI format; '' if it is valid."""
     if form in _LAYOUTS:
         return _time_problem(form, value)
     if form == "byte":
@@ -82,7 +82,7 @@ _REST = (("15", 2), (":", 1), ("04", 2), (":", 1), ("05", 2))
 
 
 def _unread_date(text: str) -> str:
-    """The first part of the layout that the text does not follow."""
+    """The error text for the first part of the layout that the text does not match."""
     position = 0
     for part, length in (*_PARTS, *_REST):
         found = text[position : position + length]
@@ -107,7 +107,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 
 
 def _bad_byte(text: str) -> int:
-    """Where Go stops: at a foreign letter, or at the beginning of the last group of four."""
+    """The position of Go's error: a foreign letter, or the start of the last group of four."""
     for index, letter in enumerate(text):
         if letter not in _ALPHABET:
             return index

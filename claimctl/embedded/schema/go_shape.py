@@ -1,7 +1,7 @@
-"""Objects as Go writes them: which empty values are there, which are null, which are left out.
+"""Objects as Go writes them: which empty values exist, are null, or are left out.
 
-Every object of a built-in kind goes through a Go struct on its way in, so ``labels: {}`` is no
-labels, ``paused: false`` is absent, and a struct that nobody sent is an empty object.
+Every object of a built-in kind is decoded into a Go struct. So ``labels: {}`` means no labels,
+``paused: false`` is absent, and a struct that was not sent is an empty object.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _ZERO: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number":
 
 
 def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
-    """Change an object of a built-in kind, in place, to what Go would write of it.
+    """Change an object of a built-in kind, in place, to what Go writes.
 
-    Only objects that come from a model have a shape; a model's own fields are looked up by
-    ``Model.field``. Before 1.34 a template's metadata has a ``null`` for its creation
-    (``null_times``). The metadata of the object itself is left to the rules of metadata.
+    Only objects of models have a shape. Fields are named ``Model.field``. Before 1.34, a template's
+    metadata has a ``null`` creationTimestamp (``null_times``). The rules of metadata handle the
+    metadata of the object itself.
     """
     if not schema.definition:
         return
@@ -50,7 +50,7 @@ def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
 
 
 def empty(schema: Schema) -> Object:
-    """What Go writes of a new object into which nobody has written."""
+    """What Go writes for a new object without any field set."""
     made: Object = {}
     shape(schema, made)
     return made
@@ -100,11 +100,11 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
     "date-time": _time,
     "micro-time": _micro_time,
 }
-"""Values that come back in another form than they were sent in."""
+"""Formats whose values come back in another form."""
 
 
 def _without_items(place: str, obj: Object, key: str) -> None:
-    """An empty list that Go would write is kept: who wrote it owns it. It is stored as null."""
+    """An empty list that Go writes is kept, because its writer owns it. It is stored as null."""
     if place not in FACTS.nulls:
         del obj[key]
     elif obj[key] != []:
@@ -112,7 +112,7 @@ def _without_items(place: str, obj: Object, key: str) -> None:
 
 
 def settle(schema: Schema, obj: Object) -> None:
-    """Change an object, in place, to what comes back from the storage: empty lists are null."""
+    """Change an object, in place, to what the storage returns: empty lists are null."""
     for key, below in schema.properties.items():
         value = obj.get(key)
         if value == [] and f"{schema.definition}.{key}" in FACTS.nulls:

@@ -1,4 +1,4 @@
-"""Names of Go types, as the decoder and the converter tell them."""
+"""Names of Go types in texts of the decoder and the converter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from claimctl.embedded.schema.tree import Schema
 
 
 class Place:
-    """Where a value stands: the Go struct that holds it, its model, the path without indexes."""
+    """The place of a value: its Go struct, its model, and its path without indexes."""
 
     __slots__ = ("model", "path", "struct")
 
@@ -20,7 +20,7 @@ class Place:
 
     @property
     def named(self) -> str:
-        """The Go type of the field, of a list's items, where its JSON type does not tell it."""
+        """The Go type of the field or list item, if its JSON type does not imply it."""
         return FACTS.go_types.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")
 
 
@@ -28,7 +28,7 @@ _GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
 def go_type(schema: Schema) -> str:
-    """The Go type of a field, as the decoder names it."""
+    """The Go type of a field in texts of the decoder."""
     if schema.type == "array" and schema.items is not None:
         return f"[]{go_type(schema.items)}"
     if schema.type == "map" and schema.items is not None:
@@ -41,13 +41,13 @@ def go_type(schema: Schema) -> str:
 
 
 def _package(schema: Schema) -> str:
-    """The package of a type bears the name of its version."""
+    """The package of a type: its version."""
     found = re.match(r"V1(alpha|beta)\d+", schema.definition)
     return found.group(0).lower() if found else "v1"
 
 
 def go_name(definition: str) -> str:
-    """The Go name of a client's model: V1DeviceRequest is DeviceRequest."""
+    """The Go name of a client's model: DeviceRequest for V1DeviceRequest."""
     _, found, name = definition.partition("V1")
     if not found:
         return definition

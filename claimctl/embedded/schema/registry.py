@@ -1,4 +1,4 @@
-"""Every schema that the server knows, built-in and custom."""
+"""The schemas of all kinds, built-in and custom."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from claimctl.embedded.schema.tree import Json, Schema
 
 
 class Schemas:
-    """Look-up by (group, version, kind); custom kinds come and go with their definitions."""
+    """Schemas by (group, version, kind). Definitions add and remove those of custom kinds."""
 
     def __init__(self, features: Callable[[], Features]) -> None:
         self.builtin = BuiltinSchemas(features)
@@ -22,16 +22,16 @@ class Schemas:
 
     @property
     def version(self) -> tuple[int, int]:
-        """The minor version that is played."""
+        """The emulated minor version."""
         return self._features().version
 
     def find(self, group: str, version: str, kind: str) -> Schema | None:
-        """The schema of a kind, or None where nothing is known about it."""
+        """The schema of a kind; None if it has none."""
         custom = self._custom.get((group, version, kind))
         return custom if custom is not None else self.builtin.find(group, version, kind)
 
     def add_custom(self, group: str, version: str, kind: str, raw: Mapping[str, Json]) -> None:
-        """Learn or replace a custom kind's schema from its ``openAPIV3Schema``."""
+        """Set a custom kind's schema from its ``openAPIV3Schema``."""
         metadata = self.builtin.model("V1ObjectMeta", False)
         self._custom[(group, version, kind)] = structural(raw, metadata)
         self._raw[(group, version, kind)] = dict(raw)
@@ -42,11 +42,11 @@ class Schemas:
         return self._raw.get((group, version, kind))
 
     def state(self) -> tuple[int, bool]:
-        """A value that differs once any schema does."""
+        """A value that changes whenever a schema changes."""
         return self._changes, self._features().api_reserved_for
 
     def remove_custom(self, group: str, version: str, kind: str) -> None:
-        """Forget a custom kind; unknown ones are ignored."""
+        """Remove a custom kind's schema, if it has one."""
         self._custom.pop((group, version, kind), None)
         self._raw.pop((group, version, kind), None)
         self._changes += 1

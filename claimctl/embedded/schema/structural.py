@@ -1,4 +1,4 @@
-"""Schemas of custom kinds, from the structural schema in their CustomResourceDefinition."""
+"""Schemas of custom kinds, from the structural schemas of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from claimctl.embedded.schema.tree import ANY, Json, Schema
 
 
 def structural(raw: Mapping[str, Json], metadata: Schema) -> Schema:
-    """The tree of a version's ``openAPIV3Schema``; ``metadata`` is that of every object."""
+    """The tree of a version's ``openAPIV3Schema``; ``metadata`` is the schema of all metadata."""
     root = node(raw)
 
     def load() -> Mapping[str, Schema]:
@@ -30,7 +30,7 @@ def structural(raw: Mapping[str, Json], metadata: Schema) -> Schema:
 
 
 def node(raw: Mapping[str, Json]) -> Schema:
-    """One node; ``x-kubernetes-`` extensions say how lists and maps are owned."""
+    """One node. ``x-kubernetes-`` extensions define how lists and maps are merged."""
     kind = raw.get("type", "")
     shared: dict[str, Any] = {
         "description": raw.get("description", ""),

@@ -1,4 +1,4 @@
-"""What the fields of a kind are: types, list keys and merge strategies, one tree per kind.
+"""Schema trees: the types, list keys and merge strategies of a kind's fields.
 
 Built-in kinds come from ``builtin``, custom ones from their structural schema. The same
 tree serves pruning, strategic merge, managed fields and the OpenAPI documents.
@@ -19,17 +19,17 @@ Json = Any
 class Schema:
     """One node of the tree.
 
-    ``type`` is object, map, array, string, integer, number, boolean, or empty for any value.
-    A map has arbitrary keys and its values are ``items``. ``list_type`` is atomic, set or map,
-    ``list_keys`` are the keys of a map list; ``patch_strategy`` and ``merge_key`` are those of
-    strategic merge patches, which do not always agree with the list keys (a container's ports).
+    ``type`` is object, map, array, string, integer, number, boolean, or '' for any value. A map has
+    arbitrary keys, and its values are ``items``. ``list_type`` is atomic, set or map; ``list_keys``
+    are the keys of a map list. ``patch_strategy`` and ``merge_key`` are for strategic merge
+    patches; they may differ from the list keys (a container's ports).
     """
 
     type: str = ""
     description: str = ""
     format: str = ""
     definition: str = ""
-    """The name of the model that an object comes from."""
+    """The name of an object's model."""
     items: Schema | None = None
     list_type: str = "atomic"
     list_keys: tuple[str, ...] = ()
@@ -43,11 +43,11 @@ class Schema:
 
     @cached_property
     def properties(self) -> Mapping[str, Schema]:
-        """The declared fields, found when first asked for: some trees are endless."""
+        """The declared fields, loaded on demand: some trees are endless."""
         return self.load()
 
     def field(self, name: str) -> Schema | None:
-        """The schema below a key: a declared field, or the values of a map."""
+        """The schema of a field, or of a map's values."""
         if self.type == "map":
             return self.items
         return self.properties.get(name)
@@ -71,7 +71,7 @@ def _unknown(schema: Schema, value: Json, path: str) -> Iterator[tuple[str, dict
                 yield from _unknown(schema.items, item, f"{path}[{index}]")
     elif isinstance(value, dict):
         if schema.type in ("string", "integer", "number", "boolean"):
-            # of custom kinds only: others are refused before
+            # only for custom kinds: others have been refused
             yield from ((f"{path}.{key}", value, key) for key in value)
         yield from _unknown_keys(schema, value, path)
 
@@ -110,7 +110,7 @@ def keys_of(schema: Schema, item: Json) -> dict[str, Json]:
 
 
 def _key_default(items: Schema, key: str) -> Json:
-    """What counts as a key that is not there: a required field of a built-in kind has a zero."""
+    """The default of a missing key: a required field of a built-in kind has a zero value."""
     below = items.field(key)
     if below is None or below.default is not None:
         return None if below is None else below.default

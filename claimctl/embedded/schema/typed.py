@@ -1,4 +1,4 @@
-"""What is wrong with an applied configuration before it is merged: fields, types, list keys."""
+"""The errors of an applied configuration before its merge: fields, types, list keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {"integer": "numeric (int or float)", "number": "numeric (int or float)
 
 
 def typed_problem(schema: Schema, value: Json) -> str:
-    """What is wrong, such as ``.spec.x: expected map, got &{y}``, or an empty string."""
+    """The error text, such as ``.spec.x: expected map, got &{y}``; '' if there is none."""
     found = list(_problems(schema, value, ""))
     if len(found) > 1:
         return "\n  ".join(["errors:", *found])
@@ -78,7 +78,7 @@ def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
 
 
 def _no_element(schema: Schema, item: Json) -> str:
-    """Why an item has no place in a keyed list or in a set; empty where it has one."""
+    """Why an item cannot be in a keyed list or a set; '' if it can."""
     if schema.list_type == "map":
         if item is None:
             return "associative list with keys may not have a null element"
@@ -110,7 +110,7 @@ def _element(schema: Schema, item: Json, index: int) -> str:
 
 
 def _shown(value: Json) -> str:
-    """A value in a path; an object has no braces there."""
+    """A value in a path. Objects have no braces there."""
     if isinstance(value, dict):
         return "".join(f"{key}={_shown(value[key])}" for key in sorted(value))
     if isinstance(value, list):

@@ -17,7 +17,7 @@ NAME = "embedded"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach a server: ``token`` and ``certificate`` (PEM) may be empty."""
+    """The access to a server. ``token`` and ``certificate`` (PEM) may be empty."""
 
     url: str
     token: str = ""
@@ -45,9 +45,9 @@ def kubeconfig(access: Access) -> str:
 
 
 def write_kubeconfig(path: Path, access: Access) -> None:
-    """Write it for its owner only, in one step, so that no reader sees half of it.
+    """Write the file in one step, readable for its owner only.
 
-    Raises OSError when the directory cannot be written to.
+    Raises OSError if the directory is not writable.
     """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -62,7 +62,7 @@ def write_kubeconfig(path: Path, access: Access) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before anything is started. Raises OSError when ``path`` could not be written."""
+    """Check before the start that ``path`` can be written. Raises OSError if not."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

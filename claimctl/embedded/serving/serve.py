@@ -1,4 +1,4 @@
-"""Serving an embedded cluster over HTTP until somebody says stop."""
+"""Serve an embedded cluster over HTTP until a signal."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from claimctl.embedded.serving.tls import loopback_identity
 from claimctl.wire.seams import Clock, Transport
 
 HISTORY_LIMIT = 20_000
-"""Revisions that a served cluster keeps: more would fill the memory of one that runs for days."""
+"""The number of revisions that a served cluster keeps, so that it can run for days."""
 
 
 class CannotListen(Exception):
-    """The port cannot be used; one line."""
+    """The port cannot be used. The text is one line."""
 
 
 class CannotWrite(Exception):
-    """The kubeconfig cannot be written; one line."""
+    """The kubeconfig cannot be written. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """``port`` 0 takes a free one; ``kubeconfig`` is written once everything answers."""
+    """``port`` 0 means any free port. ``kubeconfig`` is written when the server is ready."""
 
     cluster: ClusterOptions
     port: int
     kubeconfig: Path
     ready: Callable[[str], None]
-    """Called with the URL once the kubeconfig is there."""
+    """Called with the URL when the kubeconfig exists."""
 
 
 async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
-    """Serve until SIGTERM or SIGINT, and return which of them it was.
+    """Serve until SIGTERM or SIGINT; return the signal.
 
     Raises:
         CannotListen: the port cannot be used.
@@ -78,7 +78,7 @@ def _stop_signals() -> asyncio.Future[signal.Signals]:
 
 
 async def _listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
-    """The server and the way in; under RBAC by TLS and with an administrator's token."""
+    """The server and the access to it: with RBAC by TLS and an administrator's token."""
     guard = cluster.handler.guard
     if cluster.options.authorization is Authorization.ALWAYS_ALLOW:
         server = await _serve(cluster.handler, port, None)

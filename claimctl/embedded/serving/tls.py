@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1: kubectl sends tokens over TLS only."""
+"""A certificate for 127.0.0.1, because kubectl sends tokens over TLS only."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ NAMES = ("127.0.0.1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """``certificate`` is PEM, for clients to trust."""
+    """A certificate (PEM, for clients to trust), and the server's TLS context."""
 
     certificate: str
     context: ssl.SSLContext
 
 
 def loopback_identity() -> Identity:
-    """A new certificate from a new authority; the keys are on disk for a moment at most."""
+    """A new certificate of a new authority. The keys are on disk only for a moment."""
     # imported here: the libraries below it take 0.1 s, and only a cluster with RBAC serves TLS
     from trustme import CA
 

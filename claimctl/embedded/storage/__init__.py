@@ -1,1 +1,1 @@
-"""What the cluster keeps: every revision of every object, and how a list is asked of it."""
+"""The storage: every revision of every object, and the options of requests."""

@@ -1,7 +1,7 @@
-"""JSON that a server keeps as it was sent: the order of its keys is part of the value.
+"""JSON that a server stores as it was sent: the order of its keys matters.
 
-A strategic merge patch goes through maps, whose keys Go writes in their order; so one that changes
-nothing may still change what was sent in another order.
+A strategic merge patch goes through maps, whose keys Go writes in sorted order. So even a patch
+without effect can change what was sent in another order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _RAW = "parameters"
 
 
 def same(new: Any, old: Any) -> bool:
-    """Equal, and the same text where the text counts (``parameters`` of an opaque config)."""
+    """Whether values are equal; ``parameters`` of an opaque config are compared as text."""
     if isinstance(new, dict) and isinstance(old, dict):
         return new.keys() == old.keys() and all(
             encode(new[key]) == encode(old[key]) if key == _RAW else same(new[key], old[key])
@@ -26,7 +26,7 @@ def same(new: Any, old: Any) -> bool:
 
 
 def sorted_keys(value: Any) -> Any:
-    """``value`` with every raw part in the order of its keys, as after a patch through maps."""
+    """``value`` with sorted keys in every raw part, as after a patch through maps."""
     if isinstance(value, dict):
         return {
             key: _sorted(inner) if key == _RAW else sorted_keys(inner)

@@ -1,4 +1,4 @@
-"""Who asks, with which options, and where a fault can strike."""
+"""The user and the options of a request, and injected faults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """``manager`` is the name under which managed fields are recorded."""
+    """The user of a request. ``manager`` is the name for managed fields."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """``timeout_seconds`` None means that the server's own limit ends the stream."""
+    """The options of a watch. Without ``timeout_seconds``, the server's own limit applies."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -43,15 +43,15 @@ class WatchOptions:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a write, beside the object."""
+    """The result of a write, beside the object."""
 
     created: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """``warnings`` collects the texts of Warning headers; ``repeated`` names fields that came
-    twice in the body. ``outcome`` is filled in by the write.
+    """The options of a write. ``warnings`` collects texts of Warning headers. ``repeated`` has
+    fields that the body has twice. The write sets ``outcome``.
 
     ``internal`` marks a component of the cluster itself: its bodies are taken as they are, and its
     permissions are not checked.
@@ -73,7 +73,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """``propagation`` is '', Background, Foreground or Orphan; ``dry_run`` is empty, or ``All``."""
+    """``propagation`` is '', Background, Foreground or Orphan. ``dry_run`` is empty, or ``All``."""
 
     uid: str = ""
     resource_version: str = ""
@@ -87,7 +87,7 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class FaultPoint:
-    """A request about to be served. ``verb`` is an authorization verb (get, list, watch, ...)."""
+    """A request before it is served. ``verb`` is an authorization verb (get, list, watch, ...)."""
 
     verb: str
     group: str
@@ -100,12 +100,12 @@ class FaultPoint:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong with a request; the parts may be combined.
+    """A fault of a request; its parts may be combined.
 
-    ``delay`` seconds pass before it is served. ``status`` refuses it with that code (and
-    ``retry_after``). ``drop`` breaks the connection without an answer: before the request is
-    served, or with ``after_write`` afterwards, so that the outcome of a write is unknown.
-    ``hang`` serves it and then never answers. ``cut_after`` breaks a watch after that many events.
+    ``delay``: seconds before the request is served. ``status``: refuse the request with this code
+    (and ``retry_after``). ``drop``: break the connection without an answer, before the request is
+    served, or after it with ``after_write``, so that the outcome of a write is unknown. ``hang``:
+    serve the request and never answer. ``cut_after``: break a watch after that many events.
     """
 
     delay: float = 0.0

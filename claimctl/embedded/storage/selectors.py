@@ -1,4 +1,4 @@
-"""Label and field selectors: parsed once, then asked per object."""
+"""Label and field selectors: parsed once, then applied to objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"\s*(==|!=|=|!|,|\(|\)|<|>|[^\s=!,()<>]+)")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """``operator`` is one of in, notin, exists, absent, gt, lt."""
+    """A requirement. ``operator`` is one of in, notin, exists, absent, gt, lt."""
 
     key: str
     operator: str
@@ -43,7 +43,7 @@ def _compares(value: str, operator: str, bound: str) -> bool:
 
 
 class SelectorError(Exception):
-    """A selector that cannot be parsed; the text is the server's."""
+    """A selector cannot be parsed. The text is the server's."""
 
 
 class _Tokens:
@@ -179,7 +179,7 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Both selectors of a request. ``fields_of`` gives an object's selectable fields."""
+    """Both selectors of a request. ``fields_of`` returns an object's selectable fields."""
 
     labels: tuple[Requirement, ...]
     fields: tuple[FieldTerm, ...]
@@ -203,7 +203,7 @@ class Selector:
 
 
 def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Whether a metav1.LabelSelector selects these labels; an empty one selects everything."""
+    """Whether a metav1.LabelSelector matches the labels; an empty one matches all."""
     for key, value in (selector.get("matchLabels") or {}).items():
         if labels.get(key) != value:
             return False

@@ -1,7 +1,7 @@
-"""The memory of the cluster: one revision counter, encoded objects, and every revision ever made.
+"""The memory of the cluster: a revision counter, encoded objects, and the history of revisions.
 
-Objects are kept as JSON bytes under ``namespace/name`` and are handed out decoded afresh, so
-nobody can change what is stored by changing what was read.
+Objects are stored as JSON bytes under ``namespace/name``. Each read decodes them again, so a change
+of a read object does not change the store.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ decode = _decoder.decode
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One write. ``data`` of a DELETED one is the last state under the version of the deletion.
+    """One write. ``data`` of a DELETED revision is the last state with the version of the deletion.
 
-    ``group`` and ``plural`` name the storage (events of events.k8s.io are stored as core ones);
-    ``at`` is in seconds of the clock that the store was given; ``verb`` is create, update, patch,
-    apply or delete.
+    ``group`` and ``plural`` are those of the storage (events of events.k8s.io are stored in the
+    core group). ``at`` is in seconds of the store's clock. ``verb`` is create, update, patch, apply
+    or delete.
     """
 
     number: int
@@ -56,7 +56,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an object is stored."""
+    """The storage address of an object."""
 
     group: str
     plural: str
@@ -70,7 +70,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes, and how; it goes into the history."""
+    """The user and the verb of a write, for the history."""
 
     user: str
     verb: str
@@ -103,11 +103,11 @@ class _Table:
 
 
 class Compacted(Exception):
-    """The revision asked for is older than what the store still has."""
+    """The store no longer has the requested revision."""
 
 
 class Store:
-    """``limit`` bounds how many revisions are kept (None: all); ``clock`` gives seconds."""
+    """``limit`` is the number of revisions to keep (None: all). ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float], limit: int | None = None) -> None:
         self.revision = 1
@@ -127,7 +127,7 @@ class Store:
         return table.data.get(address.key) if table else None
 
     def list(self, group: str, plural: str, namespace: str = "") -> Objects:
-        """Objects in the order of their keys, decoded afresh."""
+        """Decoded objects in the order of their keys."""
         return [decode(data) for _, data in self.items(group, plural, namespace)]
 
     def items(self, group: str, plural: str, namespace: str = "") -> Items:
@@ -139,7 +139,7 @@ class Store:
         return [(key, table.data[key]) for key in table.keys[start:end]]
 
     def items_at(self, group: str, plural: str, namespace: str, revision: int) -> Items:
-        """Like ``items``, as of a revision.
+        """Like ``items``, at an earlier revision.
 
         Raises:
             Compacted: the revision is no longer there.
@@ -157,7 +157,7 @@ class Store:
         return sorted(state.items())
 
     def object_at(self, address: Address, revision: int) -> Object | None:
-        """The object as it was at a revision, whatever was compacted; None when it was not there.
+        """The object at a revision, even if that was compacted; None if it did not exist.
 
         Raises:
             Compacted: the bound on the history has dropped that revision.
@@ -173,7 +173,7 @@ class Store:
         return None if data is None else decode(data)
 
     def put(self, address: Address, obj: Object, author: Author) -> Object:
-        """Write an object under the next revision, which it is given; returns ``obj``."""
+        """Write an object under the next revision, and return it with that version."""
         table = self._table(address.group, address.plural)
         previous = table.data.get(address.key)
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
@@ -184,7 +184,7 @@ class Store:
         return obj
 
     def delete(self, address: Address, author: Author, final: Object | None = None) -> Object:
-        """Remove an object; ``final`` is its last state where that differs from what is stored."""
+        """Remove an object. ``final`` is its last state if that differs from the stored one."""
         table = self._table(address.group, address.plural)
         previous = table.data[address.key]
         obj = decode(previous) if final is None else dict(final)
@@ -233,19 +233,19 @@ class Store:
             raise Compacted(revision)
 
     def compact(self, revision: int | None = None) -> None:
-        """Refuse to serve what is older than ``revision`` (None: the current one) from now on."""
+        """Compact: from now on, serve nothing older than ``revision`` (None: the current one)."""
         self.compacted = max(self.compacted, self.revision if revision is None else revision)
 
     def subscribe(
         self, callback: Callback, group: str | None = None, plural: str = ""
     ) -> Callable[[], None]:
-        """Call back after every write (of one storage, or of all); returns how to stop that."""
+        """Call ``callback`` after every write (to one storage, or all); return how to stop it."""
         callbacks = self._callbacks if group is None else self._table(group, plural).callbacks
         callbacks.append(callback)
         return lambda: callbacks.remove(callback) if callback in callbacks else None
 
     def since(self, group: str, plural: str, revision: int) -> Iterator[Revision]:
-        """Revisions of one storage after ``revision``, oldest first.
+        """The revisions of one storage after ``revision``, oldest first.
 
         Raises:
             Compacted: some of them are no longer there.
@@ -260,7 +260,7 @@ class Store:
         return self._history[0].number if self._history else self.revision + 1
 
     def history(self, since: int = 0) -> Iterator[Revision]:
-        """Every kept revision after ``since``, oldest first, also those that were compacted."""
+        """Yield every kept revision after ``since``, oldest first, also compacted ones."""
         skip = max(since + 1 - self.first, 0)
         for index in range(skip, len(self._history)):
             yield self._history[index]

@@ -1,4 +1,4 @@
-"""Continue tokens: where a list goes on, and at which version."""
+"""Continue tokens: the position and version at which a list continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CURRENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The list goes on after ``key`` at ``revision``; None means at the current one."""
+    """The list continues after ``key`` at ``revision``; None means the current one."""
 
     revision: int | None
     key: str
@@ -28,7 +28,7 @@ class Continue:
 
 
 def decode_continue(token: str) -> Continue:
-    """The token of an earlier answer.
+    """Decode the token of an earlier answer.
 
     Raises:
         StatusError: 400, the token is not one of this server.

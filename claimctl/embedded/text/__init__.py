@@ -1,1 +1,1 @@
-"""How names, quantities, selectors and other values are written, and what is wrong with them."""
+"""The text forms of names, quantities, selectors and other values, and their errors."""

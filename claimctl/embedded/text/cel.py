@@ -1,4 +1,4 @@
-"""CEL expressions, with the functions that Kubernetes adds as far as they are commonly used."""
+"""CEL expressions, with the commonly used functions of Kubernetes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = Any
 
 
 class EvaluationError(Exception):
-    """An expression that could not be evaluated, in the server's words: ``no such key: x``."""
+    """An expression failed. The text is the server's: ``no such key: x``."""
 
 
 class Expression:
@@ -27,7 +27,7 @@ class Expression:
         # imported here: the library takes 0.2 s, and few clusters see an expression
         import cel
 
-        # it logs what it raises, too
+        # the library logs the errors that it raises
         logging.getLogger("cel").disabled = True
         try:
             self._program = cel.compile(source)
@@ -37,7 +37,7 @@ class Expression:
         self._context = cel.Context(functions=_FUNCTIONS)
 
     def __call__(self, names: Mapping[str, Json]) -> Json:
-        """The value with these variables: datetimes and timedeltas are times and durations.
+        """The value with these variables. Datetimes and timedeltas are times and durations.
 
         Raises:
             EvaluationError
@@ -59,7 +59,7 @@ def _words(error: Exception) -> str:
 
 @lru_cache(maxsize=1024)
 def compiled(source: str) -> Expression:
-    """The expression of that source. Raises ValueError when it is not CEL."""
+    """The compiled expression of a source. Raises ValueError if it is not CEL."""
     return Expression(source)
 
 
@@ -111,4 +111,4 @@ _FUNCTIONS: dict[str, Callable[..., Json]] = {
     "compareTo": lambda one, other: (one > other) - (one < other),
     "semver": lambda text: text,
 }
-"""By name; the receiver of a method call is the first argument."""
+"""Functions by name. The receiver of a method call is the first argument."""

@@ -1,4 +1,4 @@
-"""Whether an expression is CEL at all and names what there is; its types are not looked at."""
+"""Check the syntax and the names of CEL expressions, but not their types."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _NAMES = re.compile(
 _CONSTANTS = frozenset(("device", "false", "in", "null", "true"))
 _TYPES = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"))
 _MACROS = re.compile(r"\.(all|exists|exists_one|filter|map|bind|transform\w*)\s*\(|\bcel\.")
-"""They bring names of their own."""
+"""Macros declare names of their own."""
 
 
 def syntax_error(source: str) -> str | None:
-    """What a parser says against an expression, or None."""
+    """The error text of a parser; None if the expression is valid."""
     try:
         compiled(source)
     except ValueError as error:
@@ -25,7 +25,7 @@ def syntax_error(source: str) -> str | None:
 
 
 def _undeclared(source: str) -> str | None:
-    """What a checker says of the first name that nothing stands behind, or None."""
+    """The error text of a checker for the first unknown name; None if there is none."""
     if _MACROS.search(source):
         return None
     for found in _NAMES.finditer(source):

@@ -1,4 +1,4 @@
-"""Tables that lie as JSON files beside the modules that read them."""
+"""Read tables from JSON files beside the modules that use them."""
 
 from __future__ import annotations
 

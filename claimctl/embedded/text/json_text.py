@@ -1,4 +1,4 @@
-"""JSON as Go reads it: what Python's reader takes or makes otherwise is refused or mended."""
+"""JSON by Go's rules, where Python's reader differs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 _MAX_DEPTH = 100
-"""Go's reader goes down to 10,000 levels; no object of the API has a tenth of this."""
+"""Go's limit is 10,000 levels. No object of the API has a tenth of this."""
 _LONG = re.compile(rb"\d{19}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONE = re.compile("[\ud800-\udfff]")
 
 
 def parse(body: bytes, pairs: Pairs = dict) -> Any:
-    """Decode a body; ``pairs`` makes the objects.
+    """Decode a body. ``pairs`` makes the objects.
 
-    Bytes that are not UTF-8 and halves of surrogate pairs become U+FFFD. Whole numbers beyond 64
-    bits become floats.
+    Invalid UTF-8 and halves of surrogate pairs become U+FFFD. Whole numbers beyond 64 bits become
+    floats.
 
     Raises:
         ValueError: no JSON, numbers that no float holds, or too deep.
@@ -46,7 +46,7 @@ _TOO_DEEP = "exceeded max depth"
 
 
 def check_depth(value: Any) -> None:
-    """Raises ValueError for what is nested deeper than anything would follow."""
+    """Raise ValueError if the value is nested too deeply."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         level = [inner for each in level for inner in _below(each)]

@@ -1,4 +1,4 @@
-"""The part of JSONPath that definitions use: fields, indexes, wildcards and simple filters."""
+"""The JSONPath of definitions: fields, indexes, wildcards and simple filters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 Json = Any
 Step = tuple[str, str, str]
-"""(kind, name, value): a field, an index, every item, or a filter on a field's value."""
+"""(kind, name, value): a field, an index, all items, or a filter on a field's value."""
 
 _STEP = re.compile(
     r"""\.(?P<field>(?:\\\.|[A-Za-z0-9_\-/$])+)"""
@@ -34,7 +34,7 @@ def find(path: str, value: Json) -> list[Json]:
 
 @lru_cache(maxsize=512)
 def steps(path: str) -> tuple[Step, ...]:
-    """The path taken apart. Raises ValueError."""
+    """The steps of a path. Raises ValueError."""
     text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     found: list[Step] = []
     while text:
@@ -81,7 +81,7 @@ def _text(item: dict[str, Json], name: str) -> str:
 
 
 def put(path: str, value: dict[str, Json], new: Json) -> None:
-    """Set a simple path of fields, making objects on the way."""
+    """Set a path of fields, and create the objects on the way."""
     *before, last = steps(path)
     for _, name, _ in before:
         value = value.setdefault(name, {})

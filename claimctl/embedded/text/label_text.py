@@ -1,4 +1,4 @@
-"""Label selectors as text, in the syntax of a query."""
+"""The text of label selectors, in the syntax of a query."""
 
 from __future__ import annotations
 

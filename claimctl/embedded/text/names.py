@@ -1,4 +1,4 @@
-"""The rules for names: what is wrong with one, in the server's words."""
+"""The rules for names. Each function returns the server's error texts for a value."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _checked(value: str, limit: int, pattern: re.Pattern[str], text: str) -> lis
 
 
 def label(value: str) -> list[str]:
-    """What is a good subdomain and no label has dots, which have a complaint of their own."""
+    """A DNS label. Valid subdomains with dots have an error text of their own."""
     dots = _SUBDOMAIN_RE.match(value) and not _LABEL_RE.match(value)
     return _checked(value, 63, _LABEL_RE, "must not contain dots" if dots else LABEL_TEXT)
 
@@ -65,7 +65,7 @@ def subdomain(value: str) -> list[str]:
 
 
 def path_segment(value: str) -> list[str]:
-    """RBAC names: anything that can stand in a path."""
+    """A path segment, as for RBAC names."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in value]
@@ -77,7 +77,7 @@ def label_value(value: str) -> list[str]:
 
 
 def qualified_name(value: str) -> list[str]:
-    """Label keys and the like: ``prefix/name`` or ``name``."""
+    """``prefix/name`` or ``name``, as for label keys."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         detail = NAME_PART_TEXT.replace("must consist", "a valid label key must consist", 1)
@@ -106,7 +106,7 @@ _CONFIG_KEY_TEXT = (
 
 
 def config_key(value: str) -> list[str]:
-    """The key of a ConfigMap's or Secret's data."""
+    """A key in the data of a ConfigMap or Secret."""
     wrong = ["must be no more than 253 characters"] if len(value) > 253 else []
     if not _CONFIG_KEY_RE.match(value):
         wrong.append(_CONFIG_KEY_TEXT)

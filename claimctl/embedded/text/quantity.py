@@ -1,4 +1,4 @@
-"""Quantities in the form in which a server writes them back: ``1500m``, ``1k``, ``40Gi``."""
+"""The server's form of quantities: ``1500m``, ``1k``, ``40Gi``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NANO = Decimal("1e-9")
 
 
 def canonical(value: object) -> str:
-    """The canonical text of a quantity that can be read; fractions end at the nano."""
+    """The canonical text of a valid quantity, with at most nine decimal places."""
     with localcontext() as context:
         context.prec = 60
         return _canonical(str(value))
 
 
 def number(value: object) -> Decimal:
-    """What a quantity that can be read stands for."""
+    """The value of a valid quantity."""
     found = _PARTS.match(str(value))
     if found is None:
         return Decimal(0)

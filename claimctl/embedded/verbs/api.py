@@ -1,4 +1,4 @@
-"""The verbs of the API on plain dicts, synchronous, with the rules of every kind applied."""
+"""The verbs of the API on plain dicts, synchronous, with the rules of every kind."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
 
 SubresourceHandler = Callable[[Write, Object], Object]
-"""POST to a subresource: the write (target, actor, options) and the body, to the answer."""
+"""POST to a subresource: from the write (target, actor, options) and the body to the answer."""
 VirtualHandler = Callable[[Write, Object], Object]
 """create of a kind that is never stored (access reviews)."""
 
 
 class Api(ServerState):
-    """The core of the server: its state with the verbs.
+    """The core of the server: its state and the verbs.
 
-    ``posts`` serve POST to (group, plural, subresource); ``virtual`` serve create of kinds that
+    ``posts`` handle POST to (group, plural, subresource). ``virtual`` handle create of kinds that
     are never stored, by (group, plural).
     """
 
@@ -63,8 +63,8 @@ class Api(ServerState):
         return self.outward(target.kind, target.version, stored(self, target))
 
     def get_at(self, target: Target, resource_version: str) -> Object:
-        """get with the resourceVersion parameter (504 for a version not reached)."""
-        # events come straight from the storage, which words it as a list does
+        """get with the resourceVersion parameter; 504 for a version in the future."""
+        # events are read from the storage, whose errors are those of a list
         check = check_reachable if target.kind.plural == "events" else check_readable
         check(self, resource_version)
         return self.outward(target.kind, target.version, stored(self, target))
@@ -74,13 +74,13 @@ class Api(ServerState):
         return list_objects(self, target, options)
 
     def watch(self, target: Target, options: WatchOptions) -> Watch:
-        """A stream that has begun; the caller closes it. Raises StatusError 400, 422, 500."""
+        """An open stream, which the caller closes. Raises StatusError 400, 422, 500."""
         return Watch(self, target, options)
 
     def create(
         self, actor: Actor, target: Target, obj: Object, options: WriteOptions | None = None
     ) -> Object:
-        """The new object; ``obj`` itself is used up unless the options are internal.
+        """Create an object. ``obj`` may be changed, unless the options are internal.
 
         Raises:
             StatusError: 400, 403, 404, 409, 422.
@@ -127,7 +127,7 @@ class Api(ServerState):
         return patching.patch(self._write(actor, target, verb, options), patch_type, patch)
 
     def delete(self, actor: Actor, target: Target, options: DeleteOptions | None = None) -> Object:
-        """The object, or a Status where the kind answers with one. Raises StatusError."""
+        """Delete an object; return it, or a Status if the kind answers so. Raises StatusError."""
         main = replace(target, subresource="")
         removal = deleting.Removal(self, actor, main, options or DeleteOptions())
         return deleting.answer(removal, deleting.delete(removal))
@@ -139,7 +139,7 @@ class Api(ServerState):
         options: DeleteOptions | None = None,
         chosen: ListOptions | None = None,
     ) -> Object:
-        """The list of what was deleted, each as it was."""
+        """Delete the listed objects; return the list of them as they were."""
         removal = deleting.Removal(self, actor, target, options or DeleteOptions())
         return deleting.delete_collection(removal, chosen or ListOptions())
 

@@ -1,4 +1,4 @@
-"""POST pods/NAME/binding, and POST bindings: a pod is given its node."""
+"""POST pods/NAME/binding, and POST bindings: give a pod its node."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _scheduled(write: Write, status: Object) -> None:
 
 
 def bind_collection(write: Write, binding: Object) -> Object:
-    """POST bindings: the pod is named in the body."""
+    """POST bindings: the body names the pod."""
     name = (binding.get("metadata") or {}).get("name", "")
     pods = write.state.kinds.named("pods")
     target = Target(pods, write.target.namespace, name, "binding", write.target.version)
@@ -65,7 +65,7 @@ _TARGETS = ("Node", "<empty>")
 
 
 def _check_node(target: Object) -> None:
-    """An invalid target is an error 500 on real servers, not a 422."""
+    """On real servers an invalid target is an error 500, not a 422."""
     kind = target.get("kind") or ""
     found = []
     if kind not in ("", "Node"):

@@ -22,7 +22,7 @@ _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A deletion under way."""
+    """A deletion in progress."""
 
     state: ServerState
     actor: Actor
@@ -40,14 +40,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """``obj`` is the object as the answer shows it; ``gone`` says that it went at once."""
+    """The object for the answer; ``gone``: it was removed at once."""
 
     obj: Object
     gone: bool
 
 
 def check_options(options: DeleteOptions) -> None:
-    """Refuse delete options that contradict themselves (422)."""
+    """Refuse contradicting delete options (422)."""
     found = []
     if options.orphan_dependents is not None and options.propagation:
         text = "orphanDependents and deletionPropagation cannot be both set"
@@ -107,7 +107,7 @@ def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -
 
 
 def _set_finalizers(removal: Removal, meta: Object) -> None:
-    """The propagation policy becomes a finalizer that the garbage collector works off."""
+    """Turn the propagation policy into a finalizer for the garbage collector."""
     if not removal.strategy.collects_garbage:
         return
     wanted = _propagation(removal)
@@ -136,7 +136,7 @@ def _propagation(removal: Removal) -> str:
 
 
 def _warn(removal: Removal) -> None:
-    """Said of every deletion without a policy, also of what is not there."""
+    """Warn about a deletion without a policy, even if the object does not exist."""
     options = removal.options
     warning = removal.strategy.delete_warning()
     if warning and options.orphan_dependents is None and not options.propagation:
@@ -167,7 +167,7 @@ def _shorten(removal: Removal, meta: Object, grace: int) -> None:
 
 
 def answer(removal: Removal, removed: Removed) -> Object:
-    """What DELETE says: the object, or a Status where the kind answers with one."""
+    """The answer to DELETE: the object, or a Status if the kind answers so."""
     target = removal.target
     if not removed.gone or target.kind.deletes_to == "object":
         return removal.state.outward(target.kind, target.version, removed.obj)
@@ -187,7 +187,7 @@ def answer(removal: Removal, removed: Removed) -> Object:
 
 
 def delete_collection(removal: Removal, options: ListOptions) -> Object:
-    """Delete what a list with these options shows; the answer is that list, each as it was."""
+    """Delete the objects that a list with ``options`` returns, and answer with that list."""
     check_options(removal.options)
     body = list_objects(removal.state, removal.target, options)
     _warn(removal)

@@ -1,4 +1,4 @@
-"""POST pods/NAME/eviction: a deletion that PodDisruptionBudgets may refuse."""
+"""POST pods/NAME/eviction: a deletion that a PodDisruptionBudget can refuse."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _TWO_BUDGETS = (
 def evict(write: Write, eviction: Object) -> Object:
     """Evict a pod; the answer is a Status.
 
-    A budget is charged before the preconditions of the deletion are looked at, so an eviction
-    that fails on them has spent it all the same.
+    The budget is charged before the preconditions of the deletion are checked. So an eviction that
+    fails on them was charged, too.
 
     Raises:
         StatusError: 400, 404, 409, 429 where a budget does not allow it, 500 under two budgets.
@@ -82,13 +82,13 @@ def _delete_options(eviction: Object, *, dry_run: bool) -> DeleteOptions:
 
 
 def _unprotected(pod: Object) -> bool:
-    """Pods that have ended, have not begun or are going count for no budget."""
+    """Whether budgets ignore the pod: it has ended, has not started, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in _ENDED or bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _goes_unhealthy(pod: Object, budget: Object) -> bool:
-    """A pod that is not ready counts for no budget, and may go where nothing is disrupted yet.
+    """Whether the pod may be evicted because it is not ready.
 
     The rule is that of k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go.
     """
@@ -124,7 +124,7 @@ def _selects(budget: Object, labels: dict[str, str]) -> bool:
 
 
 def _charge(write: Write, budget: Object, pod: Object, *, dry_run: bool) -> None:
-    """Take one disruption from a budget, and note for whom."""
+    """Take one disruption from a budget, and record the pod."""
     status, meta = budget.setdefault("status", {}), budget["metadata"]
     name = meta["name"]
     if status.get("observedGeneration", 0) < meta.get("generation", 0):
@@ -185,7 +185,7 @@ def _check_preconditions(pod: Object, options: DeleteOptions) -> None:
 
 
 def _mark_disrupted(write: Write, pod: Object) -> None:
-    """The condition that tells an evicted pod from a deleted one; not on pods that have ended."""
+    """Set the condition DisruptionTarget of an evicted pod, unless it has ended."""
     meta, status = pod["metadata"], pod.get("status") or {}
     if meta.get("deletionTimestamp") or status.get("phase") in ("Succeeded", "Failed"):
         return

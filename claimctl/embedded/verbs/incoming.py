@@ -1,4 +1,4 @@
-"""A write under way, and its body on the way in: types checked, fields known, stored form."""
+"""A write in progress, and the conversion of its body: types, fields, stored form."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from claimctl.wire.base import Object
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write under way. ``verb`` is create, update, patch or apply; ``maps`` says that the object
-    was patched in the form of maps, as by a strategic merge patch."""
+    """A write in progress. ``verb`` is create, update, patch or apply. ``maps``: the object was
+    patched as a map, as by a strategic merge patch."""
 
     state: ServerState
     actor: Actor
@@ -59,7 +59,7 @@ class Write:
 
 
 def inward(write: Write, body: Object) -> Object:
-    """A body as it came, made into the stored form: version and kind checked, fields known.
+    """Convert a body to the stored form; check version, kind and fields.
 
     Raises:
         StatusError: 400 for another kind or version, or for unknown fields under Strict.
@@ -82,7 +82,7 @@ def inward(write: Write, body: Object) -> Object:
 
 
 def _texts(meta: Object) -> None:
-    """A null among labels or annotations is an empty text to Go."""
+    """A null among labels or annotations is an empty string in Go."""
     for key in ("labels", "annotations"):
         values = meta.get(key)
         if isinstance(values, dict):
@@ -104,8 +104,8 @@ def _check_type(write: Write, obj: Object) -> None:
 
 
 def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted: str) -> None:
-    """No type stands behind a custom kind: another kind is found out by validation (422), and of
-    another version no field is known."""
+    """Custom kinds have no Go type: validation finds another kind (422), and no field of another
+    version is known."""
     version, kind = given
     if version.rpartition("/")[0] != wanted.rpartition("/")[0]:
         return
@@ -138,7 +138,7 @@ _ASKED = (
     ("policy", "Eviction"),
     ("", "Binding"),
 )
-"""Kinds that are known and never stored."""
+"""Kinds that exist and are never stored."""
 
 
 def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, wanted: str) -> str:

@@ -1,4 +1,4 @@
-"""PATCH: from a patch of any type to a write."""
+"""PATCH: apply a patch of any type."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def _change(patch_type: str, body: Any) -> Callable[[Object], Object]:
     if not isinstance(body, dict):
         raise bad_request("the patch is not an object")
     if patch_type == "merge":
-        # Go's library reads every value of the patch into maps, whose keys it writes in order.
+        # Go's library reads every value of the patch into maps, whose keys it writes in sorted
+        # order
         return lambda obj: dict(merge(obj, sorted_keys(body)))
     return lambda obj: _strategic(obj, body)
 

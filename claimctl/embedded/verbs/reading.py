@@ -1,4 +1,4 @@
-"""get and list, with every meaning that resourceVersion, limit and continue have."""
+"""get and list, with all meanings of resourceVersion, limit and continue."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TOO_OLD_TOKEN = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is about; ``name`` is empty for collections."""
+    """The target of a request; ``name`` is '' for collections."""
 
     kind: Kind
     namespace: str
@@ -61,7 +61,7 @@ class Target:
 
     @property
     def typed_subject(self) -> Subject:
-        """For 422: the Kind instead of the plural."""
+        """The subject of a 422: it has the Kind instead of the plural."""
         group = "" if self.kind.plural == "events" else self.kind.group
         return Subject(group, self.kind.kind, self.name)
 
@@ -79,7 +79,7 @@ def stored(state: ServerState, target: Target) -> Object:
 
 
 def selector_of(state: ServerState, kind: Kind, labels: str, fields: str) -> Selector:
-    """The selectors of a request, parsed.
+    """Parse the selectors of a request.
 
     Raises:
         StatusError: 400, in the words of the server.
@@ -87,7 +87,7 @@ def selector_of(state: ServerState, kind: Kind, labels: str, fields: str) -> Sel
     requirements, terms = parsed_selectors(labels, fields)
     strategy = state.strategies.of(kind)
     own = strategy.selectable_names()
-    # Kinds with fields of their own name all that can be selected by, and so do custom kinds.
+    # kinds with own fields, and custom kinds, list all selectable fields themselves
     listed = bool(own) or kind.custom
     known = _META_FIELDS[:1] if listed and not kind.namespaced else _META_FIELDS
     for term in terms:
@@ -108,7 +108,7 @@ def selector_of(state: ServerState, kind: Kind, labels: str, fields: str) -> Sel
 def parsed_selectors(
     labels: str, fields: str
 ) -> tuple[tuple[Requirement, ...], tuple[FieldTerm, ...]]:
-    """Both selectors of a request, whatever fields the kind has. Raises StatusError 400."""
+    """Parse both selectors without regard to the kind's fields. Raises StatusError 400."""
     try:
         return parse_labels(labels), parse_fields(fields)
     except SelectorError as error:
@@ -142,13 +142,13 @@ def parse_version(text: str) -> int:
 
 
 def not_a_version(text: str) -> str:
-    """What is wrong with a resourceVersion that is no number."""
+    """The error text for a resourceVersion that is no number."""
     why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
     return f'resourceVersion: Invalid value: "{text}": {why}'
 
 
 def match_errors(options: ListOptions) -> list[FieldError]:
-    """What is wrong with resourceVersionMatch on a list."""
+    """The errors of resourceVersionMatch on a list."""
     match, version = options.resource_version_match, options.resource_version
     path = "resourceVersionMatch"
     found = []
@@ -168,7 +168,7 @@ def match_errors(options: ListOptions) -> list[FieldError]:
 
 
 def too_large_version(asked: int, current: int) -> StatusError:
-    """A version that the server has not reached: 504, to be tried again."""
+    """504 for a version in the future; the client should try again."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return StatusError(
         504,
@@ -181,7 +181,7 @@ def too_large_version(asked: int, current: int) -> StatusError:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Which state is read, from where on, and how much of it."""
+    """The state to read, the start, and the limit."""
 
     revision: int
     items: Items
@@ -190,20 +190,20 @@ class _Page:
 
 
 def check_readable(state: ServerState, version: str) -> None:
-    """What get says of its resourceVersion: 500 for one that is no number, else as a list does."""
+    """Check the resourceVersion of a get: 500 if it is no number, else as for a list."""
     if version and not is_version(version):
         raise StatusError(500, "", not_a_version(version))
     check_reachable(state, version)
 
 
 def check_reachable(state: ServerState, version: str) -> None:
-    """A read at a version that was not reached yet is refused (504)."""
+    """Refuse a read at a version in the future (504)."""
     if version and (asked := parse_version(version)) > state.store.revision:
         raise too_large_version(asked, state.store.revision)
 
 
 def list_objects(state: ServerState, target: Target, options: ListOptions) -> Object:
-    """The list as it goes over the wire.
+    """The list for the answer.
 
     Raises:
         StatusError: 400, 410, 422, 504.
@@ -230,7 +230,7 @@ def list_objects(state: ServerState, target: Target, options: ListOptions) -> Ob
     if target.kind.custom:
         metadata["continue"] = ""
     if remaining:
-        # whether any of the rest is selected is not looked at
+        # a real server does not check either whether the selector matches any of the rest
         metadata["continue"] = Continue(page.revision, last).encode()
         if selector.everything:
             metadata["remainingItemCount"] = remaining

@@ -1,4 +1,4 @@
-"""The scale subresource: of workloads, and of custom kinds whose definition says where it is."""
+"""The scale subresource, of workloads and of custom kinds that define one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all verbs work on: the store with its clock, the kinds, their strategies and schemas."""
+"""The state that all verbs use: store, clock, kinds, strategies and schemas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ServerState:
         self.applier = Applier(self.schemas)
         self.authorizer: Authorizer = AlwaysAllow()
         self.completed: set[str] = set()
-        """uids of objects that are shown with more than was stored: any write stores that, too."""
+        """UIDs of objects that were shown with more than was stored. The next write stores that."""
         self._features = features
 
     @property
@@ -45,7 +45,7 @@ class ServerState:
         return self._features
 
     def switch(self, features: Features) -> None:
-        """Change the gates at run time: kinds come and go, fields are kept or dropped."""
+        """Change the gates at run time; this can add and remove kinds."""
         wanted = builtin_kinds(features)
         for kind in builtin_kinds(self._features):
             if wanted.by_plural(kind.group, kind.plural) != kind:
@@ -56,7 +56,7 @@ class ServerState:
         self._features = features
 
     def outward(self, kind: Kind, version: str, obj: Object) -> Object:
-        """From the stored form to a version of the API (may reuse ``obj``)."""
+        """Convert from the stored form to a version of the API. May change ``obj``."""
         return self.strategies.of(kind).outward(obj, kind, version)
 
     def stored_as(self, kind: Kind, version: str) -> bool:
@@ -66,5 +66,5 @@ class ServerState:
         return plain and version in ("", kind.version)
 
     def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
-        """Refuse to create in a namespace that is not there (404) or is terminating (403)."""
+        """Refuse a create in a namespace that does not exist (404) or is terminating (403)."""
         admit_namespace(self.store, kind, namespace, name)

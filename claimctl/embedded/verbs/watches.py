@@ -1,4 +1,4 @@
-"""Watch streams: from a version on, through selectors, with bookmarks, until a deadline."""
+"""Watch streams: from a version on, with selectors and bookmarks, until a deadline."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from claimctl.wire.base import Object
 _OPTIONS = Subject("meta.k8s.io", "ListOptions")
 BOOKMARK_SECONDS = 60.0
 LAST_BOOKMARK_SECONDS = 2.0
-"""So long before its deadline a watch has its last one."""
+"""Seconds between the last bookmark of a watch and its deadline."""
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a stream: the object, or the stored bytes where they need no change."""
+    """One line of a stream: the object, or stored bytes that need no change."""
 
     type: str
     made: Object | None = None
@@ -60,7 +60,7 @@ def check_watch_options(options: WatchOptions) -> None:
 
 
 class Watch:
-    """A subscription that has begun. ``close`` ends it; ``events`` runs until it ends.
+    """An open watch. ``close`` ends it; ``events`` runs until it ends.
 
     Raises (when made):
         StatusError: 400, 422, 500.
@@ -104,7 +104,7 @@ class Watch:
             self._ended = True
 
     def _as_stored(self) -> bool:
-        """Whether everything goes out as it is stored."""
+        """Whether the stream sends stored bytes unchanged."""
         kind, version = self._target.kind, self._target.version
         return self._selector.everything and self._state.stored_as(kind, version)
 
@@ -143,7 +143,7 @@ class Watch:
         return self._state.outward(self._target.kind, self._target.version, obj)
 
     def _event(self, revision: Revision) -> Event | None:
-        """What a change looks like through the selectors."""
+        """The event for a revision and the selectors; None if it does not match."""
         if revision.number <= self._after:
             return None
         namespace = self._target.namespace
@@ -177,7 +177,7 @@ class Watch:
             self.close()
 
     def _schedule_bookmark(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        """Every minute, and for the last time just before the deadline."""
+        """A bookmark every minute, and one just before the deadline."""
         at = min(loop.time() + BOOKMARK_SECONDS, deadline - LAST_BOOKMARK_SECONDS)
         if at <= loop.time():
             return
@@ -204,7 +204,7 @@ class Watch:
         self._wake_up()
 
     def close(self) -> None:
-        """End the stream; what is pending is not lost to a reader that is still reading."""
+        """End the stream. A reader still gets the pending events."""
         self._unsubscribe()
         for timer in self._timers:
             timer.cancel()
@@ -212,7 +212,7 @@ class Watch:
 
 
 def _selected(revision: Revision, selector: Selector, outward: Any) -> Event | None:
-    """An object that leaves the selector is DELETED, as it was, under the new version."""
+    """An object that no longer matches is DELETED, with its new version."""
     previous = revision.previous_object()
     was = previous is not None and selector.matches(previous)
     obj = revision.object()

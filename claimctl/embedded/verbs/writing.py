@@ -1,4 +1,4 @@
-"""create, update, patch and apply: one road from a body to the store."""
+"""create, update, patch and apply: from a body to the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from claimctl.wire.base import Object
 
 
 def create(write: Write, body: Object) -> Object:
-    """Create; the answer is the new object in the stored form.
+    """Create an object; return it in the stored form.
 
     Raises:
         StatusError: 400, 403, 404 (no namespace), 409, 422, 500.
@@ -59,7 +59,7 @@ def _insert(write: Write, obj: Object) -> Object:
         meta["name"] = metadata.generated_name(meta["generateName"], state.rng)
     meta["uid"] = metadata.new_uid(state.rng)
     meta["creationTimestamp"] = metadata.timestamp(state.clock.now())
-    # Who created an object owns what it sent and the defaults, not what the server adds below.
+    # the creator owns what it sent and the defaults, but not what the server adds below
     _record(write, None, obj)
     write.strategy.prepare_create(obj, write.context)
     state.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
@@ -131,7 +131,7 @@ def _refuse(write: Write, name: str, found: list[errors.FieldError]) -> None:
 
 
 _DEAR = frozenset({"events", "leases", "nodes", "pods"})
-"""Kinds that components write so often that their entries would cost more than they tell."""
+"""Kinds that components write very often: managed fields for their writes would be too slow."""
 
 
 def _record(write: Write, old: Object | None, new: Object) -> None:
@@ -155,7 +155,7 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
 
 
 def _as_asked(write: Write, obj: Object) -> Object:
-    """The object in the version of the request, whose fields the managers own."""
+    """The object in the version of the request, which managers' fields refer to."""
     target = write.target
     if write.state.stored_as(target.kind, target.version):
         return obj
@@ -163,7 +163,7 @@ def _as_asked(write: Write, obj: Object) -> Object:
 
 
 def update(write: Write, body: Object) -> Object:
-    """PUT; the answer is the object in the stored form.
+    """PUT; return the object in the stored form.
 
     Raises:
         StatusError: 400, 404, 409, 422.
@@ -207,7 +207,7 @@ _STORED_AS = {"nodes": "minions", "services": "services/specs"}
 
 
 def other_uid(write: Write, uid: str, found: str) -> str:
-    """What the storage says about a UID that is not the one it found ('' if there is no object)."""
+    """The storage's error text for a UID that differs from the found one ('' without an object)."""
     address = write.target.address
     plural = _STORED_AS.get(address.plural, address.plural)
     group = address.group if write.target.kind.custom else ""
@@ -220,11 +220,11 @@ def other_uid(write: Write, uid: str, found: str) -> str:
 
 
 def modify(write: Write, old: Object, new: Object) -> Object:
-    """Put ``new`` in the place of ``old``, as far as the subresource may; both in stored form.
+    """Replace ``old`` by ``new``, as far as the subresource allows; both in the stored form.
 
-    A write that changes nothing keeps the version and makes no event. The write that removes the
-    last finalizer of an object that is being deleted removes the object and answers with it under
-    the old version.
+    A write without changes keeps the version and makes no event. The write that removes the last
+    finalizer of an object that is being deleted removes the object, and answers with the old
+    version.
 
     Raises:
         StatusError: 409, 422.
@@ -236,7 +236,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     meta["resourceVersion"] = old_meta["resourceVersion"]
     write.strategy.default(new, write.state.features)
     metadata.tidy(meta)
-    # Who writes owns what it sent, also where it is not stored.
+    # the writer owns what it sent, even if that is not stored
     _record(write, before, new)
     write.strategy.prepare_update(new, before, write.context)
     meta = new["metadata"]
@@ -252,7 +252,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
 
 
 def _check_number(meta: Object) -> None:
-    """A resourceVersion is a number to the storage, and it says so without manners (500)."""
+    """Refuse a resourceVersion that is no number; the storage answers that with 500."""
     version = meta.get("resourceVersion", "")
     if version.isdigit() or not version:
         return
@@ -286,7 +286,7 @@ def _store_change(write: Write, old: Object, new: Object) -> Object:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Equal but for the times in managed fields."""
+    """Whether objects are equal, apart from the times in managed fields."""
     if old == new:
         return True
     old_meta, new_meta = old["metadata"], new["metadata"]
@@ -303,9 +303,9 @@ def _timeless(obj: Object, meta: Object) -> Object:
 def patch(
     write: Write, change: Callable[[Object], Object], strategic: Object | None = None
 ) -> Object:
-    """Read, change and write; ``change`` works on the object in the version of the request.
+    """Read, change and write. ``change`` gets the object in the version of the request.
 
-    ``strategic`` is the patch where it is a strategic merge patch.
+    ``strategic`` is the patch if it is a strategic merge patch.
 
     Raises:
         StatusError: 400, 404, 409, 422.
@@ -330,7 +330,7 @@ _GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: 
 
 
 def _check_patched(write: Write, old: Object, new: Object) -> None:
-    """A patch that takes the version or the metadata away leaves something else than an object."""
+    """Refuse a patch result without a version or metadata."""
     target = write.target
     texts = all(isinstance(new.get(key), (str, NoneType)) for key in ("apiVersion", "kind"))
     if target.kind.custom and texts and not new.get("kind"):
@@ -370,8 +370,7 @@ def _converted(write: Write, new: Object, patched: Object) -> Object:
 def unreadable(
     error: errors.StatusError, shown: str, patched: Object | None = None
 ) -> errors.StatusError:
-    """A patched object that cannot be decoded is 422 and quoted whole; with a strategic merge
-    patch it is the patch that is quoted."""
+    """422: the patched object cannot be decoded. Quote it, or the strategic merge patch."""
     _, cannot, why = error.message.partition(" cannot be handled as a ")
     if not cannot:
         return error
@@ -383,7 +382,7 @@ def unreadable(
 
 
 def _merged(write: Write, merged: Object) -> Object:
-    """An applied object as a struct holds it. Raises StatusError 500 where none can."""
+    """An applied object as a struct holds it. Raises StatusError 500 if no struct can."""
     target = write.target
     try:
         return write.state.decoder.convert(target.kind, target.version_or_default, merged)
@@ -404,7 +403,7 @@ def _without_bookkeeping(obj: Object) -> Object:
 
 
 def apply(write: Write, body: Object) -> Object:
-    """Server-side apply; an object that is not there is created.
+    """Server-side apply. An object that does not exist is created.
 
     Raises:
         StatusError: 400, 404 (of a subresource), 409, 422.
