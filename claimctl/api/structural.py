@@ -42,7 +42,7 @@ def _node(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
         node["enum"] = [node.pop("const")]
     if "description" in node:
         node["description"] = " ".join(node["description"].split())
-    if _says_nothing(node.get("default")):
+    if _is_empty_default(node.get("default")):
         node.pop("default", None)
     if "properties" in node:
         node["properties"] = {
@@ -75,10 +75,10 @@ def _without_null(node: Json, definitions: Mapping[str, Any]) -> Json:
     return merged
 
 
-def _says_nothing(default: object) -> bool:
+def _is_empty_default(default: object) -> bool:
     """Empty defaults mean the same as absence; false and 0 do not."""
     if isinstance(default, dict):
-        return all(map(_says_nothing, default.values()))
+        return all(map(_is_empty_default, default.values()))
     return default is None or default in ("", [])
 
 

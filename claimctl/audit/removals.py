@@ -132,8 +132,8 @@ def _in_vain(key: Key, reference: Reference, world: World) -> bool:
         return not pod.spec.node_name
     releases = (one.status.release for one in world.reservations_of(key))
     given_up = any(each is not None and each.reason == "Reallocated" for each in releases)
-    told = {(each.type, each.reason) for each in pod.status.conditions}
-    return given_up and ("PodScheduled", "Unschedulable") in told
+    conditions = {(each.type, each.reason) for each in pod.status.conditions}
+    return given_up and ("PodScheduled", "Unschedulable") in conditions
 
 
 def is_done(pod: Pod) -> bool:

@@ -219,8 +219,8 @@ class Witness:
         reservation = decode(revision.data, ClaimReservation)
         key = (revision.namespace, reservation.spec.resource_claim_name)
         release = reservation.status.release
-        told = [condition.reason for condition in reservation.status.conditions]
-        for reason in (*told, release.reason if release else ""):
+        reasons = [condition.reason for condition in reservation.status.conditions]
+        for reason in (*reasons, release.reason if release else ""):
             self.reasons[key][reason] = None
 
     def _accuse(

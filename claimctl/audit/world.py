@@ -130,6 +130,6 @@ def left_behind(pod: Pod) -> bool:
     reported as terminated have stopped.
     """
     swept = any(each.reason == "DeletionByPodGC" for each in pod.status.conditions)
-    told = pod.status.container_statuses
-    ended = bool(told) and all(each.state.terminated for each in told)
+    statuses = pod.status.container_statuses
+    ended = bool(statuses) and all(each.state.terminated for each in statuses)
     return swept and not ended

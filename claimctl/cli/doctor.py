@@ -145,8 +145,10 @@ def _table(detection: Detection, served: Served, found: tuple[Finding, ...]) -> 
     from claimctl.cli.output import Column, Table
 
     facts = [("fact", name, value) for name, value in _facts(detection, served)]
-    told = [(each.check, _where(each), each.message) for each in found]
-    return Table(columns=(Column("CHECK"), Column("OBJECT"), Column("WHAT")), rows=(*facts, *told))
+    findings = [(each.check, _where(each), each.message) for each in found]
+    return Table(
+        columns=(Column("CHECK"), Column("OBJECT"), Column("WHAT")), rows=(*facts, *findings)
+    )
 
 
 def _where(finding: Finding) -> str:

@@ -41,13 +41,13 @@ def command(
 
         place = namespace or session.namespace
         try:
-            told = await explain_with_controller(session.client, place, claim, session.clock)
+            shown = await explain_with_controller(session.client, place, claim, session.clock)
         except UnreadableObject as error:
             if error.found.resource.plural != RESOURCECLAIMS.plural:
                 raise
             show_unread(error.found, output)
             return 0
-        show(told, session.clock.now(), output)
+        show(shown, session.clock.now(), output)
         return 0
 
     return in_session(Access(kubeconfig, context, as_user), work)
@@ -72,16 +72,16 @@ def show_unread(found: Unreadable, output: Data | None) -> None:
     from claimctl.reservation.reasons import Reason
 
     advice = ADVICE[Reason.UNREADABLE]
-    told = {
+    shown = {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "ClaimExplanation",
         "unreadable": [_unread(found)],
         "advice": [advice],
     }
     if output is Data.JSON:
-        print_json(told)
+        print_json(shown)
     elif output is Data.YAML:
-        print_yaml(told)
+        print_yaml(shown)
     else:
         typer.echo(f"{found.describe()}\n{_LEFT_ALONE}\nWhat to do:\n  {advice}")
 
@@ -187,7 +187,7 @@ def lines(explanation: Explanation) -> list[str]:
         *shown,
         *_holders(explanation),
         *_controller(explanation),
-        *_doubts(explanation),
+        *_unreadable_lines(explanation),
         *_verdict(explanation),
         *_orphan(explanation),
         *_advice(explanation),
@@ -195,7 +195,7 @@ def lines(explanation: Explanation) -> list[str]:
 
 
 def _holders(explanation: Explanation) -> list[str]:
-    from claimctl.inspect.explain import owner_of, says
+    from claimctl.inspect.explain import describe_retention, owner_of
 
     found = [
         f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"
@@ -205,7 +205,8 @@ def _holders(explanation: Explanation) -> list[str]:
         reservation = retention.held.reservation
         ref = reservation.spec.workload_ref
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
-        found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {says(retention)}")
+        does = describe_retention(retention)
+        found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
     return ["Held by:", *(found or ["  no workload and no ClaimReservation"])]
 
 
@@ -217,16 +218,16 @@ def _controller(explanation: Explanation) -> list[str]:
     if found is None:
         return []
     state = "degraded" if explanation.troubles else _STATES[found.state]
-    told = [one.message for one in explanation.troubles if one.message != found.message]
-    return [f"Controller: {state}; {found.message}", *(f"  {line}" for line in told)]
+    shown = [one.message for one in explanation.troubles if one.message != found.message]
+    return [f"Controller: {state}; {found.message}", *(f"  {line}" for line in shown)]
 
 
-def _doubts(explanation: Explanation) -> list[str]:
+def _unreadable_lines(explanation: Explanation) -> list[str]:
     if not explanation.unreadable:
         return []
-    told = [f"  {each}: {each.problem}" for each in explanation.unreadable]
+    shown = [f"  {each}: {each.problem}" for each in explanation.unreadable]
     alone = [f"  {_LEFT_ALONE}"] if explanation.left_alone else []
-    return ["Cannot be read:", *told, *alone]
+    return ["Cannot be read:", *shown, *alone]
 
 
 def _verdict(explanation: Explanation) -> list[str]:

@@ -89,16 +89,16 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
             RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector, partial=True
         )
         claims = list(listing.items)
-        _tell_unread(listing.unreadable)
+        _warn_unreadable(listing.unreadable)
     if not claims:
         return []
     pods = await client.list(PODS, wanted.namespace, partial=True)
     reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
-    _tell_unread((*pods.unreadable, *reserved.unreadable))
+    _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     return views(claims, pods.items, reserved.items)
 
 
-def _tell_unread(found: Iterable[Unreadable]) -> None:
+def _warn_unreadable(found: Iterable[Unreadable]) -> None:
     """Warn on stderr of objects that cannot be read: the output may lack them."""
     for each in found:
         typer.echo(f"warning: {each.describe()}", err=True)

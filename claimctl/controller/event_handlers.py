@@ -13,7 +13,7 @@ from typing import Any
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.observations.observations import Observations, same_to_claims
-from claimctl.controller.unreadable import Doubts
+from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
 from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
 from claimctl.reservation.reserved_for.references import is_pod_group
@@ -55,7 +55,7 @@ class Triggers:
         self._seen = observations
         self._queues = queues
         self._leading = False
-        self._doubts = Doubts(caches)
+        self._unreadable = UnreadableObjects(caches)
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)
@@ -98,7 +98,7 @@ class Triggers:
 
     def _unread(self, found: Unreadable, gone: bool) -> None:
         """An object has become unreadable, is readable again, or was deleted meanwhile."""
-        keys = tuple(self._doubts.claims(found))
+        keys = tuple(self._unreadable.claims(found))
         if gone and found.resource.plural == PODS.plural and found.uid:
             self._seen.ghosts.vanished_unread(found, keys)
         if not self._leading:
@@ -106,7 +106,7 @@ class Triggers:
         self._enqueue(keys)
         for key in keys:
             self._enqueue_groups(key, (self._caches.claims.get(key.name, key.namespace),))
-        for workload in self._doubts.workloads(found):
+        for workload in self._unreadable.workloads(found):
             self._enqueue_workload(workload, self._caches.workload(workload))
         if found.resource.plural == PODGROUPS.plural and found.identified:
             self._queues.groups(GroupKey(found.namespace, found.name))

@@ -8,7 +8,7 @@ from claimctl.controller.caches.informers import BY_CLAIM, workload_resource
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.live_reads import Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
-from claimctl.controller.unreadable import Doubts
+from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.reservation.annotation import Annotated
 from claimctl.reservation.pod_groups.assess import GroupSnapshot
 from claimctl.reservation.pod_groups.membership import made_by_claimctl
@@ -24,7 +24,7 @@ class GroupSnapshots:
         self._know = knowledge
         self._caches = knowledge.caches
         self._claims = Snapshots(knowledge)
-        self._doubts = Doubts(knowledge.caches)
+        self._unreadable = UnreadableObjects(knowledge.caches)
 
     def lagging(self, key: GroupKey) -> bool:
         """Whether the caches lack a write of this process to the group."""
@@ -66,7 +66,7 @@ class GroupSnapshots:
             listed=bool(self._caches.claims_listing(key)),
             quiet=self._know.observations.group_names.quiet(key),
             settle_seconds=self._know.rules.settle_seconds,
-            unreadable=self._in_doubt(key, claims),
+            unreadable=self._is_uncertain(key, claims),
         )
 
     def _claims_of(self, key: GroupKey, group: PodGroup) -> Iterator[ClaimKey]:
@@ -75,9 +75,9 @@ class GroupSnapshots:
         for name in sorted(filter(None, named)):
             yield ClaimKey(key.namespace, name)
 
-    def _in_doubt(self, key: GroupKey, claims: tuple[ClaimKey, ...]) -> bool:
+    def _is_uncertain(self, key: GroupKey, claims: tuple[ClaimKey, ...]) -> bool:
         return self._caches.groups.unreadable_for(key) is not None or any(
-            self._doubts.about(claim, self._caches.claims.get(claim.name, claim.namespace))
+            self._unreadable.about(claim, self._caches.claims.get(claim.name, claim.namespace))
             for claim in claims
         )
 

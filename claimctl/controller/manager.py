@@ -32,7 +32,7 @@ from claimctl.controller.settings import Settings
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.supervisor import Tasks
 from claimctl.controller.template_injection import Injector
-from claimctl.controller.worker_pool import Crew
+from claimctl.controller.worker_pool import WorkerPool
 from claimctl.controller.workers import Controller
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
@@ -93,7 +93,7 @@ class Manager:
         self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
         self._rng = rng if rng is not None else random.Random()
         self._client = Client(transport, clock, self._telemetry, rng=self._rng)
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
         self._parts: _Parts | None = None
         self._running = False
 
@@ -271,21 +271,21 @@ class Manager:
     async def _lead(self) -> None:
         """Work while this process holds the Lease; cancelled when the Lease is lost."""
         assert self._parts is not None
-        parts, crew = self._parts, Crew()
-        self._crew, self.leading = crew, True
+        parts, pool = self._parts, WorkerPool()
+        self._pool, self.leading = pool, True
         for number in range(self.settings.workers):
-            crew.hire(f"claim worker {number}", parts.claims.work)
-        crew.hire("workload worker", parts.workloads.work)
-        crew.hire("plan worker", parts.plans.work)
-        crew.hire("group worker", parts.groups.work)
+            pool.add(f"claim worker {number}", parts.claims.work)
+        pool.add("workload worker", parts.workloads.work)
+        pool.add("plan worker", parts.plans.work)
+        pool.add("group worker", parts.groups.work)
         parts.triggers.lead()
         try:
-            await crew.work()
+            await pool.work()
             await asyncio.Event().wait()
         finally:
             parts.triggers.rest()
             self.leading = False
-            await crew.dismiss()
+            await pool.cancel()
 
     async def _stop(self, tasks: Tasks, watchers: tuple[asyncio.Task[Any], ...]) -> None:
         """Stop the workers, then release the Lease, write waiting Events, and stop the caches."""
@@ -296,8 +296,8 @@ class Manager:
             if not watcher.cancelled():
                 watcher.exception()
         seconds = self.settings.drain_seconds
-        if self._crew is not None:
-            await self._crew.drain(seconds)
+        if self._pool is not None:
+            await self._pool.drain(seconds)
         await tasks.stop("election", deadline=seconds)
         if self._parts is not None:
             await tasks.stop("events", deadline=seconds)

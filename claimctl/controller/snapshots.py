@@ -15,7 +15,7 @@ from claimctl.controller.caches.informers import (
 from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.observations import Observations
-from claimctl.controller.unreadable import Doubts
+from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
@@ -47,7 +47,7 @@ class Snapshots:
     def __init__(self, knowledge: Knowledge) -> None:
         self._know = knowledge
         self._nodes = NodeView(knowledge.caches.nodes)
-        self._doubts = Doubts(knowledge.caches)
+        self._unreadable = UnreadableObjects(knowledge.caches)
 
     def lagging(self, key: ClaimKey) -> bool:
         """Whether the caches lack a write of this process about the claim."""
@@ -70,7 +70,7 @@ class Snapshots:
             seen.claims.see(findings.live_claim)
         claim = self._claim(key, findings)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
-        unread = frozenset(each.uid for each in self._doubts.about(key, claim))
+        unread = frozenset(each.uid for each in self._unreadable.about(key, claim))
         present = unread | {pod.metadata.uid for pod in pods}
         seen.ghosts.observe_list(key, claim.status.reserved_for if claim else (), present)
         recorded = (ghost for one in reservations for ghost in one.status.force_deleted_pods)
@@ -100,7 +100,7 @@ class Snapshots:
             nodes=self._nodes,
             slices=self._slices(claim, pods),
             groups=tuple(self._groups(key, claim, reservations, findings)),
-            unreadable=self._doubts.about(key, claim),
+            unreadable=self._unreadable.about(key, claim),
             frozen=self._frozen(key.namespace),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
@@ -138,8 +138,8 @@ class Snapshots:
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
-        if (doubt := self._doubts.about_workload(key)) is not None:
-            return _unread_workload(doubt, self._know.caches.workload(key))
+        if (unreadable := self._unreadable.about_workload(key)) is not None:
+            return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         if isinstance(workload, Unreadable):
@@ -206,7 +206,7 @@ class Snapshots:
 
     def _frozen(self, namespace: str) -> bool:
         """Whether a DowngradePlan freezes the namespace: it exists and has not failed."""
-        return self._doubts.freezes(namespace) or any(
+        return self._unreadable.freezes(namespace) or any(
             not plan.metadata.deleting
             and plan.status.phase != "Failed"
             and (not plan.spec.namespaces or namespace in plan.spec.namespaces)

@@ -17,7 +17,7 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, RESOURCESLICES, WO
 from claimctl.wire.unreadable import Unreadable
 
 
-class Doubts:
+class UnreadableObjects:
     """The unreadable objects of all caches."""
 
     def __init__(self, caches: Caches) -> None:

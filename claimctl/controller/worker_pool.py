@@ -22,19 +22,19 @@ class Shift:
 Job = Callable[[Shift], Coroutine[Any, Any, None]]
 
 
-class Crew:
+class WorkerPool:
     """Workers as tasks. ``work`` raises the exception of the first that fails."""
 
     def __init__(self) -> None:
-        self._members: list[tuple[Shift, asyncio.Task[None]]] = []
+        self._workers: list[tuple[Shift, asyncio.Task[None]]] = []
 
-    def hire(self, name: str, job: Job) -> None:
+    def add(self, name: str, job: Job) -> None:
         shift = Shift()
-        self._members.append((shift, asyncio.create_task(job(shift), name=name)))
+        self._workers.append((shift, asyncio.create_task(job(shift), name=name)))
 
     async def work(self) -> None:
         """Wait until a worker fails, and raise its exception, or until all are drained."""
-        tasks = [task for _, task in self._members]
+        tasks = [task for _, task in self._workers]
         while tasks:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -44,17 +44,17 @@ class Crew:
 
     async def drain(self, seconds: float) -> None:
         """Take no more keys, let begun reconciles end within ``seconds``, and cancel the rest."""
-        for shift, task in self._members:
+        for shift, task in self._workers:
             shift.over = True
             if not shift.busy:
                 task.cancel()
-        if tasks := [task for _, task in self._members]:
+        if tasks := [task for _, task in self._workers]:
             await asyncio.wait(tasks, timeout=seconds)
-        await self.dismiss()
+        await self.cancel()
 
-    async def dismiss(self) -> None:
+    async def cancel(self) -> None:
         """Cancel all running workers and wait for their end."""
-        running = [task for _, task in self._members if not task.done()]
+        running = [task for _, task in self._workers if not task.done()]
         for task in running:
             log.warning("worker cancelled", worker=task.get_name())
             task.cancel()

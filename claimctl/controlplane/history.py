@@ -145,9 +145,9 @@ class History:
             if write is None and _is_audited(revision) and now - arrived < _WAIT_SECONDS:
                 return
             self._waiting.popleft()
-            self._hand_on(revision, write or self._guess(revision))
+            self._emit(revision, write or self._guess(revision))
 
-    def _hand_on(self, revision: Revision, write: Write) -> None:
+    def _emit(self, revision: Revision, write: Write) -> None:
         known = replace(revision, actor=write.user, verb=write.verb, subresource=write.subresource)
         self.revisions.append(known)
         for listener in self._listeners:

@@ -70,7 +70,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class _Seat:
+class _NodePod:
     """One pod on a node."""
 
     pod: Object
@@ -80,7 +80,7 @@ class _Seat:
     """Whether the containers run now. The API server may not know it yet."""
     ran: bool = False
     """Whether the containers ever ran here."""
-    told: bool = False
+    reported: bool = False
     """Whether the kubelet has reported to the API server that the containers run."""
     booted: bool = False
     """Whether the node was rebooted, so that the containers are gone."""
@@ -133,7 +133,7 @@ class Kubelets:
     pace: Pace = field(default_factory=Pace)
     findings: list[Finding] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    _seats: dict[str, _Seat] = field(default_factory=dict)
+    _pods: dict[str, _NodePod] = field(default_factory=dict)
     _lost: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
@@ -178,12 +178,12 @@ class Kubelets:
             self.fleet.boots[node] = self.fleet.boots.get(node, 0) + 1
         self._lost.discard(node)
         await report(self.client, self.fleet, node)
-        for seat in self._on(node):
-            seat.booted = rebooted and seat.runs
-            seat.changed.set()
+        for pod_here in self._on(node):
+            pod_here.booted = rebooted and pod_here.runs
+            pod_here.changed.set()
 
-    def _on(self, node: str) -> list[_Seat]:
-        return [seat for seat in self._seats.values() if node_name(seat.pod) == node]
+    def _on(self, node: str) -> list[_NodePod]:
+        return [pod_here for pod_here in self._pods.values() if node_name(pod_here.pod) == node]
 
     # Changes of pods and claims
 
@@ -191,99 +191,99 @@ class Kubelets:
         node = node_name(pod)
         if not node or not (self.namespace or node in self.fleet.names):
             return
-        seat = self._seats.get(uid(pod))
+        pod_here = self._pods.get(uid(pod))
         if change == "DELETED":
-            if seat is not None:
-                seat.gone = True
-                seat.take(pod)
+            if pod_here is not None:
+                pod_here.gone = True
+                pod_here.take(pod)
                 # a kubelet that is not cut off stops the containers
                 if node_name(pod) not in self._lost:
-                    self._forget(seat)
-        elif seat is None:
-            seat = self._seats[uid(pod)] = _Seat(pod)
-            self._begin(seat)
+                    self._forget(pod_here)
+        elif pod_here is None:
+            pod_here = self._pods[uid(pod)] = _NodePod(pod)
+            self._begin(pod_here)
         else:
-            seat.take(pod)
+            pod_here.take(pod)
 
-    def _forget(self, seat: _Seat) -> None:
-        seat.runs = False
-        self._seats.pop(uid(seat.pod), None)
-        self.refused.pop("/".join(key_of(seat.pod)), None)
+    def _forget(self, pod_here: _NodePod) -> None:
+        pod_here.runs = False
+        self._pods.pop(uid(pod_here.pod), None)
+        self.refused.pop("/".join(key_of(pod_here.pod)), None)
 
     def _claim_changed(self, change: str, claim: Object) -> None:
         if change != "DELETED" and allocation_of(claim) is not None:
             return
         key = "/".join(key_of(claim))
-        for seat in self._seats.values():
-            if seat.runs and not seat.gone and key in claims_used(seat.pod):
-                self._find("LostAllocation", seat, key, "the claim lost its allocation")
+        for pod_here in self._pods.values():
+            if pod_here.runs and not pod_here.gone and key in claims_used(pod_here.pod):
+                self._find("LostAllocation", pod_here, key, "the claim lost its allocation")
 
-    def _find(self, rule: str, seat: _Seat, claim: str, message: str) -> None:
-        finding = Finding(rule, "/".join(key_of(seat.pod)), claim, message)
+    def _find(self, rule: str, pod_here: _NodePod, claim: str, message: str) -> None:
+        finding = Finding(rule, "/".join(key_of(pod_here.pod)), claim, message)
         if finding not in self.findings:
             self.findings.append(finding)
 
-    def _begin(self, seat: _Seat) -> None:
-        task = asyncio.create_task(self._live(seat), name=f"pod {name(seat.pod)}")
+    def _begin(self, pod_here: _NodePod) -> None:
+        task = asyncio.create_task(self._live(pod_here), name=f"pod {name(pod_here.pod)}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     # The life of a pod on its node
 
-    async def _live(self, seat: _Seat) -> None:
+    async def _live(self, pod_here: _NodePod) -> None:
         """Play the pod from its binding until its object is gone."""
         await asyncio.sleep(self.pace.start)
-        while not seat.gone:
+        while not pod_here.gone:
             try:
-                await self._step(seat)
+                await self._step(pod_here)
             except (KubeError, Refused, OSError):
                 # the API server is away, or another client wrote the pod: try again
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _step(self, seat: _Seat) -> None:
-        await self._in_touch(seat)
-        if deleting(seat.pod):
-            await self._stop(seat)
+    async def _step(self, pod_here: _NodePod) -> None:
+        await self._in_touch(pod_here)
+        if deleting(pod_here.pod):
+            await self._stop(pod_here)
             # a finalizer, or a second deletion with a longer grace, may keep the object
-            await seat.until(lambda: seat.gone)
-        elif ended(seat.pod):
-            await seat.until(seat.released)
-        elif seat.booted:
-            await self._boot(seat)
-        elif await self._started(seat):
-            await self._run(seat)
+            await pod_here.until(lambda: pod_here.gone)
+        elif ended(pod_here.pod):
+            await pod_here.until(pod_here.released)
+        elif pod_here.booted:
+            await self._boot(pod_here)
+        elif await self._started(pod_here):
+            await self._run(pod_here)
         else:
-            await seat.until(lambda: seat.leaving, _RETRY_SECONDS)
+            await pod_here.until(lambda: pod_here.leaving, _RETRY_SECONDS)
 
-    async def _in_touch(self, seat: _Seat) -> None:
-        node = node_name(seat.pod)
-        await seat.until(lambda: seat.gone or node not in self._lost)
+    async def _in_touch(self, pod_here: _NodePod) -> None:
+        node = node_name(pod_here.pod)
+        await pod_here.until(lambda: pod_here.gone or node not in self._lost)
 
-    async def _started(self, seat: _Seat) -> bool:
+    async def _started(self, pod_here: _NodePod) -> bool:
         """Start the containers unless a claim forbids it; return whether they run."""
-        if not seat.runs and not await self._admitted(seat):
+        if not pod_here.runs and not await self._admitted(pod_here):
             return False
-        if not seat.told:
-            await self._report(seat, running(seat.pod, _now(), seat.restarts))
-            seat.told = True
+        if not pod_here.reported:
+            await self._report(pod_here, running(pod_here.pod, _now(), pod_here.restarts))
+            pod_here.reported = True
         return True
 
-    async def _admitted(self, seat: _Seat) -> bool:
+    async def _admitted(self, pod_here: _NodePod) -> bool:
         """Try to start the containers; return whether they were started."""
-        missing = await self._missing(seat)
-        plain = "/".join(key_of(seat.pod))
+        missing = await self._missing(pod_here)
+        plain = "/".join(key_of(pod_here.pod))
         if missing and self.refused.get(plain) != missing:
             self.refused[plain] = missing
-            await self._warn(seat.pod, missing)
-        if missing or seat.leaving:
+            await self._warn(pod_here.pod, missing)
+        if missing or pod_here.leaving:
             return False
         self.refused.pop(plain, None)
-        seat.runs, seat.ran, seat.told = True, True, False
+        pod_here.runs, pod_here.ran, pod_here.reported = True, True, False
         return True
 
-    async def _missing(self, seat: _Seat) -> str:
+    async def _missing(self, pod_here: _NodePod) -> str:
         """Why the devices of the pod cannot be prepared, or ''."""
-        pod = seat.pod
+        pod = pod_here.pod
         for each in pod_claims(pod):
             if each.claim == "":
                 continue
@@ -292,7 +292,9 @@ class Kubelets:
             if claim is None:
                 return f"failed to fetch ResourceClaim {shown}: not found"
             if allocation_of(claim) is None:
-                self._find("BoundWithoutAllocation", seat, shown, "bound on an unallocated claim")
+                self._find(
+                    "BoundWithoutAllocation", pod_here, shown, "bound on an unallocated claim"
+                )
                 return f"resource claim {shown} is not allocated"
             if not self._may_use(pod, claim):
                 return f"pod {name(pod)} ({uid(pod)}) is not allowed to use ResourceClaim {shown}"
@@ -319,30 +321,30 @@ class Kubelets:
             return False
         return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
 
-    async def _run(self, seat: _Seat) -> None:
+    async def _run(self, pod_here: _NodePod) -> None:
         """Run until the containers end, the pod is deleted, or the node is rebooted."""
-        if await seat.until(seat.interrupted, self._run_seconds(seat.pod)):
+        if await pod_here.until(pod_here.interrupted, self._run_seconds(pod_here.pod)):
             return
-        await self._in_touch(seat)
-        code = int(annotations_of(seat.pod).get(EXIT_CODE, "0"))
-        policy = seat.pod["spec"].get("restartPolicy", "Always")
+        await self._in_touch(pod_here)
+        code = int(annotations_of(pod_here.pod).get(EXIT_CODE, "0"))
+        policy = pod_here.pod["spec"].get("restartPolicy", "Always")
         if policy == "Always" or (policy == "OnFailure" and code):
-            seat.restarts += 1
-            await self._report(seat, running(seat.pod, _now(), seat.restarts))
-        elif not seat.leaving:
-            await self._end(seat, code)
+            pod_here.restarts += 1
+            await self._report(pod_here, running(pod_here.pod, _now(), pod_here.restarts))
+        elif not pod_here.leaving:
+            await self._end(pod_here, code)
 
-    async def _end(self, seat: _Seat, code: int) -> None:
+    async def _end(self, pod_here: _NodePod, code: int) -> None:
         """End the containers, then report it.
 
         In this order, no other pod can get the devices while the containers run.
         """
-        seat.runs = False
+        pod_here.runs = False
         try:
-            await self._report(seat, finished(seat.pod, _now(), code, seat.restarts))
+            await self._report(pod_here, finished(pod_here.pod, _now(), code, pod_here.restarts))
         except (KubeError, Refused, OSError):
             # the next step reports the end again, and does not start the containers again
-            seat.runs = True
+            pod_here.runs = True
             raise
 
     def _run_seconds(self, pod: Object) -> float | None:
@@ -353,31 +355,35 @@ class Kubelets:
         owner = controller_of(pod)
         return self.pace.job if owner is not None and owner["kind"] == "Job" else None
 
-    async def _boot(self, seat: _Seat) -> None:
+    async def _boot(self, pod_here: _NodePod) -> None:
         """Handle a reboot of the node: the restart policy decides if the pod starts again."""
-        seat.runs = False
-        if seat.pod["spec"].get("restartPolicy", "Always") == "Never":
-            await self._report(seat, failed(seat.pod, _now()))
-        seat.booted = False
-        seat.restarts += 1
+        pod_here.runs = False
+        if pod_here.pod["spec"].get("restartPolicy", "Always") == "Never":
+            await self._report(pod_here, failed(pod_here.pod, _now()))
+        pod_here.booted = False
+        pod_here.restarts += 1
 
-    async def _stop(self, seat: _Seat) -> None:
+    async def _stop(self, pod_here: _NodePod) -> None:
         """Stop the containers, report a terminal phase, and then delete the object."""
         await asyncio.sleep(self.pace.stop)
-        await self._in_touch(seat)
-        seat.runs = False
-        started = seat.ran or (seat.pod.get("status") or {}).get("phase") != "Pending"
-        if not ended(seat.pod):
+        await self._in_touch(pod_here)
+        pod_here.runs = False
+        started = pod_here.ran or (pod_here.pod.get("status") or {}).get("phase") != "Pending"
+        if not ended(pod_here.pod):
             # since Kubernetes 1.27, a pod that was never started gets a terminal phase too
-            await self._report(seat, stopped(seat.pod, _now()) if started else {"phase": "Failed"})
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(seat.pod)}}
+            await self._report(
+                pod_here, stopped(pod_here.pod, _now()) if started else {"phase": "Failed"}
+            )
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod_here.pod)}}
         async with self._slots:
-            await self.client.delete(POD, *key_of(seat.pod), options)
+            await self.client.delete(POD, *key_of(pod_here.pod), options)
 
-    async def _report(self, seat: _Seat, status: Object) -> None:
-        patch = {"metadata": {"uid": uid(seat.pod)}, "status": status}
+    async def _report(self, pod_here: _NodePod, status: Object) -> None:
+        patch = {"metadata": {"uid": uid(pod_here.pod)}, "status": status}
         async with self._slots:
-            seat.pod = await self.client.patch_status(POD, *key_of(seat.pod), patch, STRATEGIC)
+            pod_here.pod = await self.client.patch_status(
+                POD, *key_of(pod_here.pod), patch, STRATEGIC
+            )
 
     async def _warn(self, pod: Object, message: str) -> None:
         now = _now()

@@ -115,7 +115,7 @@ class ControlPlane:
         ]
         for server in clients:
             server.start()
-        self._survive(clients)
+        self._check_survival(clients)
 
     def history(self, managers: Mapping[str, str] | None = None) -> History:
         """A reader of all writes from the first version on; needs ``Wanted.history``.
@@ -166,11 +166,11 @@ class ControlPlane:
             for server in self.servers.values():
                 server.check()
             if time.monotonic() > end:
-                words = self.servers[API_SERVER].last_words()
-                raise CannotStart(f"{API_SERVER} is not ready after {READY_SECONDS:g} s: {words}")
+                reason = self.servers[API_SERVER].last_error()
+                raise CannotStart(f"{API_SERVER} is not ready after {READY_SECONDS:g} s: {reason}")
             time.sleep(_LOOK_SECONDS)
 
-    def _survive(self, servers: Sequence[Server]) -> None:
+    def _check_survival(self, servers: Sequence[Server]) -> None:
         """Wait a moment and check that the servers still run.
 
         These servers have no endpoint to ask. With a wrong flag they end at once.

@@ -81,13 +81,13 @@ class Server:
             CannotStart: the server has ended. The message has the end of its log.
         """
         if self._process is not None and (code := self._process.poll()) is not None:
-            raise CannotStart(f"{self.name} has ended with exit code {code}: {self.last_words()}")
+            raise CannotStart(f"{self.name} has ended with exit code {code}: {self.last_error()}")
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The last error in the log; without an error, the last line."""
         lines = [line for line in self._tail() if line.strip()]
-        telling = [line for line in lines if _tells(line)]
-        return (telling or lines or ["its log is empty"])[-1].strip()[:500]
+        errors = [line for line in lines if _is_error(line)]
+        return (errors or lines or ["its log is empty"])[-1].strip()[:500]
 
     def _tail(self) -> list[str]:
         try:
@@ -125,7 +125,7 @@ class Server:
             self._process.send_signal(number)
 
 
-def _tells(line: str) -> bool:
+def _is_error(line: str) -> bool:
     """Whether a line of a Kubernetes or etcd log is an error, and not part of a stack trace."""
     if line.startswith(("\t", " ", "goroutine ")):
         return False

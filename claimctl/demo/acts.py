@@ -185,11 +185,11 @@ class Acts:
 
         def is_full() -> int:
             running = sum(_runs(pod) for pod in self.pods(workload))
-            return running if running == LIMIT and self.has_said(workload, "HoldYielded") else 0
+            return running if running == LIMIT and self.has_reason(workload, "HoldYielded") else 0
 
         return await self.stage.until(is_full, f"{LIMIT} pods run, HoldYielded", START_SECONDS)
 
-    def has_said(self, workload: Workload, reason: str) -> bool:
+    def has_reason(self, workload: Workload, reason: str) -> bool:
         """Whether a ClaimReservation of the claim ever had this reason."""
         return reason in self.stage.witness.reasons[(workload.namespace, workload.claim)]
 

@@ -92,10 +92,10 @@ class _Play:
         self.stage.look()
         self.report.claims = self.observer.claims(self.stage.witness, self.stage.world)
         self.report.violations = self.stage.witness.violations
-        self._tell()
+        self._print_results()
         return self.report
 
-    def _tell(self) -> None:
+    def _print_results(self) -> None:
         for claim in self.report.claims:
             self.printer.head(claim.line())
         for violation in self.report.violations:
@@ -110,7 +110,11 @@ class _Play:
             for line in self.report.pending:
                 self.printer.text(f"pending: {line}")
         with contextlib.suppress(StoryFailed):
-            await self.stage.until(self._reservations_tell, "reservations tell", QUIET_SECONDS)
+            await self.stage.until(
+                self._reservations_report,
+                "the ClaimReservations report their claims",
+                QUIET_SECONDS,
+            )
         self.observer.note_running(self.stage.world)
 
     async def _pods_run(self) -> bool:
@@ -134,7 +138,7 @@ class _Play:
         pods = self._pods()
         return sum(map(_started, pods)), sum(map(_finished, pods))
 
-    def _reservations_tell(self) -> bool:
+    def _reservations_report(self) -> bool:
         """Whether each ClaimReservation reports the state of its claim, now that pods run."""
         reservations = self.stage.world.reservations.values()
         reserved = {

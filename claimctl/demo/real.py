@@ -69,7 +69,7 @@ class RealScene:
     def failures(self) -> Sequence[object]:
         """Servers that have ended, and errors of the stand-in."""
         ended = [
-            f"{name} has ended: {server.last_words()}"
+            f"{name} has ended: {server.last_error()}"
             for name, server in self.plane.servers.items()
             if not server.running
         ]

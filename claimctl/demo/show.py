@@ -27,8 +27,8 @@ class Show:
 
     @classmethod
     def of(cls, dialect: str, version: str | None) -> Show:
-        spoken = Dialect(dialect)
-        return cls(spoken, (version,) if version else VERSIONS[spoken])
+        chosen = Dialect(dialect)
+        return cls(chosen, (version,) if version else VERSIONS[chosen])
 
     def options(self, version: str) -> ClusterOptions:
         major, minor = version.split(".")

@@ -145,13 +145,13 @@ async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
         cluster = Cluster(options, clock)
         await cluster.start()
         stack.push_async_callback(cluster.stop)
-        admin, url = await _door(stack, cluster.transport())
+        admin, url = await _serve_transport(stack, cluster.transport())
         stage = EmbeddedStage(cluster, DocumentClient(admin), Client(admin, clock), url)
-        theirs, _ = await _door(stack, cluster.transport(CONTROLLER))
+        controller_transport, _ = await _serve_transport(stack, cluster.transport(CONTROLLER))
         await set_up(
             stack,
             stage,
-            theirs,
+            controller_transport,
             settle_seconds=SETTLE_SECONDS,
             binding_seconds=BINDING_SECONDS,
         )
@@ -159,7 +159,7 @@ async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
         stage.look()
 
 
-async def _door(stack: AsyncExitStack, inside: Transport) -> tuple[Transport, str]:
+async def _serve_transport(stack: AsyncExitStack, inside: Transport) -> tuple[Transport, str]:
     """A port of the server where every request comes from one user, and a session to it."""
     server = await serve(inside)
     stack.push_async_callback(server.close)

@@ -65,8 +65,8 @@ class Plot:
         return 1 if self.native else 2
 
 
-Told = tuple[Figures, str]
-Play = Callable[[], Awaitable[Told]]
+StepResult = tuple[Figures, str]
+Play = Callable[[], Awaitable[StepResult]]
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class Story:
     def train(self) -> Workload:
         return Workload("train", "train", "slice", self.plot.shared)
 
-    async def shared_claim(self) -> Told:
+    async def shared_claim(self) -> StepResult:
         """A Deployment shares one claim; another one without a reservation has its own."""
         await self.acts.room("train")
         await self.acts.claim_made("train", "plain")
@@ -134,7 +134,7 @@ class Story:
         device = self.acts.device(self.train)
         return figures, f"Deployment train of {figures.pods} pods shares {device}"
 
-    async def rolling_restart(self) -> Told:
+    async def rolling_restart(self) -> StepResult:
         """All pods are replaced, and the device stays."""
         async with self.acts.same_device(self.train) as counted:
             before = {pod.metadata.uid for pod in self.acts.pods(self.train)}
@@ -149,7 +149,7 @@ class Story:
             await self.acts.held_again(self.train)
         return counted(), "every pod was replaced, the device stayed"
 
-    async def scale_to_zero(self) -> Told:
+    async def scale_to_zero(self) -> StepResult:
         """The workload is idle for less than the timeout: the claim stays held."""
         some = replace(self.train, pods=min(self.train.pods, 40))
         async with self.acts.same_device(self.train) as counted:
@@ -163,7 +163,7 @@ class Story:
             await self.acts.held_again(some)
         return counted(), f"to 0 and back to {some.pods} pods within the idle timeout: same device"
 
-    async def finished_pod(self) -> Told:
+    async def finished_pod(self) -> StepResult:
         """A finished pod beside running ones. It would start KCM's loop (#141274)."""
         once = Workload("train", "once", "slice")
         counted = self.acts.count(self.train)
@@ -180,7 +180,7 @@ class Story:
         message = f"a finished pod beside running ones: {revisions} writes to the claim in 1 s"
         return replace(figures, more={"claimRevisionsPerSecond": revisions}), message
 
-    async def unreserved_workload(self) -> Told:
+    async def unreserved_workload(self) -> StepResult:
         """A workload without a reservation: claimctl never writes its claim."""
         plain = Workload("train", "plain", "plain", 5)
         await self.acts.change(plain, {"replicas": 0})
@@ -190,14 +190,14 @@ class Story:
             raise StoryFailed(f"claimctl wrote {writes} times to a claim that is not reserved")
         return Figures(0, 0, writes), f"left alone; deallocated by {by}"
 
-    async def deployment_deleted(self) -> Told:
+    async def deployment_deleted(self) -> StepResult:
         """The workload ends, and its device is free."""
         counted = self.acts.count(self.train)
         await self.stage.user.delete(DEPLOYMENT, "train", "train")
         by = await self.acts.deallocated(self.train)
         return counted(), f"Deployment deleted: claim deallocated by {by}"
 
-    async def job_ended(self) -> Told:
+    async def job_ended(self) -> StepResult:
         """A Job holds its claim from the first pod to its end."""
         batch = Workload("batch", "batch", "scratch", 4, reserve=True)
         counted = self.acts.count(batch)
@@ -213,7 +213,7 @@ class Story:
             raise StoryFailed(f"deallocated when {done} of {batch.pods} pods had finished")
         return counted(), f"Job of {done} pods ended: claim deallocated by {by}"
 
-    async def node_cordoned(self) -> Told:
+    async def node_cordoned(self) -> StepResult:
         """The node is cordoned: claimctl gives the device up and the workload moves."""
         move = Workload("move", "move", "local", 3)
         await self.acts.room("move")
@@ -232,7 +232,7 @@ class Story:
             "the pods run on another node",
             30.0,
         )
-        if not self.acts.has_said(move, "Reallocated"):
+        if not self.acts.has_reason(move, "Reallocated"):
             raise StoryFailed("the reservation does not say Reallocated")
         await self.acts.held_again(move)
         figures = counted()
@@ -243,7 +243,7 @@ class Story:
 
     # Downgrades
 
-    async def downgrade(self) -> Told:
+    async def downgrade(self) -> StepResult:
         """Workload references are replaced by pod references while pods run."""
         shrink = Workload("shrink", "shrink", "slice", self.plot.downgraded)
         await self.acts.room("shrink")
@@ -257,7 +257,7 @@ class Story:
         await self.stage.user.delete(DEPLOYMENT, "shrink", "shrink")
         return figures, f"prepared: exactly its {figures.pods} live pods listed, no workload"
 
-    async def downgrade_refused(self) -> Told:
+    async def downgrade_refused(self) -> StepResult:
         """The claim has more pods than a list takes: claimctl leaves it as it is."""
         wide = Workload("wide", "wide", "slice", self.plot.wide)
         await self.acts.room("wide")
@@ -274,7 +274,7 @@ class Story:
         reasons = ", ".join(one.reason for one in status.claims)
         return figures, f"downgrade of {wide.pods} pods refused ({reasons}), claim untouched"
 
-    async def more_than_the_limit(self) -> Told:
+    async def more_than_the_limit(self) -> StepResult:
         """The claim has more pods than a list takes: 256 run, and the rest is reported."""
         wide = Workload("wide", "wide", "slice", self.plot.wide)
         await self.acts.room("wide")

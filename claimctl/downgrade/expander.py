@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from claimctl.downgrade.expansion import Expanded, Expansion, expand
 from claimctl.downgrade.records import (
     announced,
+    expanded_record,
     failed,
-    in_doubt,
     is_announced,
     over,
-    told,
+    uncertain_uids,
     unread,
     withdrawn,
 )
@@ -63,7 +63,7 @@ class Expander:
         record: DowngradedClaim,
         claim: ResourceClaim,
         pods: Listing[Pod],
-        doubtful: Collection[str] = (),
+        uncertain: Collection[str] = (),
     ) -> DowngradedClaim:
         """Replace the claim's workload references by pod references; return the new record.
 
@@ -75,28 +75,28 @@ class Expander:
         for _ in range(ATTEMPTS):
             expansion = self._decided(record, claim, pods)
             if not isinstance(expansion, Expanded):
-                return told(record, claim, expansion, doubtful)
+                return expanded_record(record, claim, expansion, uncertain)
             if expansion.removed and not is_announced(record, claim):
                 record = announced(record, claim)
                 await self.announce(record)
             try:
                 await self._write(claim, expansion)
-                return told(record, claim, expansion)
+                return expanded_record(record, claim, expansion)
             except Conflict:
-                record = withdrawn(record, claim, doubtful)
+                record = withdrawn(record, claim, uncertain)
             except RequestTimeout:
                 # The server may have carried out our write, or may still do so.
-                doubtful = in_doubt(record)
+                uncertain = uncertain_uids(record)
             except NotFound:
                 return over(record)
             except (Forbidden, Invalid) as error:
-                return failed(withdrawn(record, claim, doubtful), error.reason, str(error))
+                return failed(withdrawn(record, claim, uncertain), error.reason, str(error))
             found = await self._read(record)
             if not isinstance(found, tuple):
                 return over(record) if found is None else unread(record, found)
             claim, pods = found
         text = f"changed by somebody else {ATTEMPTS} times: run again"
-        return failed(withdrawn(record, claim, doubtful), "Conflict", text)
+        return failed(withdrawn(record, claim, uncertain), "Conflict", text)
 
     def _decided(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: Listing[Pod]

@@ -134,12 +134,12 @@ def expand(
     missing = _missing(claim, consumers, (*workloads, *opened_by))
     if claim.status.allocation is None:
         return Unchanged()
-    doubtful = [each for each in unreadable if _may_use(each, claim)]
-    unlisted = {each.uid for each in doubtful} - {each.uid for each in listed}
+    uncertain = [each for each in unreadable if _may_use(each, claim)]
+    unlisted = {each.uid for each in uncertain} - {each.uid for each in listed}
     if not workloads and not (again and (missing or unlisted)):
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
-    if doubtful:
-        text = f"{doubtful[0].describe()}: correct or delete it first, it may use the claim"
+    if uncertain:
+        text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"
         return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
     kept = _kept(listed, pods) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)

@@ -35,14 +35,16 @@ class Overtaken(Exception):
         self.plan = plan
 
 
-def _unheard(status: DowngradePlanStatus) -> None:
+def _no_progress(status: DowngradePlanStatus) -> None:
     pass
 
 
 class Ledger:
     """Writes the status of one plan; ``progress`` is called with every status that is stored."""
 
-    def __init__(self, client: Client, plan: DowngradePlan, progress: Progress = _unheard) -> None:
+    def __init__(
+        self, client: Client, plan: DowngradePlan, progress: Progress = _no_progress
+    ) -> None:
         self.plan = plan
         self._client = client
         self._progress = progress

@@ -18,12 +18,12 @@ from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.records import (
     Phase,
     State,
+    expanded_record,
     failed,
     final_phase,
-    in_doubt,
     status,
     survey,
-    told,
+    uncertain_uids,
     unread,
     withdrawn,
 )
@@ -75,12 +75,12 @@ async def run_plan(
         KubeError: a LIST or a status write failed; the plan's status records what is done.
     """
     run = _Run(client, ledger, clock, tended)
-    await run.tell(Phase.FROZEN)
+    await run.report(Phase.FROZEN)
     claims = await run.begin()
-    await run.tell(Phase.EXPANDING)
+    await run.report(Phase.EXPANDING)
     await run.expand(claims)
     await run.verify(claims, settle_seconds)
-    await run.tell(final_phase(run.records.values()))
+    await run.report(final_phase(run.records.values()))
     return run.status
 
 
@@ -88,7 +88,7 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     """The status that ``run_plan`` would reach, from live LISTs and without a write."""
     claims, unreadable = await _claims(client, plan)
     on_record = await _on_record(client, plan, claims.values())
-    doubtful = {record.uid: in_doubt(record) for record in plan.status.claims}
+    uncertain = {record.uid: uncertain_uids(record) for record in plan.status.claims}
     records = {}
     for record in survey(claims.values(), plan.status.claims, on_record):
         claim = claims[record.uid]
@@ -101,7 +101,9 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
             opened_by=record.replaced_references,
             unreadable=pods.unreadable,
         )
-        records[record.uid] = told(record, claim, expansion, doubtful.get(record.uid, ()))
+        records[record.uid] = expanded_record(
+            record, claim, expansion, uncertain.get(record.uid, ())
+        )
     records |= _unread(unreadable, {record.uid: record for record in plan.status.claims})
     return status(plan, final_phase(records.values()), records)
 
@@ -169,21 +171,21 @@ class _Run:
         self._ledger = ledger
         self._clock = clock
         self._expander = Expander(client, self._announce, tended=tended)
-        self._doubtful = {uid: in_doubt(record) for uid, record in self.records.items()}
+        self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
         self._reported = 0.0
 
-    async def tell(self, phase: Phase) -> None:
+    async def report(self, phase: Phase) -> None:
         self.status = status(self._plan, phase, self.records)
         self._reported = self._clock.monotonic()
         await self._ledger.store(self.status)
 
-    async def _tell_news(self) -> None:
+    async def _report_progress(self) -> None:
         if self._clock.monotonic() - self._reported >= REPORT_SECONDS:
-            await self.tell(Phase.EXPANDING)
+            await self.report(Phase.EXPANDING)
 
     async def _announce(self, record: DowngradedClaim) -> None:
         self.records[record.uid] = record
-        await self.tell(Phase.EXPANDING)
+        await self.report(Phase.EXPANDING)
 
     async def begin(self) -> dict[str, ResourceClaim]:
         claims, unreadable = await _claims(self._client, self._plan)
@@ -207,9 +209,9 @@ class _Run:
     async def _expand_one(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: Listing[Pod]
     ) -> None:
-        doubtful = self._doubtful.get(record.uid, frozenset())
-        self.records[record.uid] = await self._expander.expand(record, claim, pods, doubtful)
-        await self._tell_news()
+        uncertain = self._uncertain.get(record.uid, frozenset())
+        self.records[record.uid] = await self._expander.expand(record, claim, pods, uncertain)
+        await self._report_progress()
 
     async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.
@@ -239,8 +241,8 @@ class _Run:
                 still be binding, because it saw the list before it was written.
         """
         claims, unreadable = await _claims(self._client, self._plan)
-        mine = (each for each in unreadable if each.uid in self.records)
-        self.records |= _unread(mine, self.records)
+        recorded = (each for each in unreadable if each.uid in self.records)
+        self.records |= _unread(recorded, self.records)
         pods: dict[str, Listing[Pod]] = {}
         wrong = {}
         for uid in self._expanded():

@@ -86,7 +86,7 @@ def _pending(
         namespace=claim.metadata.namespace, name=claim.metadata.name, uid=claim.metadata.uid
     )
     if unknown_references(claim, on_record):
-        record = withdrawn(record, claim, in_doubt(record))
+        record = withdrawn(record, claim, uncertain_uids(record))
     else:
         record = announced(record, claim)
     return msgspec.structs.replace(record, state=State.PENDING, reason="", message="", pods=0)
@@ -108,19 +108,19 @@ def is_announced(record: DowngradedClaim, claim: ResourceClaim) -> bool:
     )
 
 
-def in_doubt(record: DowngradedClaim) -> frozenset[str]:
+def uncertain_uids(record: DowngradedClaim) -> frozenset[str]:
     """UIDs of the references that the record says were replaced, or may have been replaced."""
     return frozenset(reference.uid for reference in record.replaced_references)
 
 
 def withdrawn(
-    record: DowngradedClaim, claim: ResourceClaim, doubtful: Collection[str]
+    record: DowngradedClaim, claim: ResourceClaim, uncertain: Collection[str]
 ) -> DowngradedClaim:
     """The record after a write that surely failed: the listed references were not replaced.
 
-    References in ``doubtful`` stay on record.
+    References in ``uncertain`` stay on record.
     """
-    kept = tuple(each for each in workload_references(claim) if each.uid in doubtful)
+    kept = tuple(each for each in workload_references(claim) if each.uid in uncertain)
     known = {reference.uid for reference in record.replaced_references}
     return _with(record, claim, tuple(each for each in kept if each.uid in known), "")
 
@@ -145,18 +145,18 @@ def _without(
     return tuple(reference for reference in references if reference.uid not in uids)
 
 
-def told(
+def expanded_record(
     record: DowngradedClaim,
     claim: ResourceClaim,
     expansion: Expansion,
-    doubtful: Collection[str] = (),
+    uncertain: Collection[str] = (),
 ) -> DowngradedClaim:
     """The record after the claim was written, or needed no write, or must not be written.
 
     A claim that only pods hold was expanded by an earlier run, or by a write whose answer was lost.
     """
     if isinstance(expansion, Refused):
-        left = withdrawn(record, claim, doubtful)
+        left = withdrawn(record, claim, uncertain)
         reason, message = expansion.obstacle, expansion.message
         return _ended(left, State.REFUSED, reason, message, pods=expansion.pods)
     if isinstance(expansion, Expanded) or expansion.by_pods:

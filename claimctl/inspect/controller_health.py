@@ -221,8 +221,8 @@ def _unheld(found: Assessment, retention: RetentionDecision) -> Found:
     reserved = find_condition(status.conditions, ConditionType.RESERVED)
     if not found.snapshot.allocated or retention.action is not Action.HOLD or reference is None:
         return
-    told_why = reserved is not None and reserved.reason in _NOT_LISTED
-    if not found.listed(reference) and not told_why:
+    explained = reserved is not None and reserved.reason in _NOT_LISTED
+    if not found.listed(reference) and not explained:
         yield Sign.HOLD_MISSING, "holds the claim, but its workload is not listed"
 
 

@@ -168,12 +168,12 @@ async def explain_with_controller(
         NotFound: the claim does not exist.
         UnreadableObject: the claim cannot be read.
     """
-    told = await _with_troubles(client, namespace, name, clock)
-    if all(trouble.lasting for trouble in told.troubles):
-        return told
+    explanation = await _with_troubles(client, namespace, name, clock)
+    if all(trouble.lasting for trouble in explanation.troubles):
+        return explanation
     await clock.sleep(LOOK_AGAIN_SECONDS)
     again = await _with_troubles(client, namespace, name, clock)
-    before = {(trouble.sign, trouble.reservation) for trouble in told.troubles}
+    before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
     still = (
         trouble
         for trouble in again.troubles
@@ -183,9 +183,11 @@ async def explain_with_controller(
 
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
-    told = await explain(client, namespace, name, clock.now())
+    explanation = await explain(client, namespace, name, clock.now())
     found = await acting.election(client, clock.now())
-    return replace(told, election=found, troubles=acting.troubles(found, told.assessment))
+    return replace(
+        explanation, election=found, troubles=acting.troubles(found, explanation.assessment)
+    )
 
 
 async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
@@ -223,8 +225,8 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     asked = under_way or Reason.RELEASE_REQUESTED
     obstacles = blockers(snapshot, asked, found.consumers, found.own) if found.retentions else ()
     uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
-    doubtful = tuple(each for each in snapshot.unreadable if each.resource is PODS)
-    live = LiveList("", pods, frozenset(uids), unreadable=doubtful)
+    unreadable_here = tuple(each for each in snapshot.unreadable if each.resource is PODS)
+    live = LiveList("", pods, frozenset(uids), unreadable=unreadable_here)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
@@ -235,7 +237,7 @@ async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
     """Add nodes and ResourceSlices to the snapshot: can pending pods reach the devices?"""
     nodes = await client.list(NODES, partial=True)
     slices = await client.list(RESOURCESLICES, partial=True)
-    doubtful = (
+    unreadable_here = (
         each
         for each in (*nodes.unreadable, *slices.unreadable)
         if may_concern(each, snapshot.namespace, snapshot.name, snapshot.claim)
@@ -244,7 +246,7 @@ async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
         snapshot,
         nodes={node.metadata.name: node for node in nodes.items},
         slices=slices.items,
-        unreadable=(*snapshot.unreadable, *doubtful),
+        unreadable=(*snapshot.unreadable, *unreadable_here),
     )
 
 
@@ -316,7 +318,7 @@ def owner_of(explanation: Explanation, reference: Reference) -> str:
     return "claimctl's" if reference.uid in explanation.assessment.own else "not claimctl's"
 
 
-def says(retention: RetentionDecision) -> str:
+def describe_retention(retention: RetentionDecision) -> str:
     """What a reservation asks for, as one line of text."""
     if retention.action is Action.HOLD and retention.blocker is not None:
         return f"holds ({retention.blocker.reason}): {retention.blocker.message}"

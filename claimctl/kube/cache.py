@@ -151,12 +151,12 @@ class UnreadObjects:
     def replace_nameless(self, found: Sequence[Unreadable]) -> tuple[Unreadable, ...]:
         """Replace the nameless objects; return those that are new and those that are gone."""
         before, self.nameless = self.nameless, tuple(dict.fromkeys(found))
-        came = tuple(each for each in self.nameless if each not in before)
-        for each in came:
+        added = tuple(each for each in self.nameless if each not in before)
+        for each in added:
             self._log(each)
         if before != self.nameless:
             self.publish()
-        return (*came, *(each for each in before if each not in self.nameless))
+        return (*added, *(each for each in before if each not in self.nameless))
 
     def publish(self) -> None:
         labels = {"resource": self._resource.plural}

@@ -60,7 +60,7 @@ class Client:
     def rng(self) -> Random:
         return self._sender.rng
 
-    def speak(self, group: str, version: str) -> None:
+    def use_version(self, group: str, version: str) -> None:
         """Use this version of an API group for all later requests."""
         self._versions[group] = version
 

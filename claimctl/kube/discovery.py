@@ -58,10 +58,10 @@ class Discovery:
         """
         key = (group, plural)
         if key not in self._known:
-            self._known[key] = await self._look(group, plural)
+            self._known[key] = await self._search(group, plural)
         return self._known[key]
 
-    async def _look(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
+    async def _search(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
         for version in await self._versions(group):
             path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
             listed = await self._ask(path, ApiResourceList)

@@ -192,7 +192,7 @@ class LeaderElection:
         except (Conflict, AlreadyExists, NotFound):
             # another candidate was faster, or our last write had succeeded after all, or the
             # Lease was deleted
-            self._lease = await self._look(self._lease)
+            self._lease = await self._read_again(self._lease)
             return False
         except KubeError as error:
             self._complain(error)
@@ -220,7 +220,7 @@ class LeaderElection:
         self._renewed_at = began
         return True
 
-    async def _look(self, fallback: Lease | None) -> Lease | None:
+    async def _read_again(self, fallback: Lease | None) -> Lease | None:
         try:
             self._observe(await self._get())
         except KubeError:

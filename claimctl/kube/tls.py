@@ -87,7 +87,7 @@ def _load_chain(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
         except (ssl.SSLError, OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or "unusable"
             raise ConfigError(
-                f"{certificate.where}: does not go with {key.where}: {_words(reason)}"
+                f"{certificate.where}: does not go with {key.where}: {_in_words(reason)}"
             ) from error
 
 
@@ -95,5 +95,5 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted; kubeconfigs cannot hold its password")
 
 
-def _words(reason: str) -> str:
+def _in_words(reason: str) -> str:
     return reason.replace("_", " ").lower() if reason.isupper() else reason

@@ -34,8 +34,8 @@ class Lease(Wire, frozen=True, kw_only=True):
 
 def renewed_at(lease: Lease) -> datetime:
     """When the holder last renewed the Lease; 1970 if it was never renewed."""
-    told = lease.spec.renew_time
-    moment = datetime.fromisoformat(told) if told else datetime.fromtimestamp(0, UTC)
+    renewed = lease.spec.renew_time
+    moment = datetime.fromisoformat(renewed) if renewed else datetime.fromtimestamp(0, UTC)
     return moment.astimezone(UTC)
 
 

@@ -205,10 +205,10 @@ async def _stage(
         clock = LoopClock()
         client = Client(people, clock, field_manager="kubectl")
         version = site.fleet.resource_api.partition("/")[2]
-        client.speak(RESOURCECLAIMS.group, version)
+        client.use_version(RESOURCECLAIMS.group, version)
         if cluster.dialect is Dialect.PODGROUP:
             groups = "v1alpha2" if cluster.version < (1, 37) else "v1beta1"
-            client.speak(PODGROUPS.group, groups)
+            client.use_version(PODGROUPS.group, groups)
         stage = Stage(client, clock, lambda: site.connection(CONTROLLER_USER), site)
         if options.authorization is Authorization.ALWAYS_ALLOW:
             await grant(stage, permissions(*ALL_RIGHTS), *ALL_RIGHTS)

@@ -44,7 +44,7 @@ def freeing(
 ) -> Reclaim:
     """One run of ``claimctl orphans`` as an administrator."""
     client = Client(transport or connection(stage), stage.clock)
-    client.speak(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
+    client.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []
     patience = WatchTimes(settle, stage.scaled(300.0) if grace is None else grace)
     return Reclaim(client, stage.clock, "", patience, told.append)

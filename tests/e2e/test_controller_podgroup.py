@@ -36,7 +36,7 @@ def version_of(options: ClusterOptions) -> str:
 
 
 async def begin(stage: Stage, options: ClusterOptions, **settings: Any) -> None:
-    stage.client.speak(PODGROUPS.group, version_of(options))
+    stage.client.use_version(PODGROUPS.group, version_of(options))
     manager = await stage.started(**settings)
     assert manager.detection is not None
     assert manager.detection.dialect == "podgroup"
@@ -314,7 +314,7 @@ async def test_a_template_is_given_a_group_although_the_status_was_written_meanw
         conflicts -= 1
         return Fault(status=409, reason="Conflict", message="no") if conflicts >= 0 else None
 
-    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    stage.client.use_version(PODGROUPS.group, "v1alpha2")
     link = Faulty(stage.connect(), conflict)
     await stage.started(transport=link, allow_template_injection=True)
     await stage.create(RESOURCECLAIMS, manifests.claim())
@@ -508,7 +508,7 @@ async def test_older_kubelets_are_reported_before_pods_get_stuck_there(stage: St
 
 
 async def test_gates_that_are_switched_while_the_controller_runs_are_noticed(stage: Stage) -> None:
-    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    stage.client.use_version(PODGROUPS.group, "v1alpha2")
     manager = await stage.started()
     cluster = stage.embedded
     on = cluster.features

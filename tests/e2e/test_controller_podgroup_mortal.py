@@ -33,7 +33,7 @@ class Mortal(MortalTransport):
 
 
 async def held(stage: Stage, replicas: int = 3) -> None:
-    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    stage.client.use_version(PODGROUPS.group, "v1alpha2")
     await stage.create(RESOURCECLAIMS, manifests.claim())
     body = manifests.reservation(idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=30)
     await stage.create(CLAIMRESERVATIONS, body)
@@ -79,7 +79,7 @@ async def test_an_idle_release_is_finished_after_a_kill_at_any_write(
 async def test_a_whole_life_is_finished_after_a_kill_at_any_write(
     stage: Stage, delivered: bool, write: int
 ) -> None:
-    stage.client.speak(PODGROUPS.group, "v1alpha2")
+    stage.client.use_version(PODGROUPS.group, "v1alpha2")
     transport = Mortal(stage.connect(), write, delivered=delivered)
     await stage.started("first", transport=transport)
     transport.arm()

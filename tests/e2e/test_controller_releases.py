@@ -41,7 +41,7 @@ async def test_a_claim_is_held_through_idle_time_and_released_at_the_end(
 ) -> None:
     version = VERSIONS.get((1, minor), "v1")
     async with new_stage(hold(minor)) as stage:
-        stage.client.speak(RESOURCECLAIMS.group, version)
+        stage.client.use_version(RESOURCECLAIMS.group, version)
         manager = await stage.started()
         assert manager.detection is not None
         assert manager.detection.dialect == "hold"
@@ -64,7 +64,7 @@ async def test_a_claim_is_made_from_a_template_in_the_version_that_is_served(
 ) -> None:
     version = VERSIONS[1, minor]
     async with new_stage(hold(minor)) as stage:
-        stage.client.speak(RESOURCECLAIMS.group, version)
+        stage.client.use_version(RESOURCECLAIMS.group, version)
         template = claim(version, "template")
         body = {"metadata": template["metadata"], "spec": {"spec": template["spec"]}}
         await stage.create(RESOURCECLAIMTEMPLATES, body)
@@ -137,7 +137,7 @@ async def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves(st
 async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version(
     stage: Stage,
 ) -> None:
-    stage.client.speak(RESOURCECLAIMS.group, "v1beta2")
+    stage.client.use_version(RESOURCECLAIMS.group, "v1beta2")
     manager = await stage.started()
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
@@ -146,7 +146,7 @@ async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_ver
     cluster = stage.embedded
     newer = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
     cluster.switch(newer.features())
-    stage.client.speak(RESOURCECLAIMS.group, "v1")
+    stage.client.use_version(RESOURCECLAIMS.group, "v1")
     await stage.clock.sleep(1500)
     assert manager.detection is not None
     assert manager.detection.dialect == "podgroup"

@@ -315,7 +315,7 @@ async def test_a_group_that_is_gone_does_not_keep_a_claim(
     stage: Stage, options: ClusterOptions
 ) -> None:
     version = "v1beta1" if options.kubernetes_version >= (1, 37) else "v1alpha2"
-    stage.client.speak(PODGROUPS.group, version)
+    stage.client.use_version(PODGROUPS.group, version)
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(PODGROUPS, manifests.pod_group("slice", "slice"))
     body = manifests.in_group(manifests.deployment("slice", 3, "slice"), "slice")

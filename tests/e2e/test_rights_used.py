@@ -48,7 +48,7 @@ async def played(case: Case, given: list[Permission]) -> Register:
     """A story with a controller that has no other permissions than these."""
     async with embedded_stage(strict(case.options)) as stage:
         register = watched(stage.embedded)
-        stage.client.speak(PODGROUPS.group, "v1alpha2")
+        stage.client.use_version(PODGROUPS.group, "v1alpha2")
         await grant(stage, given, *case.files)
         settings: dict[str, Any] = dict.fromkeys(case.settings, True)
         await stage.started(transport=await as_account(stage), **settings)

@@ -111,7 +111,7 @@ class Controllers:
             if time.monotonic() - self.outage < _AFTER_OUTAGE:
                 self.ended += 1
             else:
-                self.crashes.append(f"{name} has ended: {server.last_words()}")
+                self.crashes.append(f"{name} has ended: {server.last_error()}")
             self.start(name)
 
     def kill(self, name: str) -> None:

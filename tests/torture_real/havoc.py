@@ -142,7 +142,7 @@ class Havoc:
             server = self._server(API_SERVER)
             server.check()
             if asyncio.get_running_loop().time() > end:
-                words = server.last_words()
+                words = server.last_error()
                 raise CannotStart(f"{API_SERVER} is not ready after {_READY_SECONDS:g} s: {words}")
             await asyncio.sleep(0.1)
 

@@ -36,7 +36,7 @@ async def look(client: Client) -> Served:
     )
     for resource, versions in ((RESOURCECLAIMS, claims), (PODGROUPS, groups)):
         if versions:
-            client.speak(resource.group, versions[0])
+            client.use_version(resource.group, versions[0])
     return Served(claims, groups)
 
 

@@ -13,7 +13,7 @@ from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.patches import merge_diff, reservation_body
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.template_injection import Injector
-from claimctl.controller.unreadable import Doubts
+from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
@@ -48,7 +48,7 @@ class WorkloadReconciler:
         self._freshness = freshness
         self._events = events
         self._injector = injector
-        self._doubts = Doubts(caches)
+        self._unreadable = UnreadableObjects(caches)
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
         span.set(
@@ -56,8 +56,11 @@ class WorkloadReconciler:
             **{f"k8s__{key.kind.lower()}__name": key.name},
         )
         workload = self._caches.workload(key)
-        doubts = (self._doubts.about_workload(key), self._doubts.about_reservations_for(key))
-        if workload is None or any(doubts):
+        unreadable = (
+            self._unreadable.about_workload(key),
+            self._unreadable.about_reservations_for(key),
+        )
+        if workload is None or any(unreadable):
             return DONE
         wanted = plan(self._annotated(key, workload))
         for problem in wanted.problems:

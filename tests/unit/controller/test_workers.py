@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from claimctl.controller.keys import PlanKey
 from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.supervisor import TaskEnded, Tasks
-from claimctl.controller.worker_pool import Crew, Shift
+from claimctl.controller.worker_pool import Shift, WorkerPool
 from claimctl.controller.workers import Controller
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import TooManyRequests, Unreachable
@@ -54,12 +54,12 @@ def worked(reconciler: Scripted, seconds: float, *keys: PlanKey) -> Recording:
     telemetry = Recording()
 
     async def main() -> None:
-        made, crew = controller(reconciler, telemetry), Crew()
+        made, pool = controller(reconciler, telemetry), WorkerPool()
         for key in keys:
             made.queue.add(key)
-        crew.hire("worker", made.work)
+        pool.add("worker", made.work)
         await asyncio.sleep(seconds)
-        await crew.drain(1.0)
+        await pool.drain(1.0)
 
     run(main())
     return telemetry
@@ -139,7 +139,7 @@ def test_what_failed_in_an_outage_is_tried_again_soon_after_it() -> None:
 
 async def test_work_that_has_begun_ends_before_the_drain_does() -> None:
     done: list[str] = []
-    crew = Crew()
+    pool = WorkerPool()
 
     async def slow(shift: Shift) -> None:
         shift.busy = True
@@ -154,23 +154,23 @@ async def test_work_that_has_begun_ends_before_the_drain_does() -> None:
         await asyncio.Event().wait()
 
     for name, job in (("slow", slow), ("stuck", stuck), ("idle", idle)):
-        crew.hire(name, job)
+        pool.add(name, job)
     await asyncio.sleep(1)
-    await crew.drain(5)
+    await pool.drain(5)
     assert asyncio.get_running_loop().time() == 6
     assert done == ["slow"]
 
 
 async def test_a_worker_that_fails_is_heard_of() -> None:
-    crew = Crew()
+    pool = WorkerPool()
 
     async def broken(shift: Shift) -> None:
         raise RuntimeError("broken")
 
-    crew.hire("broken", broken)
+    pool.add("broken", broken)
     with pytest.raises(RuntimeError, match="broken"):
-        await crew.work()
-    await crew.dismiss()
+        await pool.work()
+    await pool.cancel()
 
 
 async def fails(error: Exception) -> None:

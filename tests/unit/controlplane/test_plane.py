@@ -67,11 +67,11 @@ def test_groups_that_the_version_lacks_are_refused_before_anything_starts(tmp_pa
 def test_the_telling_line_of_a_log_is_found(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("E0101 first\nE0102 12:00:00 cannot bind\nI0102 12:00:00 goodbye\n\tstack\n")
-    assert Server("x", ("x",), log).last_words() == "E0102 12:00:00 cannot bind"
+    assert Server("x", ("x",), log).last_error() == "E0102 12:00:00 cannot bind"
     log.write_text("hello\nworld\n")
-    assert Server("x", ("x",), log).last_words() == "world"
+    assert Server("x", ("x",), log).last_error() == "world"
     log.unlink()
-    assert Server("x", ("x",), log).last_words() == "its log is empty"
+    assert Server("x", ("x",), log).last_error() == "its log is empty"
 
 
 def test_a_server_can_be_killed_and_started_again(tmp_path: Path) -> None:

@@ -182,5 +182,9 @@ def _prebind(text: str) -> str:
     return f'running PreBind plugin "DynamicResources": {text}'
 
 
+def _protected(claim: Object) -> Object:
+    return with_metadata(claim, finalizers=[*finalizers(claim), FINALIZER])
+
+
 def _listed(claim: Object, pod: Object) -> bool:
     return any(each["uid"] == uid(pod) for each in reserved_for(claim))
