@@ -161,10 +161,7 @@ class Binder:
                 yield self._context.rng.uniform(*LATENCY)
             try:
                 if protected and FINALIZER not in finalizers(claim):
-                    protected_claim = with_metadata(
-                        claim, finalizers=[*finalizers(claim), FINALIZER]
-                    )
-                    claim = self._api.update("resourceclaims", protected_claim)
+                    claim = self._api.update("resourceclaims", _protected(claim))
                     self._claims.assume(claim)
                     yield 0.0
                 changed = change(claim)
