@@ -70,7 +70,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class _NodePod:
+class _LocalPod:
     """One pod on a node."""
 
     pod: Object
@@ -133,7 +133,7 @@ class Kubelets:
     pace: Pace = field(default_factory=Pace)
     findings: list[Finding] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    _pods: dict[str, _NodePod] = field(default_factory=dict)
+    _pods: dict[str, _LocalPod] = field(default_factory=dict)
     _lost: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
@@ -178,12 +178,12 @@ class Kubelets:
             self.fleet.boots[node] = self.fleet.boots.get(node, 0) + 1
         self._lost.discard(node)
         await report(self.client, self.fleet, node)
-        for pod_here in self._on(node):
-            pod_here.booted = rebooted and pod_here.runs
-            pod_here.changed.set()
+        for local in self._on(node):
+            local.booted = rebooted and local.runs
+            local.changed.set()
 
-    def _on(self, node: str) -> list[_NodePod]:
-        return [pod_here for pod_here in self._pods.values() if node_name(pod_here.pod) == node]
+    def _on(self, node: str) -> list[_LocalPod]:
+        return [local for local in self._pods.values() if node_name(local.pod) == node]
 
     # Changes of pods and claims
 
@@ -191,99 +191,99 @@ class Kubelets:
         node = node_name(pod)
         if not node or not (self.namespace or node in self.fleet.names):
             return
-        pod_here = self._pods.get(uid(pod))
+        local = self._pods.get(uid(pod))
         if change == "DELETED":
-            if pod_here is not None:
-                pod_here.gone = True
-                pod_here.take(pod)
+            if local is not None:
+                local.gone = True
+                local.take(pod)
                 # a kubelet that is not cut off stops the containers
                 if node_name(pod) not in self._lost:
-                    self._forget(pod_here)
-        elif pod_here is None:
-            pod_here = self._pods[uid(pod)] = _NodePod(pod)
-            self._begin(pod_here)
+                    self._forget(local)
+        elif local is None:
+            local = self._pods[uid(pod)] = _LocalPod(pod)
+            self._begin(local)
         else:
-            pod_here.take(pod)
+            local.take(pod)
 
-    def _forget(self, pod_here: _NodePod) -> None:
-        pod_here.runs = False
-        self._pods.pop(uid(pod_here.pod), None)
-        self.refused.pop("/".join(key_of(pod_here.pod)), None)
+    def _forget(self, local: _LocalPod) -> None:
+        local.runs = False
+        self._pods.pop(uid(local.pod), None)
+        self.refused.pop("/".join(key_of(local.pod)), None)
 
     def _claim_changed(self, change: str, claim: Object) -> None:
         if change != "DELETED" and allocation_of(claim) is not None:
             return
         key = "/".join(key_of(claim))
-        for pod_here in self._pods.values():
-            if pod_here.runs and not pod_here.gone and key in claims_used(pod_here.pod):
-                self._find("LostAllocation", pod_here, key, "the claim lost its allocation")
+        for local in self._pods.values():
+            if local.runs and not local.gone and key in claims_used(local.pod):
+                self._find("LostAllocation", local, key, "the claim lost its allocation")
 
-    def _find(self, rule: str, pod_here: _NodePod, claim: str, message: str) -> None:
-        finding = Finding(rule, "/".join(key_of(pod_here.pod)), claim, message)
+    def _find(self, rule: str, local: _LocalPod, claim: str, message: str) -> None:
+        finding = Finding(rule, "/".join(key_of(local.pod)), claim, message)
         if finding not in self.findings:
             self.findings.append(finding)
 
-    def _begin(self, pod_here: _NodePod) -> None:
-        task = asyncio.create_task(self._live(pod_here), name=f"pod {name(pod_here.pod)}")
+    def _begin(self, local: _LocalPod) -> None:
+        task = asyncio.create_task(self._live(local), name=f"pod {name(local.pod)}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     # The life of a pod on its node
 
-    async def _live(self, pod_here: _NodePod) -> None:
+    async def _live(self, local: _LocalPod) -> None:
         """Play the pod from its binding until its object is gone."""
         await asyncio.sleep(self.pace.start)
-        while not pod_here.gone:
+        while not local.gone:
             try:
-                await self._step(pod_here)
+                await self._step(local)
             except (KubeError, Refused, OSError):
                 # the API server is away, or another client wrote the pod: try again
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _step(self, pod_here: _NodePod) -> None:
-        await self._in_touch(pod_here)
-        if deleting(pod_here.pod):
-            await self._stop(pod_here)
+    async def _step(self, local: _LocalPod) -> None:
+        await self._in_touch(local)
+        if deleting(local.pod):
+            await self._stop(local)
             # a finalizer, or a second deletion with a longer grace, may keep the object
-            await pod_here.until(lambda: pod_here.gone)
-        elif ended(pod_here.pod):
-            await pod_here.until(pod_here.released)
-        elif pod_here.booted:
-            await self._boot(pod_here)
-        elif await self._started(pod_here):
-            await self._run(pod_here)
+            await local.until(lambda: local.gone)
+        elif ended(local.pod):
+            await local.until(local.released)
+        elif local.booted:
+            await self._boot(local)
+        elif await self._started(local):
+            await self._run(local)
         else:
-            await pod_here.until(lambda: pod_here.leaving, _RETRY_SECONDS)
+            await local.until(lambda: local.leaving, _RETRY_SECONDS)
 
-    async def _in_touch(self, pod_here: _NodePod) -> None:
-        node = node_name(pod_here.pod)
-        await pod_here.until(lambda: pod_here.gone or node not in self._lost)
+    async def _in_touch(self, local: _LocalPod) -> None:
+        node = node_name(local.pod)
+        await local.until(lambda: local.gone or node not in self._lost)
 
-    async def _started(self, pod_here: _NodePod) -> bool:
+    async def _started(self, local: _LocalPod) -> bool:
         """Start the containers unless a claim forbids it; return whether they run."""
-        if not pod_here.runs and not await self._admitted(pod_here):
+        if not local.runs and not await self._admitted(local):
             return False
-        if not pod_here.reported:
-            await self._report(pod_here, running(pod_here.pod, _now(), pod_here.restarts))
-            pod_here.reported = True
+        if not local.reported:
+            await self._report(local, running(local.pod, _now(), local.restarts))
+            local.reported = True
         return True
 
-    async def _admitted(self, pod_here: _NodePod) -> bool:
+    async def _admitted(self, local: _LocalPod) -> bool:
         """Try to start the containers; return whether they were started."""
-        missing = await self._missing(pod_here)
-        plain = "/".join(key_of(pod_here.pod))
+        missing = await self._missing(local)
+        plain = "/".join(key_of(local.pod))
         if missing and self.refused.get(plain) != missing:
             self.refused[plain] = missing
-            await self._warn(pod_here.pod, missing)
-        if missing or pod_here.leaving:
+            await self._warn(local.pod, missing)
+        if missing or local.leaving:
             return False
         self.refused.pop(plain, None)
-        pod_here.runs, pod_here.ran, pod_here.reported = True, True, False
+        local.runs, local.ran, local.reported = True, True, False
         return True
 
-    async def _missing(self, pod_here: _NodePod) -> str:
+    async def _missing(self, local: _LocalPod) -> str:
         """Why the devices of the pod cannot be prepared, or ''."""
-        pod = pod_here.pod
+        pod = local.pod
         for each in pod_claims(pod):
             if each.claim == "":
                 continue
@@ -292,9 +292,7 @@ class Kubelets:
             if claim is None:
                 return f"failed to fetch ResourceClaim {shown}: not found"
             if allocation_of(claim) is None:
-                self._find(
-                    "BoundWithoutAllocation", pod_here, shown, "bound on an unallocated claim"
-                )
+                self._find("BoundWithoutAllocation", local, shown, "bound on an unallocated claim")
                 return f"resource claim {shown} is not allocated"
             if not self._may_use(pod, claim):
                 return f"pod {name(pod)} ({uid(pod)}) is not allowed to use ResourceClaim {shown}"
@@ -321,30 +319,30 @@ class Kubelets:
             return False
         return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
 
-    async def _run(self, pod_here: _NodePod) -> None:
+    async def _run(self, local: _LocalPod) -> None:
         """Run until the containers end, the pod is deleted, or the node is rebooted."""
-        if await pod_here.until(pod_here.interrupted, self._run_seconds(pod_here.pod)):
+        if await local.until(local.interrupted, self._run_seconds(local.pod)):
             return
-        await self._in_touch(pod_here)
-        code = int(annotations_of(pod_here.pod).get(EXIT_CODE, "0"))
-        policy = pod_here.pod["spec"].get("restartPolicy", "Always")
+        await self._in_touch(local)
+        code = int(annotations_of(local.pod).get(EXIT_CODE, "0"))
+        policy = local.pod["spec"].get("restartPolicy", "Always")
         if policy == "Always" or (policy == "OnFailure" and code):
-            pod_here.restarts += 1
-            await self._report(pod_here, running(pod_here.pod, _now(), pod_here.restarts))
-        elif not pod_here.leaving:
-            await self._end(pod_here, code)
+            local.restarts += 1
+            await self._report(local, running(local.pod, _now(), local.restarts))
+        elif not local.leaving:
+            await self._end(local, code)
 
-    async def _end(self, pod_here: _NodePod, code: int) -> None:
+    async def _end(self, local: _LocalPod, code: int) -> None:
         """End the containers, then report it.
 
         In this order, no other pod can get the devices while the containers run.
         """
-        pod_here.runs = False
+        local.runs = False
         try:
-            await self._report(pod_here, finished(pod_here.pod, _now(), code, pod_here.restarts))
+            await self._report(local, finished(local.pod, _now(), code, local.restarts))
         except (KubeError, Refused, OSError):
             # the next step reports the end again, and does not start the containers again
-            pod_here.runs = True
+            local.runs = True
             raise
 
     def _run_seconds(self, pod: Object) -> float | None:
@@ -355,35 +353,33 @@ class Kubelets:
         owner = controller_of(pod)
         return self.pace.job if owner is not None and owner["kind"] == "Job" else None
 
-    async def _boot(self, pod_here: _NodePod) -> None:
+    async def _boot(self, local: _LocalPod) -> None:
         """Handle a reboot of the node: the restart policy decides if the pod starts again."""
-        pod_here.runs = False
-        if pod_here.pod["spec"].get("restartPolicy", "Always") == "Never":
-            await self._report(pod_here, failed(pod_here.pod, _now()))
-        pod_here.booted = False
-        pod_here.restarts += 1
+        local.runs = False
+        if local.pod["spec"].get("restartPolicy", "Always") == "Never":
+            await self._report(local, failed(local.pod, _now()))
+        local.booted = False
+        local.restarts += 1
 
-    async def _stop(self, pod_here: _NodePod) -> None:
+    async def _stop(self, local: _LocalPod) -> None:
         """Stop the containers, report a terminal phase, and then delete the object."""
         await asyncio.sleep(self.pace.stop)
-        await self._in_touch(pod_here)
-        pod_here.runs = False
-        started = pod_here.ran or (pod_here.pod.get("status") or {}).get("phase") != "Pending"
-        if not ended(pod_here.pod):
+        await self._in_touch(local)
+        local.runs = False
+        started = local.ran or (local.pod.get("status") or {}).get("phase") != "Pending"
+        if not ended(local.pod):
             # since Kubernetes 1.27, a pod that was never started gets a terminal phase too
             await self._report(
-                pod_here, stopped(pod_here.pod, _now()) if started else {"phase": "Failed"}
+                local, stopped(local.pod, _now()) if started else {"phase": "Failed"}
             )
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod_here.pod)}}
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(local.pod)}}
         async with self._slots:
-            await self.client.delete(POD, *key_of(pod_here.pod), options)
+            await self.client.delete(POD, *key_of(local.pod), options)
 
-    async def _report(self, pod_here: _NodePod, status: Object) -> None:
-        patch = {"metadata": {"uid": uid(pod_here.pod)}, "status": status}
+    async def _report(self, local: _LocalPod, status: Object) -> None:
+        patch = {"metadata": {"uid": uid(local.pod)}, "status": status}
         async with self._slots:
-            pod_here.pod = await self.client.patch_status(
-                POD, *key_of(pod_here.pod), patch, STRATEGIC
-            )
+            local.pod = await self.client.patch_status(POD, *key_of(local.pod), patch, STRATEGIC)
 
     async def _warn(self, pod: Object, message: str) -> None:
         now = _now()
