@@ -95,7 +95,7 @@ class Expander:
             if not isinstance(found, tuple):
                 return over(record) if found is None else unread(record, found)
             claim, pods = found
-        text = f"changed by somebody else {ATTEMPTS} times: run again"
+        text = f"another client changed the claim {ATTEMPTS} times: run again"
         return failed(withdrawn(record, claim, uncertain), "Conflict", text)
 
     def _decided(

@@ -240,26 +240,26 @@ def _explain(
     match obstacle:
         case Obstacle.TOO_MANY_CONSUMERS:
             return (
-                f"{holders} has {pods} pods on it and a claim lists at most {LIMIT}: scale down "
-                f"to {LIMIT} pods or spread them over several claims"
+                f"{pods} pods of {holders} use the claim, which can list {LIMIT}: scale down to "
+                f"{LIMIT} pods, or use several claims"
             )
         case Obstacle.GENERATED_FOR_POD_GROUP:
             return (
-                f"generated from the template of {holders}; without the feature its pods fail "
-                "whatever is listed: move them to a claim of their own first"
+                f"generated from the template of {holders}; without the feature, its pods fail "
+                "whatever the claim lists: first give them another claim"
             )
         case Obstacle.BEING_DELETED:
-            return f"being deleted, so no pod of {holders} can be listed: wait until they are gone"
+            return f"being deleted, so pods of {holders} cannot be added: wait until they are gone"
         case Obstacle.NO_CONSUMER:
             return (
-                f"held by {holders} with no pod running; an empty list would leave its devices "
-                f"allocated for good: scale up, or release it (claimctl release "
+                f"held by {holders}, and no pod runs; with an empty list, its devices would stay "
+                "allocated for good: scale up, or release the claim (claimctl release "
                 f"{claim.metadata.name} -n {claim.metadata.namespace})"
             )
         case _:
             return (
-                f"held by {_named(unknown)}, which is neither claimctl's nor a PodGroup nor what "
-                "the claim was made for, and so is not touched: let its owner let go"
+                f"held by {_named(unknown)}, which is not claimctl's, not a PodGroup, and not what "
+                "the claim was created for: its owner must remove it"
             )
 
 

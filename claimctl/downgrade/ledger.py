@@ -31,7 +31,7 @@ class Overtaken(Exception):
     """
 
     def __init__(self, plan: DowngradePlan) -> None:
-        super().__init__(f"plan {plan.metadata.name} was written by somebody else")
+        super().__init__(f"plan {plan.metadata.name} was written by another client")
         self.plan = plan
 
 

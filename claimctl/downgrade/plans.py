@@ -81,9 +81,8 @@ def _in_the_way(plan: DowngradePlan) -> str:
         return f"DowngradePlan {name} is being deleted: run again when it is gone"
     scope = ", ".join(plan.spec.namespaces) or "all namespaces"
     return (
-        f"DowngradePlan {name} is there already, for {scope}, and there can be one at a time: "
-        f"give the same namespaces to go on with it, or delete it (kubectl delete downgradeplan "
-        f"{name})"
+        f"DowngradePlan {name} exists already, for {scope}, and only one can exist: give the same "
+        f"namespaces to continue it, or delete it (kubectl delete downgradeplan {name})"
     )
 
 
@@ -119,7 +118,7 @@ async def carry_out(
     except (NotFound, PlanWithdrawn):
         raise PlanRefused(f"DowngradePlan {name} was deleted while it was carried out") from None
     raise PlanRefused(
-        f"somebody else keeps writing DowngradePlan {name}: run again when that is over"
+        f"another client keeps writing DowngradePlan {name}: run again after it has stopped"
     )
 
 
@@ -155,9 +154,9 @@ async def follow(
         raise PlanRefused(f"DowngradePlan {name} was deleted while it was followed") from None
     except TimeoutError:
         raise PlanRefused(
-            f"the controller has not gone on with DowngradePlan {name} for "
-            f"{patience_seconds:g} s (phase {plan.status.phase or 'none yet'}): look at its log; "
-            "the plan stays, running again goes on with it"
+            f"the controller has not continued DowngradePlan {name} for {patience_seconds:g} s "
+            f"(phase {plan.status.phase or 'none yet'}): look at its log; the plan stays, and "
+            "another run continues it"
         ) from None
 
 

@@ -173,7 +173,7 @@ class UnreadObjects:
         more = {"not_logged_before": self._not_logged} if self._not_logged else {}
         self._not_logged = 0
         log.warning(
-            "an object cannot be read, nothing is decided about what it concerns",
+            "an object cannot be read, no decision is made about claims that it concerns",
             object=str(found),
             version=found.resource_version,
             problem=found.problem,

@@ -199,7 +199,7 @@ class Client:
             Conflict: the object has another version; read it and decide again.
         """
         if not resource_version:
-            raise BadRequest("PATCH", name, message="a write needs the version it was decided on")
+            raise BadRequest("PATCH", name, message="a write needs a resourceVersion")
         metadata = {**patch.get("metadata", {}), "resourceVersion": resource_version}
         call = self._call(
             "PATCH",

@@ -303,7 +303,7 @@ class Informer(Generic[T]):
         seconds = self._failures.delay(error, self._rng)
         if error is not None and not isinstance(error, Gone):
             if self.trouble is None:
-                log.warning("cannot follow", resource=self.resource.plural, error=str(error))
+                log.warning("watch failed", resource=self.resource.plural, error=str(error))
             self.trouble = error
             self._report_broken(1)
         await self._clock.sleep(seconds)

@@ -223,11 +223,13 @@ def _idle(
     if consumers.count:
         return _holds(present, Reason.CONSUMERS_LEFT, f"{consumers.count} pods still use the claim")
     if policy is not RetentionPolicy.WHILE_RUNNING:
-        return _holds(present, Reason.RETENTION, f"retentionPolicy {policy} holds through idle")
+        return _holds(
+            present, Reason.RETENTION, f"retentionPolicy {policy} holds while the workload is idle"
+        )
     spec, status = present.held.reservation.spec, present.held.reservation.status
     left = spec.idle_timeout_seconds - _idle_for(snapshot, present.held)
     if (status.idle_since is None or left > 0) and not _begun(snapshot, present.held, Reason.IDLE):
-        text = f"idle; released when that has lasted {spec.idle_timeout_seconds} s"
+        text = f"idle; released after {spec.idle_timeout_seconds} s of it"
         return _holds(present, Reason.IDLE_TIMEOUT, text, max(left, _AT_ONCE))
     return replace(present, action=Action.RELEASE, reason=Reason.IDLE)
 
@@ -249,10 +251,10 @@ def _trapped(
         return None
     left = timeout - _passed(snapshot, since)
     if left > 0 and not _begun(snapshot, present.held, Reason.REALLOCATED):
-        text = f"its devices cannot be reached; given up when that has lasted {timeout} s"
+        text = f"its devices cannot be reached; released after {timeout} s of it"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
     if _only_waiting_pods_listed(snapshot, consumers):
-        text = "its devices cannot be reached; held until the entries of waiting pods are out"
+        text = "its devices cannot be reached; held until the waiting pods are out of the list"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
     return _yields(present, Reason.REALLOCATED)
 

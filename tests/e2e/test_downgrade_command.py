@@ -56,7 +56,7 @@ async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_
     assert again.code == 0
     assert "Expanded" in again.out
     assert other.code == 1
-    assert "is there already, for ml" in other.err
+    assert "exists already, for ml" in other.err
 
 
 @pytest.mark.real_time(120)

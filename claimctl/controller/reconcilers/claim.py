@@ -85,7 +85,7 @@ class ClaimReconciler:
             # the watch brings the same object, or has brought it
             log.info("requeued", reason=str(error), seconds=WATCHDOG)
             return After(WATCHDOG)
-        log.info("requeued", reason="changes faster than it can be looked at", seconds=SOON)
+        log.info("requeued", reason="the claim changes too fast", seconds=SOON)
         return After(SOON)
 
     async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:

@@ -137,7 +137,7 @@ def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
         return _without_group(held)
     group = next((g for g in snapshot.groups if g.metadata.name == workload.pod_group), None)
     if group is None:
-        text = f"PodGroup {workload.pod_group} is about to be made; pods wait for it"
+        text = f"PodGroup {workload.pod_group} will be created; pods wait for it"
         return Reason.POD_GROUP_PENDING, text
     if shares(group, snapshot.name):
         return None

@@ -92,7 +92,7 @@ def _ghosts(snapshot: Snapshot) -> Iterator[Blocker]:
     for ghost in present_ghosts(snapshot):
         left, over = _left(snapshot, ghost), ghost.uid in snapshot.memory.told_ghosts
         where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
-        text = f"{where}; it counts until forceDeletedPodGraceSeconds have passed"
+        text = f"{where}; it counts as running until forceDeletedPodGraceSeconds have passed"
         private = over and ghost.uid not in on_record
         yield Blocker(Reason.FORCE_DELETED_PODS, text, left, private)
 
@@ -122,7 +122,7 @@ def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:
         if not is_pod(reference) and not is_tombstone(reference) and reference.uid not in own
     ]
     if foreign:
-        text = f"the list names what claimctl does not own: {listed(map(describe, foreign))}"
+        text = f"the list has entries that claimctl does not own: {listed(map(describe, foreign))}"
         yield Blocker(Reason.UNKNOWN_REFERENCES, text)
 
 
@@ -134,7 +134,7 @@ def _finished(snapshot: Snapshot) -> Iterator[Blocker]:
 
 def no_room_for_finished() -> Blocker:
     text = f"more than {LIMIT} pods of the PodGroup have finished and are still there"
-    advice = "the group has to go before the claim can; or delete finished pods"
+    advice = "delete the group before the claim, or delete finished pods"
     return Blocker(Reason.FINISHED_PODS_LEFT, f"{text}: {advice}")
 
 

@@ -143,7 +143,7 @@ def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker |
     if len(left) > LIMIT:
         return no_room_for_finished()
     if snapshot.memory.repeated_writes >= snapshot.rules.fight_limit:
-        text = "somebody else undoes the release again and again"
+        text = "another client keeps reverting the release"
         return Blocker(Reason.FIGHTING_WRITER, text, FIGHT_PAUSE)
     return None
 
@@ -152,7 +152,7 @@ def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     """Wait until every scheduler sees the claim's present version, then check the pods again."""
     left = snapshot.settling_left
     if left > 0:
-        text = "waits until every scheduler sees the claim as it is"
+        text = "waits until every scheduler sees this version of the claim"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
     return _checked(snapshot, reason, own, settled=True)
 
@@ -189,7 +189,7 @@ def _unreleasable_entries(
     ]
     if not names:
         return ()
-    text = f"listed and there: {listed(names)}"
+    text = f"listed, and still existing: {listed(names)}"
     return (Blocker(Reason.CONSUMERS_LEFT, text, snapshot.rules.dead_reference_seconds),)
 
 

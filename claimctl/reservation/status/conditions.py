@@ -33,7 +33,7 @@ _ADVICE = {
     Reason.PENDING: "the reference is about to be written",
     Reason.WORKLOAD_NOT_FOUND: "the workload of workloadRef does not exist",
     Reason.WORKLOAD_ENDED: "the workload will create no more pods",
-    Reason.WORKLOAD_KIND_UNSUPPORTED: "workloadRef has to be a Deployment, StatefulSet or Job",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "workloadRef must be a Deployment, StatefulSet or Job",
     Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
         "the workload's pod template does not name the claim by resourceClaimName"
     ),
@@ -49,8 +49,8 @@ _ADVICE = {
     Reason.FROZEN: "a DowngradePlan asks to add no workload references",
     Reason.CLAIM_DELETED: "the claim is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
-    Reason.FIGHTING_WRITER: "somebody else undoes what claimctl writes; claimctl stands back",
-    Reason.NEARLY_FULL: f"status.reservedFor takes {LIMIT} entries at the most",
+    Reason.FIGHTING_WRITER: "another client reverts the writes of claimctl; claimctl pauses",
+    Reason.NEARLY_FULL: f"status.reservedFor has at most {LIMIT} entries",
 }
 
 _PROBLEMS = frozenset(
@@ -203,9 +203,7 @@ def _consistent(
         message = f"{text} beside the hold; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.MORE_PODS_THAN_PLACES, message)
     if left_out := _left_out(found, ghosts):
-        message = (
-            f"the status tells of {MOST} {left_out} and has no room for more; all of them count"
-        )
+        message = f"the status lists {MOST} {left_out}, which is its limit; all of them count"
         return Finding(ConditionType.CONSISTENT, True, Reason.STATUS_SHORTENED, message)
     return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
 

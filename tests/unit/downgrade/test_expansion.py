@@ -86,8 +86,8 @@ def test_the_limit_itself_can_be_expressed() -> None:
 def test_one_pod_more_than_the_limit_is_refused_and_told_what_to_change() -> None:
     assert expand(claim(TRAIN), [*map(pod, range(LIMIT + 1))]) == Refused(
         Obstacle.TOO_MANY_CONSUMERS,
-        "deployments/train has 257 pods on it and a claim lists at most 256: scale down to 256 "
-        "pods or spread them over several claims",
+        "257 pods of deployments/train use the claim, which can list 256: scale down to 256 pods, "
+        "or use several claims",
         257,
     )
 
@@ -228,8 +228,8 @@ def test_a_record_counts_for_the_claim_it_was_made_on(
 def test_a_hold_of_somebody_else_is_named_and_left_also_where_any_pod_may_use_the_claim() -> None:
     assert expand(claim(MACHINE, TRAIN), [pod(1)]) == Refused(
         Obstacle.UNKNOWN_REFERENCE,
-        "held by virtualmachines/vm, which is neither claimctl's nor a PodGroup nor what the claim "
-        "was made for, and so is not touched: let its owner let go",
+        "held by virtualmachines/vm, which is not claimctl's, not a PodGroup, and not what the "
+        "claim was created for: its owner must remove it",
         1,
     )
 
@@ -283,6 +283,6 @@ def test_an_idle_claim_is_refused_since_an_empty_list_would_leak_its_devices() -
     refused = expand(claim(TRAIN, ref(1)), [pod(1, phase="Failed")])
     assert refused == Refused(
         Obstacle.NO_CONSUMER,
-        "held by deployments/train with no pod running; an empty list would leave its devices "
-        "allocated for good: scale up, or release it (claimctl release slice -n ml)",
+        "held by deployments/train, and no pod runs; with an empty list, its devices would stay "
+        "allocated for good: scale up, or release the claim (claimctl release slice -n ml)",
     )

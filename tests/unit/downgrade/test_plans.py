@@ -48,7 +48,7 @@ async def test_a_finished_plan_is_asked_for_once_more_and_keeps_its_record() -> 
 async def test_a_plan_with_another_scope_is_in_the_way() -> None:
     server = Server.started()
     await plans.begin(server.client, ("ml",))
-    with pytest.raises(PlanRefused, match="is there already, for ml, and there can be one"):
+    with pytest.raises(PlanRefused, match="exists already, for ml, and only one can exist"):
         await plans.begin(server.client, ())
 
 
@@ -163,7 +163,7 @@ async def test_a_controllers_progress_is_followed_to_the_end() -> None:
 async def test_a_controller_that_does_not_go_on_is_given_up_and_the_plan_left() -> None:
     server = Server.started()
     plan = await plans.begin(server.client, ())
-    with pytest.raises(PlanRefused, match=r"has not gone on .* for 60 s \(phase none yet"):
+    with pytest.raises(PlanRefused, match=r"has not continued .* for 60 s \(phase none yet"):
         await plans.follow(server.client, plan, lambda _: None)
     assert await stored(server) == plan
 

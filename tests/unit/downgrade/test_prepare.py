@@ -368,7 +368,7 @@ async def test_a_hold_of_somebody_else_refuses_the_claim_and_leaves_it_whole() -
         "UnknownReference",
         (),
     )
-    assert "held by things/x, which is neither" in record.message
+    assert "held by things/x, which is not claimctl's" in record.message
     assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
 
 

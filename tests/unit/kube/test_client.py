@@ -119,7 +119,7 @@ def test_a_patch_carries_the_version_it_was_decided_on() -> None:
 
 def test_a_patch_without_a_version_is_never_sent() -> None:
     server = WireServer()
-    with pytest.raises(errors.BadRequest, match="version it was decided on"):
+    with pytest.raises(errors.BadRequest, match="needs a resourceVersion"):
         ask(server, lambda c: c.merge_patch(NODES, "n", {}, resource_version=""))
     assert server.lines == []
 

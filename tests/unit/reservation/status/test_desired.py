@@ -75,12 +75,11 @@ def test_what_is_left_out_is_said() -> None:
     shortened = condition(told(stage(*map(ghost, range(MANY)), nodes=MANY)), "Consistent")
     assert (shortened.status, shortened.reason) == ("True", "StatusShortened")
     assert shortened.message == (
-        "the status tells of 1000 nodes and vanished pods and has no room for more; all of them "
-        "count"
+        "the status lists 1000 nodes and vanished pods, which is its limit; all of them count"
     )
     assert condition(told(stage(nodes=MOST)), "Consistent").reason != "StatusShortened"
     nodes = condition(told(stage(nodes=MOST + 1)), "Consistent")
-    assert nodes.message.startswith("the status tells of 1000 nodes and has no room")
+    assert nodes.message.startswith("the status lists 1000 nodes, which is its limit")
 
 
 def test_what_is_on_record_stays_and_the_rest_follows_as_places_become_free() -> None:
