@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from claimctl.embedded.auth.authn import Door, Tokens
+from claimctl.embedded.auth.authn import AccessControl, Tokens
 from claimctl.embedded.auth.escalation import RoleStrategy
 from claimctl.embedded.auth.rbac import GROUP, AllowAll, Rbac
 from claimctl.embedded.auth.reviews import Reviews
@@ -32,21 +32,21 @@ def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALL
     definitions = Definitions(api)
     return Handler(
         api,
-        guard=_door(api, authorization),
+        guard=_access_control(api, authorization),
         documents=Documents(api.kinds, api.schemas, lambda: api.features),
         views=Tables(api.schemas, definitions.columns, api.clock.now, lambda: api.features),
     )
 
 
-def _door(api: Api, authorization: Authorization) -> Door:
+def _access_control(api: Api, authorization: Authorization) -> AccessControl:
     """Who may enter. Without RBAC, every request is allowed for the transport's user."""
     tokens = Tokens(api.store, api.clock.now, api.rng)
     if authorization is Authorization.ALWAYS_ALLOW:
         Reviews(api, AllowAll(), tokens)
-        return Door(tokens, AllowAll(), lenient=True)
+        return AccessControl(tokens, AllowAll(), lenient=True)
     rbac = Rbac(api.store)
     api.authorizer = rbac
     for plural in ("roles", "clusterroles"):
         api.strategies.register(GROUP, plural, RoleStrategy(rbac))
     Reviews(api, rbac, tokens)
-    return Door(tokens, rbac, lenient=False)
+    return AccessControl(tokens, rbac, lenient=False)

@@ -169,8 +169,8 @@ class Cluster:
         """Change feature gates at run time, for all components."""
         self._context.features = features
         self.api.switch(features)
-        self.scheduler.look_again()
-        self.kubelet.look_again()
+        self.scheduler.retry_waiting()
+        self.kubelet.retry_waiting()
 
     def fault_components(self, fault: FaultHook | None) -> None:
         """Call ``fault`` before every request of a component (clients: see the handler)."""

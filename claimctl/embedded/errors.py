@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.embedded.wording import in_words_of
+from claimctl.embedded.wording import worded_for
 
 Details = dict[str, Any]
 
@@ -35,11 +35,11 @@ class StatusError(Exception):
         self.headers: dict[str, str] = dict(headers or {})
         self.metadata: dict[str, Any] = {}
 
-    def in_words_of(self, version: tuple[int, int]) -> StatusError:
+    def worded_for(self, version: tuple[int, int]) -> StatusError:
         """Change the texts to those of a server of that version; return self."""
-        self.message = in_words_of(version, self.message)
+        self.message = worded_for(version, self.message)
         for cause in (self.details or {}).get("causes") or ():
-            cause["message"] = in_words_of(version, cause.get("message", ""))
+            cause["message"] = worded_for(version, cause.get("message", ""))
         return self
 
     def body(self) -> dict[str, Any]:

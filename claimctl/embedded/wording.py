@@ -28,7 +28,7 @@ CHANGES = (
 )
 
 
-def in_words_of(version: tuple[int, int], text: str) -> str:
+def worded_for(version: tuple[int, int], text: str) -> str:
     """A message with the text of a server of that version."""
     for change in CHANGES:
         if version < change.since and change.new in text:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from claimctl.embedded.auth.authn import Door
+from claimctl.embedded.auth.authn import AccessControl
 from claimctl.embedded.auth.rbac import covers
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.kinds.authorization import Attributes, Authorizer
@@ -155,7 +155,7 @@ def watched(cluster: Cluster) -> Register:
     register = Register(cluster.api.authorizer)
     cluster.api.authorizer = register
     guard = cluster.handler.guard
-    assert isinstance(guard, Door)
+    assert isinstance(guard, AccessControl)
     guard.authorizer = register
     return register
 

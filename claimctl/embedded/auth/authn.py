@@ -82,7 +82,7 @@ def _account_actor(issued: _Issued) -> Actor:
 
 
 @dataclass(slots=True)
-class Door:
+class AccessControl:
     """Authenticates and authorizes. If ``lenient``, an unknown token counts as the default user."""
 
     tokens: Tokens

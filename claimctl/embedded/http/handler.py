@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.embedded.auth.authn import Door
+from claimctl.embedded.auth.authn import AccessControl
 from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.http import answers, dispatch
 from claimctl.embedded.http.documents.lookup import Documents
@@ -34,7 +34,7 @@ class Handler:
     """
 
     api: Api
-    guard: Door
+    guard: AccessControl
     documents: Documents
     views: Tables
     fault: FaultHook | None = None
@@ -51,7 +51,7 @@ class Handler:
         try:
             return await self._serve(actor, request)
         except StatusError as error:
-            return answers.refuse(error.in_words_of(self.api.features.version))
+            return answers.refuse(error.worded_for(self.api.features.version))
 
     def transport(self, actor: Actor) -> TransportAs:
         return TransportAs(self, actor)
@@ -69,7 +69,7 @@ class Handler:
         try:
             return await self._with_faults(exchange)
         except StatusError as error:
-            worded = error.in_words_of(self.api.features.version)
+            worded = error.worded_for(self.api.features.version)
             return answers.refuse(worded, exchange.warnings)
 
     def _document(self, actor: Actor, request: Request) -> Response:

@@ -15,7 +15,7 @@ Fields = dict[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class HandMade:
+class AddedModel:
     """A model that is not in the client."""
 
     name: str
@@ -27,11 +27,11 @@ class HandMade:
 @dataclass(frozen=True, slots=True)
 class _Alpha:
     reserved_for_fields: dict[str, Fields]
-    kinds: dict[str, HandMade]
-    definitions: dict[str, HandMade]
+    kinds: dict[str, AddedModel]
+    definitions: dict[str, AddedModel]
 
 
 _ALPHA = table(__package__, "alpha.json", _Alpha)
 RESERVED_FOR_FIELDS = _ALPHA.reserved_for_fields
 DEFINITIONS = _ALPHA.definitions
-HAND_MADE = {("scheduling.k8s.io", "v1alpha2", kind): one for kind, one in _ALPHA.kinds.items()}
+ADDED = {("scheduling.k8s.io", "v1alpha2", kind): one for kind, one in _ALPHA.kinds.items()}

@@ -51,9 +51,9 @@ class BuiltinSchemas:
         return self._kinds[key]
 
     def _find(self, group: str, version: str, kind: str, reserved_for: bool) -> Schema | None:
-        hand_made = alpha.HAND_MADE.get((group, version, kind))
-        if hand_made is not None:
-            return self._hand_made(hand_made, reserved_for)
+        added = alpha.ADDED.get((group, version, kind))
+        if added is not None:
+            return self._added_model(added, reserved_for)
         name = model_name(group, version, kind)
         return self.model(name, reserved_for) if name else None
 
@@ -91,7 +91,7 @@ class BuiltinSchemas:
                 found[json_name] = self._field(f"{name}.{json_name}", type_name, text, True)
         return found
 
-    def _hand_made(self, definition: alpha.HandMade, reserved_for: bool) -> Schema:
+    def _added_model(self, definition: alpha.AddedModel, reserved_for: bool) -> Schema:
         return Schema(
             type="object",
             definition=definition.name,
@@ -99,7 +99,7 @@ class BuiltinSchemas:
             required=definition.required,
             load=lambda: {
                 name: (
-                    self._hand_made(alpha.DEFINITIONS[type_name], reserved_for)
+                    self._added_model(alpha.DEFINITIONS[type_name], reserved_for)
                     if type_name in alpha.DEFINITIONS
                     else self._field(f"{definition.name}.{name}", type_name, text, reserved_for)
                 )
@@ -146,7 +146,7 @@ class BuiltinSchemas:
 
     def _item(self, place: str, type_name: str, reserved_for: bool) -> Schema:
         if type_name in alpha.DEFINITIONS:
-            return self._hand_made(alpha.DEFINITIONS[type_name], reserved_for)
+            return self._added_model(alpha.DEFINITIONS[type_name], reserved_for)
         return self._field(place, type_name, "", reserved_for)
 
     def _reference(self, place: str, name: str, text: str, reserved_for: bool) -> Schema:

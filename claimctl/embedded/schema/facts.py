@@ -24,22 +24,21 @@ class ListRule:
 class Facts:
     """``conditions`` is the rule for a field of that name whose items are a model with a ``type``.
 
-    A strategic merge patch may say which keys stay of ``keep_keys_fields`` (patchStrategy
+    In a strategic merge patch, ``keep_keys_fields`` may name the keys to keep (patchStrategy
     retainKeys). ``atomic_objects`` (models) and ``atomic_maps`` are owned as a whole (mapType
-    atomic). ``quantity_maps`` are names of maps to quantities, ``quantities`` quantities on their
-    own. ``int64`` are fields of 64 bits, by their name where that is so in every model that has
-    it. ``meta_models`` are models of apimachinery; every other model belongs to the group in which
-    it is first met.
+    atomic). ``quantity_maps`` are names of maps to quantities, ``quantities`` are single
+    quantities. ``int64`` are fields of 64 bits, by their name if that holds for all models.
+    ``meta_models`` are models of apimachinery. Every other model belongs to the group in which it
+    is first met.
 
-    Go writes a field of a struct always if it is a value without ``omitempty``, leaves it out when
-    it is empty if it is one with it, and writes a pointer whenever it is set. The served OpenAPI
-    documents tell the first kind by their defaults; which of the others are pointers is a fact of
-    the Go types. ``structs`` are structs by value: an empty one is an empty object, never absent.
-    ``zeroes`` are scalars that are written when they are zero, beside the required ones. ``nulls``
-    are lists and maps that are null when they are empty; all others are left out then.
-    ``pointers`` are optional strings that are pointers: an empty one is kept. ``plain`` are
-    optional numbers and booleans that are values: zero and false are left out. ``go_types`` names
-    the Go types of fields that are plain strings in JSON, as the decoder names them.
+    Go always writes a value without ``omitempty``, leaves out an empty value with it, and writes a
+    pointer whenever it is set. The defaults in the served OpenAPI documents show the first kind.
+    The rest are facts of the Go types. ``structs`` are structs by value: an empty one is an empty
+    object, never absent. ``zeroes`` are scalars that are written when they are zero, in addition to
+    the required ones. ``nulls`` are lists and maps that are null when they are empty; all others
+    are left out then. ``pointers`` are optional strings that are pointers: an empty one is kept.
+    ``plain`` are optional numbers and booleans that are values: zero and false are left out.
+    ``go_types`` has the Go types of fields that are plain strings in JSON.
     """
 
     lists: dict[str, ListRule]

@@ -99,14 +99,14 @@ def _bytes_problem(value: Any) -> str:
     try:
         base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        return f"illegal base64 data at input byte {_bad_byte(value)}"
+        return f"illegal base64 data at input byte {_position_of_error(value)}"
     return ""
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
-def _bad_byte(text: str) -> int:
+def _position_of_error(text: str) -> int:
     """The position of Go's error: a foreign letter, or the start of the last group of four."""
     for index, letter in enumerate(text):
         if letter not in _ALPHABET:

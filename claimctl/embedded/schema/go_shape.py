@@ -73,7 +73,7 @@ def _known(place: str, schema: Schema, obj: Object, key: str, where: _Place) -> 
             _items(schema.items, value, where.null_times)
     elif schema.definition and isinstance(value, dict):
         shape(schema, value, null_times=where.null_times)
-    elif not where.required and place not in FACTS.zeroes and _left_out(place, schema, value):
+    elif not where.required and place not in FACTS.zeroes and _is_omitted(place, schema, value):
         del obj[key]
 
 
@@ -125,7 +125,7 @@ def settle(schema: Schema, obj: Object) -> None:
                     settle(below.items, item)
 
 
-def _left_out(place: str, schema: Schema, value: Any) -> bool:
+def _is_omitted(place: str, schema: Schema, value: Any) -> bool:
     if schema.type == "string":
         plain = schema.format in ("", "byte") and place not in FACTS.pointers
         return plain and value == ""

@@ -46,10 +46,10 @@ class Expression:
         try:
             return self._program.execute(self._context)
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise EvaluationError(_words(error)) from error
+            raise EvaluationError(_error_text(error)) from error
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"no such key: {error.args[0]}"
     if isinstance(error, ZeroDivisionError):

@@ -42,7 +42,7 @@ def evict(write: Write, eviction: Object) -> Object:
     options = _delete_options(eviction, dry_run=write.options.dry_run)
     if not _unprotected(pod):
         budget = _budget(write, pod)
-        if budget is not None and not _goes_unhealthy(pod, budget):
+        if budget is not None and not _is_unhealthy(pod, budget):
             _charge(write, budget, pod, dry_run=bool(options.dry_run))
     _check_preconditions(pod, options)
     if not options.dry_run:
@@ -87,7 +87,7 @@ def _unprotected(pod: Object) -> bool:
     return phase in _ENDED or bool(pod["metadata"].get("deletionTimestamp"))
 
 
-def _goes_unhealthy(pod: Object, budget: Object) -> bool:
+def _is_unhealthy(pod: Object, budget: Object) -> bool:
     """Whether the pod may be evicted because it is not ready.
 
     The rule is that of k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go.

@@ -130,12 +130,14 @@ def _refuse(write: Write, name: str, found: list[errors.FieldError]) -> None:
         raise errors.invalid(_named(write.target, name).typed_subject, found)
 
 
-_DEAR = frozenset({"events", "leases", "nodes", "pods"})
+_NOT_MANAGED = frozenset({"events", "leases", "nodes", "pods"})
 """Kinds that components write very often: managed fields for their writes would be too slow."""
 
 
 def _record(write: Write, old: Object | None, new: Object) -> None:
-    if write.verb == "apply" or (write.options.internal and write.target.kind.plural in _DEAR):
+    if write.verb == "apply" or (
+        write.options.internal and write.target.kind.plural in _NOT_MANAGED
+    ):
         return
     moment = metadata.timestamp(write.state.clock.now())
     fields = FieldWrite(

@@ -251,9 +251,9 @@ class ClaimController(Component[Task]):
             return None
         if any(each["uid"] == uid(pod) for each in reserved_for(claim)):
             return None
-        return None if self._group_stands_for(pod, claim) else claim
+        return None if self._group_is_listed(pod, claim) else claim
 
-    def _group_stands_for(self, pod: Object, claim: Object) -> bool:
+    def _group_is_listed(self, pod: Object, claim: Object) -> bool:
         if not group_name(pod) or not self.context.features.kcm_pod_groups:
             return False
         listed = [each["name"] for each in reserved_for(claim) if is_group(each)]

@@ -68,7 +68,7 @@ class GarbageCollector(Component[str]):
         if owners(obj) or node.owners:
             self._connect(uid(obj), node)
         if began:
-            self._look_soon(uid(obj))
+            self._add(uid(obj))
 
     def _connect(self, own: str, node: Node) -> None:
         wanted = {each["uid"]: each for each in owners(node.obj)}
@@ -77,30 +77,30 @@ class GarbageCollector(Component[str]):
         for each in node.owners:
             if each not in wanted:
                 self._dependents.get(each, {}).pop(own, None)
-                self._owner_news(each)
+                self._add_owner(each)
         for each in wanted:
             self._dependents.setdefault(each, {})[own] = None
             if each not in self._nodes:
-                self._look_soon(own)
+                self._add(own)
         if deleting(node.obj):
             for each in wanted:
-                self._owner_news(each)
+                self._add_owner(each)
         node.owners = wanted
 
     def _removed(self, own: str) -> None:
         node = self._nodes.pop(own, None)
         for each in node.owners if node else ():
             self._dependents.get(each, {}).pop(own, None)
-            self._owner_news(each)
+            self._add_owner(each)
         for each in self._dependents.get(own, ()):
-            self._look_soon(each)
+            self._add(each)
 
-    def _owner_news(self, own: str) -> None:
+    def _add_owner(self, own: str) -> None:
         node = self._nodes.get(own)
         if node is not None and deleting(node.obj):
-            self._look_soon(own)
+            self._add(own)
 
-    def _look_soon(self, own: str) -> None:
+    def _add(self, own: str) -> None:
         self.queue.add_after(own, self.context.timings.garbage_collection)
 
     # One object
@@ -132,7 +132,7 @@ class GarbageCollector(Component[str]):
 
     def _collect(self, own: str, node: Node) -> None:
         """Delete a dependent whose owners are all gone; else remove the owners that are gone."""
-        gone = [each for each in node.owners if not self._lives(each, node)]
+        gone = [each for each in node.owners if not self._exists(each, node)]
         if not gone:
             return
         if len(gone) == len(node.owners):
@@ -141,7 +141,7 @@ class GarbageCollector(Component[str]):
         for each in gone:
             self._disown(node, each)
 
-    def _lives(self, owner: str, node: Node) -> bool:
+    def _exists(self, owner: str, node: Node) -> bool:
         if owner in self._nodes:
             return True
         reference = node.owners[owner]

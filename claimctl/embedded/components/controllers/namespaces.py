@@ -39,14 +39,14 @@ class NamespaceController(Component[str]):
         if namespace is None:
             return
         if not deleting(namespace):
-            self._furnish(key)
+            self._create_objects(key)
             return
         self._empty(key)
-        self._say(namespace)
-        if not self._left(key):
+        self._write_conditions(namespace)
+        if not self._has_objects(key):
             self._finalize(key)
 
-    def _furnish(self, namespace: str) -> None:
+    def _create_objects(self, namespace: str) -> None:
         self._ensure("configmaps", "kube-root-ca.crt", namespace, {"data": {"ca.crt": "embedded"}})
         self._ensure("serviceaccounts", "default", namespace, {})
 
@@ -73,10 +73,10 @@ class NamespaceController(Component[str]):
             with suppress(NotFound):
                 self.api.delete(plural, namespace, obj["metadata"]["name"], options)
 
-    def _left(self, namespace: str) -> bool:
+    def _has_objects(self, namespace: str) -> bool:
         return any(self.api.list(kind.resource, namespace) for kind in self._kinds())
 
-    def _say(self, namespace: Object) -> None:
+    def _write_conditions(self, namespace: Object) -> None:
         """Write the conditions, once."""
         status = namespace.get("status") or {}
         if status.get("conditions"):

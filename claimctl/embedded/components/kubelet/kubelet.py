@@ -79,13 +79,13 @@ class Kubelet(Component[Task]):
             if rebooted and phase(pod) == "Running" and not deleting(pod):
                 self.queue.add(("sandbox", *key_of(pod)))
             else:
-                self._look(pod)
+                self._add(pod)
 
-    def look_again(self) -> None:
+    def retry_waiting(self) -> None:
         """Try again to start pods that wait, because something other than a claim has changed."""
         for pod in self.views["pods"].items():
             if node_name(pod) and phase(pod) == "Pending":
-                self._look(pod)
+                self._add(pod)
 
     def sync(self, key: Task) -> None:
         task, space, plain = key
@@ -119,10 +119,10 @@ class Kubelet(Component[Task]):
     def _pod_changed(self, change: Change) -> None:
         if change.new is None:
             self._restarts.pop(uid(change.object), None)
-        elif node_name(change.new) and (change.old is None or _news(change.old, change.new)):
-            self._look(change.new)
+        elif node_name(change.new) and (change.old is None or _is_relevant(change.old, change.new)):
+            self._add(change.new)
 
-    def _look(self, pod: Object) -> None:
+    def _add(self, pod: Object) -> None:
         timings = self.context.timings
         key = key_of(pod)
         if deleting(pod):
@@ -226,7 +226,7 @@ class Kubelet(Component[Task]):
             self.api.patch("pods", *key_of(pod), {"status": status}, "status", kind="strategic")
 
 
-def _news(old: Object, new: Object) -> bool:
+def _is_relevant(old: Object, new: Object) -> bool:
     """Whether the pod was bound, started, ended or marked for deletion."""
     return (
         node_name(old) != node_name(new)

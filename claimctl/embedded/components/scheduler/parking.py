@@ -41,7 +41,7 @@ class Parking:
             if not waiting:
                 del self._waiting[topic]
 
-    def news(self, topic: str) -> list[Key]:
+    def wake(self, topic: str) -> list[Key]:
         """Remove and return the keys that wait for this topic."""
         woken = list(self._waiting.get(topic, ()))
         for key in woken:

@@ -94,7 +94,7 @@ class Planner:
         claims = tuple(self._claims(pod, group))
         self._check_in_process(claims)
         missing = [each.seen for each in claims if allocation_of(each.seen) is None]
-        node, allocations = self._place(pod, claims, missing)
+        node, allocations = self._find_node(pod, claims, missing)
         found = {uid(claim): each for claim, each in zip(missing, allocations, strict=True)}
         planned = tuple(
             PlannedClaim(each.seen, each.group, found.get(uid(each.seen))) for each in claims
@@ -142,7 +142,7 @@ class Planner:
                 why = f"resource claim {shown} is in the process of being allocated"
                 raise Unschedulable(why, (claim_topic(*key_of(each.seen)),))
 
-    def _place(
+    def _find_node(
         self, pod: Object, claims: Claims, missing: list[Object]
     ) -> tuple[str, list[Object]]:
         reasons: list[str] = []

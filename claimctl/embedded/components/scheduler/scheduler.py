@@ -105,9 +105,9 @@ class Scheduler(Component[Task]):
             self._commitments.assumed,
         ):
             commitments.clear()
-        self.look_again()
+        self.retry_waiting()
 
-    def look_again(self) -> None:
+    def retry_waiting(self) -> None:
         """Plan all waiting pods again, because something other than an object has changed."""
         for pod in self.views["pods"].items():
             if self._to_schedule(pod):
@@ -116,7 +116,7 @@ class Scheduler(Component[Task]):
     # Changes of objects
 
     def _wake(self, topic: str) -> None:
-        for key in self._parking.news(topic):
+        for key in self._parking.wake(topic):
             self.queue.add(("pod", *key))
 
     def _pod_changed(self, change: Change) -> None:
@@ -125,7 +125,7 @@ class Scheduler(Component[Task]):
             self._wake(group_topic(namespace(pod), group_name(pod)))
         if change.new is None or node_name(pod) or ended(pod):
             self._forget(change)
-        elif change.old is None or _news(change.old, pod):
+        elif change.old is None or _is_relevant(change.old, pod):
             self._parking.leave(change.key)
             self.queue.add(("pod", *change.key))
 
@@ -141,7 +141,11 @@ class Scheduler(Component[Task]):
             self._wake(DEVICES)
 
     def _node_changed(self, change: Change) -> None:
-        if change.old is None or change.new is None or _fitness(change.old) != _fitness(change.new):
+        if (
+            change.old is None
+            or change.new is None
+            or _scheduling_fields(change.old) != _scheduling_fields(change.new)
+        ):
             self._wake(NODES)
 
     # One pod
@@ -260,7 +264,7 @@ class Scheduler(Component[Task]):
             self.views["pods"].assume(written)
 
 
-def _news(old: Object, new: Object) -> bool:
+def _is_relevant(old: Object, new: Object) -> bool:
     """Whether a change may make an unschedulable pod schedulable."""
     if old["spec"] is new["spec"]:
         return False
@@ -272,7 +276,7 @@ def _news(old: Object, new: Object) -> bool:
     )
 
 
-def _fitness(node: Object) -> tuple[object, ...]:
+def _scheduling_fields(node: Object) -> tuple[object, ...]:
     spec = node.get("spec") or {}
     found = node["metadata"].get("labels") or {}
     return spec.get("unschedulable"), spec.get("taints"), found

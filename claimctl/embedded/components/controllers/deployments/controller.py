@@ -290,7 +290,7 @@ class DeploymentController(Component[Key]):
         body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
         created = self.api.create("replicasets", body)
         if size:
-            self._say_scaled(deployment, created, 0, size)
+            self._record_scaling(deployment, created, 0, size)
         return created
 
     def _scale(self, deployment: Object, replica_set: Object, size: int) -> bool:
@@ -306,10 +306,12 @@ class DeploymentController(Component[Key]):
         sized = {**replica_set, "spec": {**replica_set["spec"], "replicas": size}}
         self.api.update("replicasets", with_metadata(sized, annotations=marks))
         if before != size:
-            self._say_scaled(deployment, replica_set, before, size)
+            self._record_scaling(deployment, replica_set, before, size)
         return before != size
 
-    def _say_scaled(self, deployment: Object, replica_set: Object, before: int, size: int) -> None:
+    def _record_scaling(
+        self, deployment: Object, replica_set: Object, before: int, size: int
+    ) -> None:
         way = "up" if size > before else "down"
         message = f"Scaled {way} replica set {name(replica_set)} from {before} to {size}"
         self.event(deployment, "Normal", "ScalingReplicaSet", message)

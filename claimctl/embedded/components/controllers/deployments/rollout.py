@@ -35,18 +35,18 @@ def rolls(deployment: Object) -> bool:
 
 
 def max_surge(deployment: Object) -> int:
-    return _fences(deployment)[0]
+    return _rolling_limits(deployment)[0]
 
 
 def max_unavailable(deployment: Object) -> int:
-    return min(_fences(deployment)[1], replicas(deployment))
+    return min(_rolling_limits(deployment)[1], replicas(deployment))
 
 
 def max_replicas(deployment: Object) -> int:
     return replicas(deployment) + max_surge(deployment)
 
 
-def _fences(deployment: Object) -> tuple[int, int]:
+def _rolling_limits(deployment: Object) -> tuple[int, int]:
     """maxSurge and maxUnavailable as numbers. If both were zero, no rollout could go on: then one
     pod may be unavailable."""
     if not rolls(deployment):

@@ -143,7 +143,7 @@ class JobController(Component[Task]):
         counted = count(job, pods)
         backoff = self._noted(job, counted)
         counted.verdict = verdict(counted, now)
-        self._look_at_deadline(job, counted)
+        self._add_deadline(job, counted)
         if counted.verdict is not None:
             self._stop(job, counted, counted.active, untrack=False)
         else:
@@ -162,7 +162,7 @@ class JobController(Component[Task]):
         )
         return self._backoffs.get(uid(job), Backoff()).after(*times)
 
-    def _look_at_deadline(self, job: Object, counted: Counted) -> None:
+    def _add_deadline(self, job: Object, counted: Counted) -> None:
         limit = job["spec"].get("activeDeadlineSeconds")
         if limit is None or counted.verdict is not None or job["spec"].get("suspend"):
             return
@@ -269,13 +269,13 @@ class JobController(Component[Task]):
         final = result.final({uid(pod) for pod in left}, self.context.now())
         self._write(job, final.status)
         if final.last is not None:
-            self._say_finished(job, final.last)
+            self._record_end(job, final.last)
 
     def _still_tracked(self, pod: Object) -> bool:
         current = self.views["pods"].get(*key_of(pod))
         return current is not None and uid(current) == uid(pod) and tracked(current)
 
-    def _say_finished(self, job: Object, last: Object) -> None:
+    def _record_end(self, job: Object, last: Object) -> None:
         if last["type"] == "Complete":
             self.event(job, "Normal", "Completed", "Job completed")
         else:

@@ -37,7 +37,7 @@ INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _State:
     """The state of a StatefulSet in one sync: its pods and its revisions."""
 
     workload: Object
@@ -92,17 +92,17 @@ class StatefulSetController(Component[Key]):
         update = self._revisions.update(workload, known)
         wanted = (workload.get("status") or {}).get("currentRevision")
         current = next((each for each in known if name(each) == wanted), update)
-        look = _Look(workload, pods, current, update)
-        status = self._status(look)
+        state = _State(workload, pods, current, update)
+        status = self._status(state)
         if not deleting(workload):
             try:
-                rolled = self._act(look)
+                rolled = self._act(state)
             except StatusError:
-                self._write_status(look, status)
+                self._write_status(state, status)
                 raise
             if rolled and status.get("currentReplicas"):
                 status["currentReplicas"] -= 1
-        self._write_status(look, status)
+        self._write_status(state, status)
         live = {name(current), name(update), *(revision_of(pod) for pod in pods)}
         self._revisions.truncate(workload, known, live)
 
@@ -125,54 +125,54 @@ class StatefulSetController(Component[Key]):
         self.api.patch("pods", *key_of(pod), without_owner(pod, uid(workload)))
         return False
 
-    def _act(self, look: _Look) -> bool:
+    def _act(self, state: _State) -> bool:
         """Create missing pods, then delete surplus ones, then those of an old template.
 
         Returns whether a pod of an old template was deleted.
         """
-        for number, pod in look.replicas.items():
-            if self._process(look, number, pod):
+        for number, pod in state.replicas.items():
+            if self._process(state, number, pod):
                 return False
-        first = _first_unhealthy(look)
-        for pod in look.condemned:
-            if self._condemn(look, pod, first):
+        first = _first_unhealthy(state)
+        for pod in state.condemned:
+            if self._condemn(state, pod, first):
                 return False
-        return self._roll(look)
+        return self._roll(state)
 
-    def _process(self, look: _Look, number: int, pod: Object | None) -> bool:
+    def _process(self, state: _State, number: int, pod: Object | None) -> bool:
         """Handle one wanted pod; return whether the others must wait for it."""
         if pod is None:
-            self._create(look, number)
-            return look.ordered
+            self._create(state, number)
+            return state.ordered
         if ended(pod):
             if not deleting(pod):
-                self._delete(look.workload, pod)
+                self._delete(state.workload, pod)
             return True
-        return look.ordered and (deleting(pod) or not self._is_available(look.workload, pod))
+        return state.ordered and (deleting(pod) or not self._is_available(state.workload, pod))
 
-    def _condemn(self, look: _Look, pod: Object, first: Object | None) -> bool:
+    def _condemn(self, state: _State, pod: Object, first: Object | None) -> bool:
         if deleting(pod):
-            return look.ordered
-        stuck = not self._is_available(look.workload, pod)
-        if look.ordered and stuck and (first is None or uid(pod) != uid(first)):
+            return state.ordered
+        stuck = not self._is_available(state.workload, pod)
+        if state.ordered and stuck and (first is None or uid(pod) != uid(first)):
             return True
-        self._delete(look.workload, pod)
-        return look.ordered
+        self._delete(state.workload, pod)
+        return state.ordered
 
-    def _roll(self, look: _Look) -> bool:
+    def _roll(self, state: _State) -> bool:
         """Delete pods of the old template, from the highest ordinal down, one at a time."""
-        strategy = look.workload["spec"].get("updateStrategy") or {}
+        strategy = state.workload["spec"].get("updateStrategy") or {}
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
             return False
         partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
-        first = _ordinals(look.workload).start
-        for number, pod in sorted(look.replicas.items(), reverse=True):
+        first = _ordinals(state.workload).start
+        for number, pod in sorted(state.replicas.items(), reverse=True):
             if number < first + partition or pod is None:
                 return False
-            if revision_of(pod) != name(look.update) and not deleting(pod):
-                self._delete(look.workload, pod)
+            if revision_of(pod) != name(state.update) and not deleting(pod):
+                self._delete(state.workload, pod)
                 return True
-            if deleting(pod) or not self._is_available(look.workload, pod):
+            if deleting(pod) or not self._is_available(state.workload, pod):
                 return False
         return False
 
@@ -186,9 +186,9 @@ class StatefulSetController(Component[Key]):
             self.queue.add_after(key_of(workload), left)
         return left <= 0
 
-    def _create(self, look: _Look, number: int) -> None:
-        workload = look.workload
-        revision = look.current if _stays_old(look, number) else look.update
+    def _create(self, state: _State, number: int) -> None:
+        workload = state.workload
+        revision = state.current if _keeps_revision(state, number) else state.update
         template = revision["data"]["spec"]["template"]
         plain = f"{name(workload)}-{number}"
         pod = pod_from({**workload, "spec": {**workload["spec"], "template": template}})
@@ -203,37 +203,41 @@ class StatefulSetController(Component[Key]):
         if workload["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = workload["spec"]["serviceName"]
         self.api.create("pods", pod)
-        self._say(workload, "Create", plain)
+        self._record_event(workload, "Create", plain)
 
     def _delete(self, workload: Object, pod: Object) -> None:
         with suppress(NotFound):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        self._say(workload, "Delete", name(pod))
+        self._record_event(workload, "Delete", name(pod))
 
-    def _say(self, workload: Object, verb: str, pod: str) -> None:
+    def _record_event(self, workload: Object, verb: str, pod: str) -> None:
         shown = verb if self.context.features.version >= (1, 36) else verb.lower()
         message = f"{shown} Pod {pod} in StatefulSet {name(workload)} successful"
         self.event(workload, "Normal", f"Successful{verb}", message)
 
     # Status
 
-    def _write_status(self, look: _Look, status: Object) -> None:
-        workload = self.views["statefulsets"].get(*key_of(look.workload))
-        if workload is None or uid(workload) != uid(look.workload):
+    def _write_status(self, state: _State, status: Object) -> None:
+        workload = self.views["statefulsets"].get(*key_of(state.workload))
+        if workload is None or uid(workload) != uid(state.workload):
             return
         old = workload.get("status") or {}
         if status != {key: value for key, value in old.items() if key != "conditions"}:
             self.api.update("statefulsets", {**workload, "status": status}, "status")
 
-    def _status(self, look: _Look) -> Object:
+    def _status(self, state: _State) -> Object:
         """Count the pods as they were before this sync. The next sync counts its changes."""
-        workload, current, update = look.workload, name(look.current), name(look.update)
-        are_ready = [pod for pod in look.pods if phase(pod) == "Running" and ready(pod)]
-        staying = [pod for pod in look.pods if not deleting(pod)]
+        workload, current, update = (
+            state.workload,
+            name(state.current),
+            name(state.update),
+        )
+        are_ready = [pod for pod in state.pods if phase(pod) == "Running" and ready(pod)]
+        staying = [pod for pod in state.pods if not deleting(pod)]
         updated = sum(1 for pod in staying if revision_of(pod) == update)
         of_current = sum(1 for pod in staying if revision_of(pod) == current)
         wanted = workload["spec"].get("replicas", 1)
-        if _rolls(workload) and updated == wanted == len(are_ready) == len(look.pods):
+        if _rolls(workload) and updated == wanted == len(are_ready) == len(state.pods):
             current, of_current = update, updated
         counts = {
             "readyReplicas": len(are_ready),
@@ -243,7 +247,7 @@ class StatefulSetController(Component[Key]):
         available = sum(1 for pod in are_ready if self._is_available(workload, pod))
         return {
             "observedGeneration": workload["metadata"].get("generation", 1),
-            "replicas": len(look.pods),
+            "replicas": len(state.pods),
             **{key: value for key, value in counts.items() if value},
             "currentRevision": current,
             "updateRevision": update,
@@ -257,30 +261,30 @@ def _rolls(workload: Object) -> bool:
     return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 
 
-def _stays_old(look: _Look, number: int) -> bool:
+def _keeps_revision(state: _State, number: int) -> bool:
     """Whether the pod gets the old template, because it is below the partition."""
-    if not _rolls(look.workload):
+    if not _rolls(state.workload):
         return False
-    rolling = look.workload["spec"]["updateStrategy"].get("rollingUpdate")
-    first = _ordinals(look.workload).start
+    rolling = state.workload["spec"]["updateStrategy"].get("rollingUpdate")
+    first = _ordinals(state.workload).start
     if rolling is None:
-        kept: int = (look.workload.get("status") or {}).get("currentReplicas", 0)
+        kept: int = (state.workload.get("status") or {}).get("currentReplicas", 0)
     else:
         kept = rolling.get("partition", 0)
     return number < first + kept
 
 
-def _first_unhealthy(look: _Look) -> Object | None:
+def _first_unhealthy(state: _State) -> Object | None:
     """The lowest unhealthy pod of the wanted ones, else of the others."""
-    for pod in _upward(look):
+    for pod in _upward(state):
         if phase(pod) != "Running" or not ready(pod) or deleting(pod):
             return pod
     return None
 
 
-def _upward(look: _Look) -> Iterator[Object]:
-    yield from (pod for pod in look.replicas.values() if pod is not None)
-    yield from reversed(look.condemned)
+def _upward(state: _State) -> Iterator[Object]:
+    yield from (pod for pod in state.replicas.values() if pod is not None)
+    yield from reversed(state.condemned)
 
 
 def _is_member(workload: Object, pod: Object) -> bool:
