@@ -32,8 +32,7 @@ from claimctl.controller.settings import Settings
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.supervisor import Tasks
 from claimctl.controller.template_injection import Injector
-from claimctl.controller.worker_pool import WorkerPool
-from claimctl.controller.workers import Controller
+from claimctl.controller.workers import Controller, WorkerPool
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer

@@ -1,7 +1,12 @@
-"""Workers hand keys from a queue to a reconciler, with spans, metrics and pauses after errors."""
+"""Workers pass keys from a queue to a reconciler, with spans, metrics and pauses after errors.
+
+The workers of a controller process form a pool: they are started and drained together.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -9,8 +14,6 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from claimctl.controller.reconcilers.result import After, Outcome
-from claimctl.controller.worker_pool import Shift
 from claimctl.kube.errors import ApiError, KubeError
 from claimctl.kube.queue import QueueRunner
 from claimctl.telemetry.face import Metric, Span, Telemetry
@@ -34,6 +37,22 @@ class Named(Protocol):
 C = TypeVar("C", bound=Named, contravariant=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing to do until something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Reconcile again after so many seconds, even if nothing changes."""
+
+    seconds: float
+
+
+Outcome = Done | After
+DONE = Done()
+
+
 class Reconciler(Protocol[C]):
     """Reconciles one key from the present state and returns one outcome, or raises an error."""
 
@@ -41,6 +60,14 @@ class Reconciler(Protocol[C]):
     def name(self) -> str: ...
 
     async def reconcile(self, key: C, span: Span) -> Outcome: ...
+
+
+class Shift:
+    """Tells one worker whether to take another key, and knows whether the worker is busy."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self.busy = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +128,46 @@ def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
     asked = error.retry_after if isinstance(error, ApiError) else None
     seconds = queue.retry(key, at_least=asked or 0.0, error=error)
     log.warning("requeued after an error", error=str(error), seconds=round(seconds, 3))
+
+
+Job = Callable[[Shift], Coroutine[Any, Any, None]]
+
+
+class WorkerPool:
+    """Workers as tasks. ``work`` raises the exception of the first that fails."""
+
+    def __init__(self) -> None:
+        self._workers: list[tuple[Shift, asyncio.Task[None]]] = []
+
+    def add(self, name: str, job: Job) -> None:
+        shift = Shift()
+        self._workers.append((shift, asyncio.create_task(job(shift), name=name)))
+
+    async def work(self) -> None:
+        """Wait until a worker fails, and raise its exception, or until all are drained."""
+        tasks = [task for _, task in self._workers]
+        while tasks:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done() and not task.cancelled():
+                    task.result()
+            tasks = [task for task in tasks if not task.done()]
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more keys, let begun reconciles end within ``seconds``, and cancel the rest."""
+        for shift, task in self._workers:
+            shift.over = True
+            if not shift.busy:
+                task.cancel()
+        if tasks := [task for _, task in self._workers]:
+            await asyncio.wait(tasks, timeout=seconds)
+        await self.cancel()
+
+    async def cancel(self) -> None:
+        """Cancel all running workers and wait for their end."""
+        running = [task for _, task in self._workers if not task.done()]
+        for task in running:
+            log.warning("worker cancelled", worker=task.get_name())
+            task.cancel()
+        if running:
+            await asyncio.wait(running)

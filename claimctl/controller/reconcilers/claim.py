@@ -10,8 +10,8 @@ from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.events import announce
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import Findings
-from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge, Snapshots
+from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.controller.writer import TemplateMissing, Writer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import PlanKey
-from claimctl.controller.reconcilers.result import DONE, After, Outcome
+from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.records import is_over

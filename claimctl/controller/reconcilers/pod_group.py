@@ -8,8 +8,8 @@ from claimctl.controller.events import subject_of
 from claimctl.controller.group_snapshots import GroupSnapshots
 from claimctl.controller.keys import GroupKey
 from claimctl.controller.patches import finalizers_patch, group_body
-from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
+from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder

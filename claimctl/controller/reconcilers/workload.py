@@ -11,9 +11,9 @@ from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.patches import merge_diff, reservation_body
-from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
+from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder

@@ -12,10 +12,8 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from claimctl.controller.keys import PlanKey
-from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.supervisor import TaskEnded, Tasks
-from claimctl.controller.worker_pool import Shift, WorkerPool
-from claimctl.controller.workers import Controller
+from claimctl.controller.workers import DONE, After, Controller, Outcome, Shift, WorkerPool
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import TooManyRequests, Unreachable
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue

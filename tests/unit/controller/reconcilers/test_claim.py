@@ -16,8 +16,8 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.claim import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
-from claimctl.controller.reconcilers.result import DONE, After, Outcome
 from claimctl.controller.snapshots import Knowledge
+from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.client import Client

@@ -7,7 +7,7 @@ from random import Random
 
 from claimctl.controller.keys import PlanKey
 from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
-from claimctl.controller.reconcilers.result import DONE
+from claimctl.controller.workers import DONE
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.informer import Informer
 from claimctl.wire.resources import DOWNGRADEPLANS
