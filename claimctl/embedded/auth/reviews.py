@@ -38,9 +38,7 @@ class Reviews:
         self._authorizer = authorizer
         self._tokens = tokens
         api.virtual |= {
-            (_AUTHORIZATION, "selfsubjectaccessreviews"): lambda write, body: self._answered(
-                write, body, write.actor
-            ),
+            (_AUTHORIZATION, "selfsubjectaccessreviews"): self._own_access,
             (_AUTHORIZATION, "subjectaccessreviews"): self._access,
             (_AUTHORIZATION, "localsubjectaccessreviews"): self._local_access,
             (_AUTHORIZATION, "selfsubjectrulesreviews"): self._rules,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -97,7 +97,7 @@ class Inventory:
         return self._claims.count("device", "/".join(identity)) > 0
 
     def allocate(
-        self, claims: Sequence[Object], node: Object, taken: Callable[[Identity], bool]
+        self, claims: Sequence[Object], node: Object, taken: Collection[Identity]
     ) -> list[Object] | None:
         """An allocation for each claim on ``node``, or None; ``taken``: promised devices."""
         here = [each for each in self.devices() if each.on(node)]
@@ -152,7 +152,7 @@ class _Search:
         inventory: Inventory,
         claims: Sequence[Object],
         devices: list[Device],
-        taken: Callable[[Identity], bool],
+        taken: Collection[Identity],
     ) -> None:
         self._inventory = inventory
         self._devices = devices
@@ -192,7 +192,7 @@ class _Search:
             yield tuple(free)
 
     def _free(self, identity: Identity, used: set[Identity]) -> bool:
-        if identity in used or self._taken(identity):
+        if identity in used or identity in self._taken:
             return False
         return not self._inventory.in_use(identity)
 

@@ -147,7 +147,6 @@ class Planner:
     ) -> tuple[str, list[Object]]:
         reasons: list[str] = []
         unusable: dict[str, Object] = {}
-        promised = self._commitments.promised.__contains__
         for node in self._nodes():
             reason = reason_against(pod, node, self._context.features.version)
             if not reason:
@@ -155,7 +154,7 @@ class Planner:
                 unusable |= {uid(claim): claim for claim in away}
                 reason = "resourceclaim not available on the node" if away else ""
             if not reason:
-                allocations = self._inventory.allocate(missing, node, promised)
+                allocations = self._inventory.allocate(missing, node, self._commitments.promised)
                 if allocations is not None:
                     return name(node), allocations
                 reason = "cannot allocate all claims"

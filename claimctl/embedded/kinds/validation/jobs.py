@@ -182,9 +182,8 @@ def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]
         found.append(errors.invalid_value(path, after["template"], "field is immutable"))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
         if after.get(key) != before.get(key):
-            shown = go_text(
-                after.get(key), STRUCTS["pod_failure_policy"] if key == "podFailurePolicy" else None
-            )
+            struct = STRUCTS["pod_failure_policy"] if key == "podFailurePolicy" else None
+            shown = go_text(after.get(key), struct)
             found.append(errors.invalid_text(f"spec.{key}", shown, "field is immutable"))
     return found
 

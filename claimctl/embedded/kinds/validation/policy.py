@@ -51,10 +51,8 @@ class BudgetStrategy(Strategy):
             found.append(errors.not_supported(path, policy, _POLICIES))
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             text = "minAvailable and maxUnavailable cannot be both set"
-            return [
-                errors.invalid_text("spec", go_text(spec, STRUCTS["disruption_budget_spec"]), text),
-                *found,
-            ]
+            shown = go_text(spec, STRUCTS["disruption_budget_spec"])
+            return [errors.invalid_text("spec", shown, text), *found]
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
