@@ -57,6 +57,8 @@ def _report(outcome: Outcome, note: bool) -> int:
         f"{len(new)} kinds of difference ({sum(outcome.kinds[k] for k in new)} in all), "
         f"{len(outcome.kinds) - len(new)} kinds allowed"
     )
+    for remark in outcome.remarks:
+        print(f"{outcome.part}: {remark}")
     if outcome.refused:
         print(f"{outcome.part}: refused as not emulated: {dict(outcome.refused.most_common(20))}")
     return len(new)

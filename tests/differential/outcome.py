@@ -50,6 +50,8 @@ class Outcome:
     """How many times the embedded server refused each thing as not emulated."""
     findings: dict[str, Finding] = field(default_factory=dict)
     """One finding of each kind."""
+    remarks: list[str] = field(default_factory=list)
+    """What a reader of the result has to know beside the differences."""
 
     def note(self, finding: Finding) -> None:
         self.kinds[finding.kind] += 1

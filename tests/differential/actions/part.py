@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.differential.actions.runs import Result, Session
+from tests.differential.actions.runs import Session
 from tests.differential.actions.servers import real_servers
 from tests.differential.outcome import Finding, Outcome, Run
 
@@ -26,13 +26,23 @@ def compare(run: Run) -> Outcome:
             run.seconds - _SERVERS_SECONDS,
             shrinks=True,
         )
-        results = asyncio.run(session.run())
-    return _outcome(results)
+        asyncio.run(session.run())
+    return _outcome(session)
 
 
-def _outcome(results: list[Result]) -> Outcome:
+def _outcome(session: Session) -> Outcome:
+    results = session.results
     outcome = Outcome("actions", "action sequences", compared=len(results))
     for result in results:
         for each in result.differences:
             outcome.note(Finding(f"actions: {each.kind}", result.shown()))
+    unsteady = [str(each.number) for each in results if each.unsteady]
+    if unsteady:
+        told = "did not always differ, since the real cluster did not always do the same"
+        outcome.remarks.append(f"{len(unsteady)} stories {told}: {', '.join(unsteady)}")
+    if session.undecided:
+        told = ", ".join(map(str, session.undecided))
+        outcome.remarks.append(f"there was no time to play these stories again: {told}")
+    if session.disturbed:
+        outcome.remarks.append(f"the machine was too slow for {session.disturbed} stories")
     return outcome

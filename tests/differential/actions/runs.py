@@ -167,6 +167,8 @@ class Session:
     """Called with each result."""
     disturbed: int = 0
     """How many stories the machine was too slow for."""
+    undecided: list[int] = field(default_factory=list)
+    """The numbers of stories that differed and were not played again, for lack of time."""
     slowness: float = 0.0
     """The last measurement of the canary, in seconds."""
     known: set[str] = field(default_factory=set)
@@ -189,6 +191,7 @@ class Session:
                 finally:
                     await real.stop()
         # There was no time for another try.
+        self.undecided = sorted(self._doubted)
         for result in self._doubted.values():
             self._take(result)
         return self.results

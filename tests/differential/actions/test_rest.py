@@ -1,4 +1,4 @@
-"""When a real cluster is at rest, and which stories there is time for."""
+"""When a real cluster is at rest, which stories there is time for, and which differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 
 from tests.differential.actions import clusters, rehearsal
 from tests.differential.actions.clusters import Canary, Log
+from tests.differential.actions.judge import Difference
 from tests.differential.actions.rehearsal import AHEAD, Rehearsal, Rehearsals
+from tests.differential.actions.runs import Comparer
 from tests.differential.actions.story import Story
 
 Object = dict[str, Any]
@@ -100,3 +102,35 @@ async def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
     await asyncio.wait([ahead])
     assert found is None
     assert AHEAD <= len(played) <= AHEAD + rehearsal._AT_ONCE
+
+
+class _Tries(Comparer):
+    """Compares by a table: the kinds of difference that each try shows."""
+
+    def __init__(self, *tries: str) -> None:
+        self._shown = iter(tries)
+
+    async def look(self, rehearsal: Rehearsal, quiet: float = 0.0) -> list[Difference]:
+        return [Difference(1, kind, "theirs", "ours") for kind in next(self._shown)]
+
+
+@pytest.mark.parametrize(
+    ("tries", "differs"),
+    [
+        (["a", ""], ""),
+        (["ab", "b", "b", "bc"], "b"),
+        (["a", "a", "", "a"], ""),
+        (["a", "a", "a", ""], ""),
+        (["a", "b", "a", "c"], "c"),
+    ],
+)
+async def test_a_story_differs_if_no_try_goes_as_on_the_embedded_cluster(
+    tries: list[str], differs: str
+) -> None:
+    first, *more = tries
+    comparer = _Tries(*more)
+    rehearsal = Rehearsal(1, Story("", ()), 10.0, b"")
+    shown = [Difference(1, kind, "theirs", "ours") for kind in first]
+    result = await comparer.again(rehearsal, shown)
+    assert "".join(each.kind for each in result.differences) == differs
+    assert bool(result.unsteady) is not bool(differs)
