@@ -68,6 +68,7 @@ class Cluster:
         self._components: dict[str, Component[Any]] = {
             each.name: each
             for each in (
+                DisruptionController(self._context),
                 DeploymentController(self._context),
                 ReplicaSetController(self._context),
                 StatefulSetController(self._context),
@@ -79,7 +80,6 @@ class Cluster:
                 TaintController(self._context),
                 DeviceTaintController(self._context),
                 PodGroupController(self._context),
-                DisruptionController(self._context),
                 GarbageCollector(self._context),
                 NamespaceController(self._context),
                 recorder,

@@ -97,10 +97,31 @@ Found = Iterator[tuple[str, str, str]]
 
 
 def _segment(theirs: Segment, ours: Segment) -> Found:
+    theirs, ours = (_without_remade(each) for each in (theirs, ours))
     yield from _answers(theirs, ours)
     yield from _rests(theirs, ours)
     yield from _histories(theirs, ours)
     yield from _orders(theirs, ours)
+
+
+def _without_remade(segment: Segment) -> Segment:
+    """The segment without claims that were generated again for a pod that had ended.
+
+    KCM does that if the pod changes, and deletes the claim at once. It does not if it remembers the
+    claim before: it remembers the last hundred that it generated, those of other stories too.
+    """
+    over: set[str] = set()
+    remade: set[str] = set()
+    for seen in [*_still(segment.before), *segment.events]:
+        if seen.kind == "Pod" and ended(seen.object):
+            over.add(seen.object["metadata"]["uid"])
+        elif seen.kind == "ResourceClaim" and seen.type == "ADDED":
+            owners = seen.object["metadata"].get("ownerReferences") or ()
+            if over & {each["uid"] for each in owners}:
+                remade.add(seen.name)
+    gone = {name for name in remade if ("ResourceClaim", name) not in segment.rest}
+    kept = [each for each in segment.events if each.name not in gone]
+    return replace(segment, events=kept)
 
 
 def _answers(theirs: Segment, ours: Segment) -> Found:

@@ -356,13 +356,14 @@ class Player:
 
     def _chosen_node(self, args: Object) -> str | None:
         """The node that ``args`` describes: that of a workload's first bound pod, one without
-        pods, one by number, or the first closed one."""
+        pods and taints, one by number, or the first closed one."""
         if "of" in args:
             bound = [pod for pod in self._log.all("Pod") if name(pod).startswith(args["of"])]
             names = [node_name(pod) for pod in sorted(bound, key=self._rank) if node_name(pod)]
             return names[0] if names else None
         if args.get("free"):
             used = {node_name(pod) for pod in self._log.all("Pod")}
+            used |= set(self._tainted)
             return next((each for each in self._stage.fleet.names if each not in used), None)
         if args["what"] == "untaint devices":
             return next(iter(self._tainted), None)

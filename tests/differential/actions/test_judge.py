@@ -152,3 +152,18 @@ def test_a_budget_beside_a_loop_is_no_loop() -> None:
     budget = swinging("PodDisruptionBudget", "currentHealthy")
     assert _found([*claim, *budget], [*claim, budget[-1]]) == []
     assert "loop" in _found([*claim, *swinging("StatefulSet", "readyReplicas")], claim)
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Running"])
+def test_a_claim_may_be_generated_again_for_a_pod_that_has_ended(phase: str) -> None:
+    pod = _seen("Pod", "job-1", {"status": {"phase": phase}})
+    owner = {"kind": "Pod", "name": "job-1", "uid": "uid-job-1"}
+    remade = [
+        _seen("ResourceClaim", "job-1-c", {"metadata": {"ownerReferences": [owner]}}, change)
+        for change in ("ADDED", "DELETED")
+    ]
+    differs = 0 if phase == "Failed" else 1
+    assert len(_found([pod, *remade], [pod])) == differs
+    rest = {("ResourceClaim", "job-1-c"): remade[0].object}
+    stays = Played(segments=[Segment("", events=[pod, remade[0]], rest=rest)])
+    assert differences(stays, Played(segments=[Segment("", events=[pod])]))

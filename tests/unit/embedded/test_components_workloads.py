@@ -327,6 +327,19 @@ async def test_a_budget_says_how_many_pods_may_go(world: World) -> None:
     }
 
 
+async def test_a_budget_notices_that_the_only_pod_of_a_stateful_set_is_gone(world: World) -> None:
+    world.workload("statefulsets", "db", replicas=1, serviceName="db")
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}}
+    await world.passes(1)
+    world.create("poddisruptionbudgets", "pdb", spec)
+    await world.passes(1)
+    assert world.events("NoPods") == []
+    world.api.delete("pods", "default", "db-0")
+    await world.passes(5)
+    assert world.events("NoPods") == ["No matching pods found"]
+    assert world.phases() == ["Running"]
+
+
 @pytest.mark.cluster(QUICK)
 async def test_an_index_gets_another_pod_after_the_back_off_while_the_one_before_is_still_going(
     world: World,

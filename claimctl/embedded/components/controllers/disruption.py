@@ -5,6 +5,7 @@ from __future__ import annotations
 from claimctl.embedded.components.objects import (
     condition,
     controller_of,
+    deleting,
     key_of,
     labels,
     made_condition,
@@ -36,9 +37,13 @@ class DisruptionController(Component[Key]):
         self.views["pods"].subscribe(self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
+        """Gather changes, but look at once when a pod goes: upstream sees that there is none
+        before a StatefulSet's controller has created the next one."""
+        goes = change.new is None or deleting(change.new)
+        pause = 0.0 if goes else GATHER_SECONDS
         for budget in self.views["poddisruptionbudgets"].items():
             if namespace(budget) == change.key[0] and _covers(budget, change.object):
-                self.queue.add_after(key_of(budget), GATHER_SECONDS)
+                self.queue.add_after(key_of(budget), pause)
 
     def sync(self, key: Key) -> None:
         budget = self.views["poddisruptionbudgets"].get(*key)
