@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
+from claimctl.cli.options import Data
 
 if TYPE_CHECKING:
     from claimctl.controlplane.plane import ControlPlane
@@ -132,24 +133,24 @@ def _on_real_programs(assets: Path, dialect: Dialects, json: bool) -> int:
 
 
 async def _real_story(plane: ControlPlane, dialect: Dialects, json: bool) -> int:
-    from claimctl.cli.output import print_json
+    from claimctl.cli.output import print_document
     from claimctl.demo.report import Printer, Quiet
     from claimctl.demo.show import play_real
 
     report = await play_real(plane, dialect.value, Quiet() if json else Printer())
     if json:
-        print_json(report.document())
+        print_document(report.document(), Data.JSON)
     return exit_code(report)
 
 
 async def _story(dialect: str, version: str | None, json: bool) -> int:
-    from claimctl.cli.output import print_json
+    from claimctl.cli.output import print_document
     from claimctl.demo.report import Printer, Quiet
     from claimctl.demo.show import Show, play
 
     report = await play(Show.of(dialect, version), Quiet() if json else Printer())
     if json:
-        print_json(report.document())
+        print_document(report.document(), Data.JSON)
     return exit_code(report)
 
 
@@ -161,7 +162,7 @@ def exit_code(report: Report) -> int:
 
 
 async def _manifests(files: list[str], dialect: str, version: str, json: bool) -> int:
-    from claimctl.cli.output import print_json
+    from claimctl.cli.output import print_document
     from claimctl.demo.applying import BadManifests
     from claimctl.demo.play import play_files
     from claimctl.demo.report import Printer, Quiet
@@ -173,5 +174,5 @@ async def _manifests(files: list[str], dialect: str, version: str, json: bool) -
             typer.echo(f"error: {one_line(problem)}", err=True)
         return ExitCode.USAGE
     if json:
-        print_json(report.document())
+        print_document(report.document(), Data.JSON)
     return ExitCode.FINDINGS if report.violations else ExitCode.OK

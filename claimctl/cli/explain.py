@@ -54,12 +54,10 @@ def command(
 
 
 def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
-    from claimctl.cli.output import print_json, print_yaml
+    from claimctl.cli.output import print_document
 
-    if output is Data.JSON:
-        print_json(document(explanation, now))
-    elif output is Data.YAML:
-        print_yaml(document(explanation, now))
+    if output:
+        print_document(document(explanation, now), output)
     else:
         for line in lines(explanation):
             typer.echo(line)
@@ -67,7 +65,7 @@ def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
 
 def show_unread(found: Unreadable, output: Data | None) -> None:
     """Print what is known about a claim that cannot be read."""
-    from claimctl.cli.output import print_json, print_yaml
+    from claimctl.cli.output import print_document
     from claimctl.inspect.explain import ADVICE
     from claimctl.reservation.reasons import Reason
 
@@ -78,10 +76,8 @@ def show_unread(found: Unreadable, output: Data | None) -> None:
         "unreadable": [_unread(found)],
         "advice": [advice],
     }
-    if output is Data.JSON:
-        print_json(shown)
-    elif output is Data.YAML:
-        print_yaml(shown)
+    if output:
+        print_document(shown, output)
     else:
         typer.echo(f"{found.describe()}\n{_LEFT_ALONE}\nWhat to do:\n  {advice}")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from claimctl.cli.options import Output, Structured
+from claimctl.cli.options import Data, Output, Structured
 
 Document = Mapping[str, Any]
 
@@ -37,32 +37,22 @@ def render(output: Output | Structured, table: Table, document: Document) -> Non
     Programs read ``document``, so it must have ``apiVersion`` and ``kind``.
     """
     match output.value:
-        case "json":
-            print_json(document)
-        case "yaml":
-            print_yaml(document)
+        case "json" | "yaml" as form:
+            print_document(document, Data(form))
         case "name":
-            print_names(table.names)
+            for name in table.names:
+                print(name)
         case form:
             print_table(table, wide=form == "wide")
 
 
-def print_json(document: Document, out: TextIO | None = None) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False), file=out or sys.stdout)
+def print_document(document: Document, form: Data) -> None:
+    if form is Data.JSON:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        import yaml
 
-
-def print_yaml(document: Document | Sequence[Document], out: TextIO | None = None) -> None:
-    """Print one document, or several with ``---`` between them."""
-    import yaml
-
-    documents = document if isinstance(document, Sequence) else [document]
-    text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
-    print(text, end="", file=out or sys.stdout)
-
-
-def print_names(names: Sequence[str], out: TextIO | None = None) -> None:
-    for name in names:
-        print(name, file=out or sys.stdout)
+        print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
 
 
 def print_table(table: Table, *, wide: bool = False, out: TextIO | None = None) -> None:

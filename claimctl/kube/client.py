@@ -84,9 +84,9 @@ class Client:
         call = self._call("GET", resource, namespace, name)
         return self._decode(call, resource, await self._sender.send(call))
 
-    async def get_raw(self, path: str, query: Query = ()) -> bytes:
+    async def get_raw(self, path: str) -> bytes:
         """Read the body of any path, such as ``/version``."""
-        return await self._sender.send(Call("GET", path, path, query))
+        return await self._sender.send(Call("GET", path, path))
 
     async def get_document(self, path: str, type_: type[T]) -> T:
         """Read the document at any path, such as ``/apis``, into ``type_``."""
@@ -124,12 +124,10 @@ class Client:
             found = await self._gather(resource, namespace, selectors, 0)
         return found if partial else self._whole(resource, namespace, found)
 
-    async def list_if_served(
-        self, resource: Resource[T], namespace: str = "", *, label_selector: str = ""
-    ) -> Listing[T]:
+    async def list_if_served(self, resource: Resource[T], namespace: str = "") -> Listing[T]:
         """List objects with ``partial``; empty if the cluster does not serve the resource."""
         try:
-            return await self.list(resource, namespace, label_selector=label_selector, partial=True)
+            return await self.list(resource, namespace, partial=True)
         except NotFound:
             return Listing((), "")
 
