@@ -30,25 +30,18 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The options of one run. Namespace "" means all namespaces. Without ``write`` nothing is
-    written. Durations are in seconds; None means the default of ``WatchTimes``."""
+    written."""
 
     namespace: str
     write: bool
-    grace_seconds: float | None = None
-    settle_seconds: float | None = None
-    binding_seconds: float | None = None
-    slow_binding_seconds: float | None = None
+    times: WatchTimes
 
-    def times(self) -> WatchTimes:
-        from claimctl.orphans.model import WatchTimes
 
-        asked = {
-            "grace_seconds": self.grace_seconds,
-            "settle_seconds": self.settle_seconds,
-            "binding_seconds": self.binding_seconds,
-            "slow_binding_seconds": self.slow_binding_seconds,
-        }
-        return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
+def watch_times(**asked: float | None) -> WatchTimes:
+    """Durations in seconds; None means the default."""
+    from claimctl.orphans.model import WatchTimes
+
+    return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
 
 
 def _seconds(flag: str, help_: str) -> Any:
@@ -116,10 +109,12 @@ def command(  # noqa: PLR0913 - one parameter per flag
         wanted = Wanted(
             namespace="" if all_namespaces else namespace or session.namespace,
             write=yes and not dry_run,
-            grace_seconds=grace_seconds,
-            settle_seconds=settle_seconds,
-            binding_seconds=binding_seconds,
-            slow_binding_seconds=slow_binding_seconds,
+            times=watch_times(
+                grace_seconds=grace_seconds,
+                settle_seconds=settle_seconds,
+                binding_seconds=binding_seconds,
+                slow_binding_seconds=slow_binding_seconds,
+            ),
         )
         return await run(session, wanted, output)
 
@@ -131,8 +126,7 @@ async def run(session: Session, wanted: Wanted, output: Output) -> int:
     from claimctl.cli.output import render
     from claimctl.orphans.reclaim import Reclaim
 
-    times = wanted.times()
-    freeing = Reclaim(session.client, session.clock, wanted.namespace, times, _progress)
+    freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, _progress)
     found = await (freeing.run if wanted.write else freeing.preview)()
     render(output, table(found, wanted), document(found, wanted))
     _conclude(found, wanted)
@@ -230,8 +224,7 @@ def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:
     if wanted.write:
         _progress(f"{acted} freed")
     elif _acted_on(found):
-        times = wanted.times()
-        watched = times.settle_seconds + times.grace_seconds
+        watched = wanted.times.settle_seconds + wanted.times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
         _progress(f"{acted} would be freed, nothing was written: {advice}")
     else:

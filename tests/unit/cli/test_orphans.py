@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.cli import main, orphans
-from claimctl.cli.orphans import Wanted
+from claimctl.cli.orphans import Wanted, watch_times
 from claimctl.orphans.model import Cause, Orphan, WatchTimes
 from claimctl.orphans.reclaim import Candidate, Outcome
 from claimctl.reservation.decision import Blocker
@@ -13,7 +13,8 @@ from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 
-LOOK, DO = Wanted("train", write=False), Wanted("", write=True)
+LOOK = Wanted("train", write=False, times=WatchTimes())
+DO = Wanted("", write=True, times=WatchTimes())
 
 
 @pytest.mark.parametrize(
@@ -57,8 +58,8 @@ def test_what_the_help_says_is_the_default() -> None:
     rules = Rules()
     assert usual.binding_seconds == rules.binding_seconds
     assert usual.slow_binding_seconds == rules.slow_binding_seconds
-    assert Wanted("", write=False).times() == WatchTimes()
-    assert Wanted("", write=False, grace_seconds=0, settle_seconds=0).times() == WatchTimes(0, 0)
+    assert watch_times(grace_seconds=None) == WatchTimes()
+    assert watch_times(grace_seconds=0, settle_seconds=0) == WatchTimes(0, 0)
 
 
 def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate:
