@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -195,30 +195,3 @@ class ClaimReservation(Model):
     metadata: ObjectMeta
     spec: ClaimReservationSpec
     status: ClaimReservationStatus | None = None
-
-
-PRINTER_COLUMNS: list[dict[str, Any]] = [
-    {"name": "Claim", "type": "string", "jsonPath": ".spec.resourceClaimName"},
-    {"name": "Workload", "type": "string", "jsonPath": ".spec.workloadRef.name"},
-    {"name": "Kind", "type": "string", "jsonPath": ".spec.workloadRef.kind"},
-    {"name": "Policy", "type": "string", "jsonPath": ".spec.retentionPolicy"},
-    {
-        "name": "Reserved",
-        "type": "string",
-        "jsonPath": '.status.conditions[?(@.type=="Reserved")].status',
-    },
-    {
-        "name": "Reason",
-        "type": "string",
-        "jsonPath": '.status.conditions[?(@.type=="Reserved")].reason',
-    },
-    {"name": "Consumers", "type": "integer", "jsonPath": ".status.consumers"},
-    {"name": "Dialect", "type": "string", "jsonPath": ".status.dialect", "priority": 1},
-    {
-        "name": "Ready",
-        "type": "string",
-        "jsonPath": '.status.conditions[?(@.type=="Ready")].status',
-        "priority": 1,
-    },
-    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-]

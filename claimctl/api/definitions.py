@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,15 +16,17 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, Resource
 
 Json = dict[str, Any]
 
+_COLUMNS = json.loads(files(__package__).joinpath("printer_columns.json").read_text())
+"""The columns of kubectl."""
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind: its resource, its model, and its columns in kubectl."""
+    """A kind: its resource and its model."""
 
     resource: Resource[Any]
     model: type[BaseModel]
-    short_names: tuple[str, ...]
-    columns: list[Json]
+    short_name: str
 
     @property
     def name(self) -> str:
@@ -34,7 +38,7 @@ class Definition:
             "listKind": f"{self.resource.kind}List",
             "plural": self.resource.plural,
             "singular": self.resource.kind.lower(),
-            "shortNames": list(self.short_names),
+            "shortNames": [self.short_name],
             "categories": ["claimctl"],
         }
 
@@ -44,7 +48,7 @@ class Definition:
             "served": True,
             "storage": True,
             "subresources": {"status": {}},
-            "additionalPrinterColumns": self.columns,
+            "additionalPrinterColumns": _COLUMNS[self.resource.plural],
             "schema": {"openAPIV3Schema": structural_schema(self.model)},
         }
 
@@ -63,18 +67,8 @@ class Definition:
 
 
 DEFINITIONS = (
-    Definition(
-        resource=CLAIMRESERVATIONS,
-        model=claimreservation.ClaimReservation,
-        short_names=("crsv",),
-        columns=claimreservation.PRINTER_COLUMNS,
-    ),
-    Definition(
-        resource=DOWNGRADEPLANS,
-        model=downgradeplan.DowngradePlan,
-        short_names=("dgp",),
-        columns=downgradeplan.PRINTER_COLUMNS,
-    ),
+    Definition(CLAIMRESERVATIONS, claimreservation.ClaimReservation, "crsv"),
+    Definition(DOWNGRADEPLANS, downgradeplan.DowngradePlan, "dgp"),
 )
 
 

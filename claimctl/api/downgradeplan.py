@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -110,11 +110,3 @@ class DowngradePlan(Model):
     metadata: PlanMeta
     spec: DowngradePlanSpec = DowngradePlanSpec()
     status: DowngradePlanStatus | None = None
-
-
-PRINTER_COLUMNS: list[dict[str, Any]] = [
-    {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
-    {"name": "Done", "type": "integer", "jsonPath": ".status.done"},
-    {"name": "Total", "type": "integer", "jsonPath": ".status.total"},
-    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from claimctl.embedded.text.quantity import number
+
 Json = Any
 
 
@@ -63,19 +65,9 @@ def compiled(source: str) -> Expression:
     return Expression(source)
 
 
-_SUFFIXES = {
-    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
-}  # fmt: skip
-
-
-def quantity(text: str | int | float) -> float:
+def quantity(value: str | int | float) -> float:
     """A resource.Quantity as a number."""
-    shown = str(text)
-    for suffix in sorted(_SUFFIXES, key=len, reverse=True):
-        if shown.endswith(suffix):
-            return float(shown[: -len(suffix)]) * _SUFFIXES[suffix]
-    return float(shown[:-1]) / 1000 if shown.endswith("m") else float(shown)
+    return float(number(value))
 
 
 def _split(text: str, part: str, limit: int = 0) -> list[str]:

@@ -19,10 +19,16 @@ def canonical(value: object) -> str:
 
 
 def number(value: object) -> Decimal:
-    """The value of a valid quantity."""
+    """The value of a quantity; None is 0.
+
+    Raises:
+        ValueError, ArithmeticError: it is no quantity.
+    """
+    if value is None:
+        return Decimal(0)
     found = _PARTS.match(str(value))
     if found is None:
-        return Decimal(0)
+        raise ValueError(f"{value} is no quantity")
     digits, suffix = Decimal(found.group(1)), found.group(2)
     if suffix in _BINARY:
         return digits * Decimal(1024) ** _BINARY[suffix]
