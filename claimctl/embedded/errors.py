@@ -177,14 +177,13 @@ def already_exists(
 ) -> StatusError:
     """409. With a generated name, the client may send the same object again."""
     message = f'{subject.resource} "{subject.name}" already exists'
+    headers, details = {}, subject.details()
     if generated:
-        text = f"{message}, the server was not able to generate a unique name for the object"
-        headers = {"retry-after": "1"}
-        details = subject.details(retryAfterSeconds=1)
-        return StatusError(409, "AlreadyExists", text, details, headers)
+        message += ", the server was not able to generate a unique name for the object"
+        headers, details = {"retry-after": "1"}, subject.details(retryAfterSeconds=1)
     if deleting:
         message = f"object is being deleted: {message}"
-    return StatusError(409, "AlreadyExists", message, subject.details())
+    return StatusError(409, "AlreadyExists", message, details, headers)
 
 
 def conflict(subject: Subject, why: str) -> StatusError:

@@ -34,7 +34,12 @@ _FAMILIES = (
         "a message quotes a pod template",
         re.compile(rf"{_SAME}\[?(.*spec\.template: |spec\.(selector|completions|template\.))"),
     ),
-    ("a message has the words of the CEL parser", re.compile("message: .*compilation failed: ")),
+    (
+        "a message has the words of the CEL parser",
+        re.compile(
+            r"message(:| quotes another value:) .*compilation failed: ERROR: .*Syntax error"
+        ),
+    ),
 )
 """Kinds that count as one for all resources."""
 

@@ -30,7 +30,7 @@ _TEXTS = (
     "All",
     "None",
     "True",
-    "2026-01-01T00:00:00Z",
+    "2025-01-01T00:00:00Z",
     "v1",
 )
 _NUMBERS = (0, 1, -1, 2, 33, 257, 100000, 2**31, 2**40, 1.5)
@@ -47,7 +47,7 @@ _METADATA: tuple[tuple[str, Json], ...] = (
     ("uid", "chosen-uid"),
     ("generation", 7),
     ("creationTimestamp", None),
-    ("deletionTimestamp", "2026-01-01T00:00:00Z"),
+    ("deletionTimestamp", "2025-01-01T00:00:00Z"),
     ("deletionGracePeriodSeconds", 3),
     ("resourceVersion", "1"),
     ("generateName", "made-"),

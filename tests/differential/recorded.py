@@ -78,5 +78,9 @@ def _bent(rng: Random, step: Step) -> Step:
     if step.get("note") == _NAMESPACE or body.get("kind") == "Namespace":
         return step
     made = copy.deepcopy(step)
-    made["request"]["body"] = bent(rng, body)
+    changed = made["request"]["body"] = bent(rng, body)
+    named = isinstance(changed.get("metadata"), dict) and "name" in changed["metadata"]
+    if named and "/namespaces/" not in step["request"]["path"]:
+        # Other sequences could choose the same new name for an object without a namespace.
+        changed["metadata"]["name"] = (body.get("metadata") or {}).get("name")
     return made

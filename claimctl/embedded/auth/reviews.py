@@ -104,7 +104,8 @@ class Reviews:
         target = write.target
         account = stored(write.state, Target(target.kind, target.namespace, target.name))
         spec = body.get("spec") or {}
-        seconds = spec.get("expirationSeconds") or 3600
+        given = spec.get("expirationSeconds")
+        seconds = 3600 if given is None else given
         if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
             text = "may not specify a duration less than 10 minutes"
             if seconds > _LONGEST_SECONDS:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from claimctl.embedded.crd.rules import Rules
-from claimctl.embedded.crd.structural import fill_defaults, type_name, validate
+from claimctl.embedded.crd.structural import drop_nulls, fill_defaults, type_name, validate
 from claimctl.embedded.errors import FieldError, StatusError, invalid_text, invalid_value
 from claimctl.embedded.kinds.strategy import Context, ScalePaths, Strategy
 from claimctl.embedded.options import Features
@@ -44,6 +44,9 @@ class CustomStrategy(Strategy):
             entry["jsonPath"].removeprefix(".") for entry in version.get("selectableFields") or ()
         )
         self.scale = scale_paths(version)
+
+    def decoded(self, obj: Object) -> None:
+        drop_nulls(self.raw, obj)
 
     def default(self, obj: Object, features: Features) -> None:
         fill_defaults(self.raw, obj)
@@ -84,7 +87,7 @@ class CustomStrategy(Strategy):
         """Errors of the status alone, for writes through /status."""
         raw = self.raw.get("properties", {}).get("status", {})
         return [
-            FieldError(error.reason, f"status.{error.path}", error.message)
+            FieldError(error.reason, f"status.{error.path}".rstrip("."), error.message)
             for error in validate(raw, obj.get("status"))
         ]
 

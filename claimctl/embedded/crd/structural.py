@@ -38,6 +38,24 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _METADATA = frozenset({"apiVersion", "kind", "metadata"})
 
 
+def drop_nulls(raw: Raw, value: Json) -> None:
+    """Remove, in place, each null of a field that may not be null."""
+    if isinstance(value, list):
+        for item in value:
+            drop_nulls(raw.get("items") or {}, item)
+    if not isinstance(value, dict):
+        return
+    for name, below in (raw.get("properties") or {}).items():
+        if name in value and value[name] is None and not below.get("nullable"):
+            del value[name]
+        elif name in value:
+            drop_nulls(below, value[name])
+    additional = raw.get("additionalProperties")
+    if isinstance(additional, dict):
+        for item in value.values():
+            drop_nulls(additional, item)
+
+
 def fill_defaults(raw: Raw, value: Json) -> None:
     """Fill in defaults below ``value`` in place. A null counts as missing if it is not allowed."""
     if isinstance(value, list):
@@ -51,9 +69,8 @@ def fill_defaults(raw: Raw, value: Json) -> None:
 
 def _fill_object(raw: Raw, value: dict[str, Json]) -> None:
     for name, below in raw.get("properties", {}).items():
-        if name in value and value[name] is None and not below.get("nullable"):
-            del value[name]
-        if name not in value and "default" in below:
+        missing = name not in value or (value[name] is None and not below.get("nullable"))
+        if missing and "default" in below:
             value[name] = copy.deepcopy(below["default"])
         if name in value:
             fill_defaults(below, value[name])
@@ -197,7 +214,7 @@ def _repeated(raw: Raw, value: list[Json], path: str) -> Iterator[FieldError]:
 
 
 def _object(raw: Raw, value: dict[str, Json], path: str) -> Iterator[FieldError]:
-    missing = [name for name in raw.get("required", ()) if _missing(raw, value, name)]
+    missing = [name for name in raw.get("required", ()) if name not in value]
     for name in missing:
         yield required(_join(path, name))
     if len(value) > raw.get("maxProperties", len(value)):
@@ -215,12 +232,6 @@ def _object(raw: Raw, value: dict[str, Json], path: str) -> Iterator[FieldError]
         for name, item in value.items():
             if name not in properties:
                 yield from _validate(additional, item, _join(path, name))
-
-
-def _missing(raw: Raw, value: dict[str, Json], name: str) -> bool:
-    """Whether a property is missing. A null counts as missing if it is not allowed."""
-    nullable = raw.get("properties", {}).get(name, {}).get("nullable")
-    return name not in value or (value[name] is None and not nullable)
 
 
 def _combined(raw: Raw, value: Json, path: str) -> Iterator[FieldError]:

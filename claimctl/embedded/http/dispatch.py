@@ -191,7 +191,14 @@ def _check(api: Api, what: str, body: Object, write: WriteOptions | None = None)
     if what not in _SHAPES:
         return
     other = body.get("kind") not in (None, "", _SHAPES[what][2])
-    unknown = api.decoder.check(*_SHAPES[what], body)
+    try:
+        unknown = api.decoder.check(*_SHAPES[what], body)
+    except StatusError as error:
+        if what != "delete":
+            raise
+        raise bad_request(
+            error.message.partition("cannot be handled as a DeleteOptions: ")[2]
+        ) from None
     if write is None or other or not unknown or write.field_validation == "Ignore":
         return
     if write.field_validation == "Strict":

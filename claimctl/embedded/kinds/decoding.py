@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.kinds.kind import Kind
@@ -84,6 +84,11 @@ class Decoder:
         if schema is not None:
             settle(schema, obj)
 
+    def problem(self, group: str, version: str, name: str, body: Object) -> str:
+        """What the decoder says about a body of that Kind, or an empty string."""
+        schema = self._schemas.find(group, version, name)
+        return "" if schema is None else _type_problem(schema, body, Place(name, ""))
+
     def check(self, group: str, version: str, name: str, body: Object) -> list[str]:
         """Check a body that is not stored (a Binding, a Scale); ``name`` is its Kind.
 
@@ -95,7 +100,7 @@ class Decoder:
         schema = self._schemas.find(group, version, name)
         if schema is None:
             return []
-        problem = _type_problem(schema, body, Place(name, ""))
+        problem = self.problem(group, version, name, body)
         if problem:
             raise _cannot_handle(name, version, problem)
         drop_nulls(schema, body)
@@ -110,26 +115,46 @@ _CONFIGURATIONS = ("DeviceClaimConfiguration", "DeviceClassConfiguration")
 """Structs whose configuration is in an embedded struct, which decoding errors name."""
 
 
+class _Unread(Exception):
+    """A type with a decoder of its own cannot read its value. Decoding stops with that error."""
+
+
 def _type_problem(schema: Schema, value: Json, place: Place) -> str:
-    """The text of Go's decoder for the first value of a wrong type; '' if there is none."""
+    """The text of Go's decoder for values of wrong types; '' if there are none.
+
+    The decoder continues after a wrong type, and reports the first one at the end.
+    """
+    try:
+        found = list(_problems(schema, value, place))
+        return found[0] if found else ""
+    except _Unread as error:
+        return str(error)
+
+
+def _problems(schema: Schema, value: Json, place: Place) -> Iterator[str]:
+    """The errors of wrong types, in the order of the values.
+
+    Raises:
+        _Unread: a type with a decoder of its own cannot read its value.
+    """
     if value is None:
-        return ""
+        return
     if schema.format in _FORMATS:
-        where = f"struct field {place.struct}.{place.path}"
-        return format_problem(schema.format, value).replace(FIELD, where)
-    kind = schema.type
-    if kind in ("object", "map"):
-        if not isinstance(value, dict):
-            return _mismatch(schema, value, place)
-        return _inside_object(schema, value, place)
-    if kind == "array":
-        if not isinstance(value, list):
-            return _mismatch(schema, value, place)
-        return _inside_list(schema, value, place)
-    return "" if _fits(schema, value) else _mismatch(schema, value, place)
+        problem = format_problem(schema.format, value).replace(FIELD, place.field)
+        if problem and schema.format != "byte":
+            raise _Unread(problem)
+        if problem:
+            yield problem
+    elif schema.type in ("object", "map") and isinstance(value, dict):
+        yield from _inside_object(schema, value, place)
+    elif schema.type == "array" and isinstance(value, list):
+        for item in value if schema.items is not None else ():
+            yield from _problems(schema.items or schema, item, place)
+    elif not _fits(schema, value):
+        yield _mismatch(schema, value, place)
 
 
-def _inside_object(schema: Schema, value: dict[str, Json], place: Place) -> str:
+def _inside_object(schema: Schema, value: dict[str, Json], place: Place) -> Iterator[str]:
     struct = go_name(schema.definition) or place.struct
     for key, item in value.items():
         below = schema.field(key)
@@ -138,23 +163,13 @@ def _inside_object(schema: Schema, value: dict[str, Json], place: Place) -> str:
             path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
             if schema.definition.endswith(_CONFIGURATIONS) and key == "opaque":
                 path = f"{place.path}.DeviceConfiguration.opaque"
-            problem = _type_problem(below, item, Place(struct, path, schema.definition))
-            if problem:
-                return problem
-    return ""
-
-
-def _inside_list(schema: Schema, value: list[Json], place: Place) -> str:
-    if schema.items is not None:
-        for item in value:
-            problem = _type_problem(schema.items, item, place)
-            if problem:
-                return problem
-    return ""
+            yield from _problems(below, item, Place(struct, path, schema.definition))
 
 
 def _fits(schema: Schema, value: Json) -> bool:
     kind = schema.type
+    if kind in ("object", "map", "array"):
+        return False
     if kind == "string":
         return isinstance(value, str)
     if kind == "boolean":
@@ -169,12 +184,11 @@ def _fits(schema: Schema, value: Json) -> bool:
 
 
 def _mismatch(schema: Schema, value: Json, place: Place) -> str:
-    where = f"{place.struct}.{place.path}"
     wanted = place.named or go_type(schema)
     if schema.type == "array" and place.named:
         wanted = f"[]{place.named}"
     found = _json_name(schema, value)
-    return f"json: cannot unmarshal {found} into Go struct field {where} of type {wanted}"
+    return f"json: cannot unmarshal {found} into Go {place.field} of type {wanted}"
 
 
 def _json_name(schema: Schema, value: Json) -> str:

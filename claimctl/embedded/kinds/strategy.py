@@ -53,6 +53,7 @@ class Strategy:
     metadata, in addition to the rules for all kinds. ``revalidates``: an update checks the whole
     object again, with its metadata. ``collects_garbage``: a deletion may add a finalizer for its
     propagation policy. ``warns_of_finalizers``: a finalizer without a domain causes a warning.
+    ``status_alone``: the kind's own rules do not check the metadata in a write through /status.
     ``marks_before_removal``: an object is stored once more as being deleted before it is removed,
     so that watchers see MODIFIED and then DELETED. ``scale`` is where objects of a custom kind keep
     the fields of their scale subresource.
@@ -73,6 +74,7 @@ class Strategy:
     validates_metadata: bool = True
     collects_garbage: bool = True
     warns_of_finalizers: bool = False
+    status_alone: bool = False
     scale: ScalePaths | None = None
     selectable_fields: ClassVar[Mapping[str, str]] = {}
     """Fields that field selectors may name, beside name and namespace, and their default values."""
@@ -139,6 +141,9 @@ class Strategy:
     def warn(self, obj: Object, context: Context) -> None:
         """Warn about a valid new object, before it is stored."""
 
+    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+        """Warn about a valid change."""
+
     def created(self, obj: Object, context: Context) -> None:
         """Called after the object was stored."""
 
@@ -170,6 +175,9 @@ class Strategy:
 
     stored_plain = False
     """Whether the kind's own ``outward`` returns objects in the stored version unchanged."""
+
+    def decoded(self, obj: Object) -> None:
+        """Change a body as the kind's decoder does. Server-side apply does not use it."""
 
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
         """Convert from the version of a request to the stored form. May change ``obj``."""

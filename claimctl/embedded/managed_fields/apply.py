@@ -18,6 +18,7 @@ from claimctl.embedded.errors import (
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.managed_fields.comparing import (
     Difference,
+    adds_unowned,
     declared,
     difference,
     element_of,
@@ -98,7 +99,8 @@ class Applier:
         if not change and old is not None:
             merged = {**live, "metadata": merged["metadata"]}
         kept = without(others, change)
-        entry = _entry(request, fields, own, changed=bool(change))
+        changed = bool(change) or adds_unowned(live, patch)
+        entry = _entry(request, fields, own, changed=changed)
         merged["metadata"]["managedFields"] = in_order([*kept, entry])
         return merged
 

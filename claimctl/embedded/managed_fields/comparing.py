@@ -57,6 +57,24 @@ def difference(schema: Schema | None, old: Json, new: Json) -> Difference:
     return found
 
 
+def adds_unowned(live: Json, patch: Json) -> bool:
+    """Whether a configuration changes what nobody owns, or has a null where nothing was."""
+    before, given = live.get("metadata") or {}, patch.get("metadata") or {}
+    told = _NOT_OWNED - {"managedFields"}
+    if any(before.get(key) != given[key] for key in given if key in told):
+        return True
+    return _adds_null(live, patch)
+
+
+def _adds_null(live: Json, patch: Json) -> bool:
+    if not isinstance(live, dict) or not isinstance(patch, dict):
+        return False
+    return any(
+        key not in live if value is None else key in live and _adds_null(live[key], value)
+        for key, value in patch.items()
+    )
+
+
 def _owned(obj: Json) -> Json:
     """The object without fields that no manager owns."""
     shown = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}

@@ -21,6 +21,7 @@ from claimctl.embedded.managed_fields.fieldset import (
 from claimctl.embedded.schema.go_shape import empty
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Schema
+from claimctl.embedded.schema.typed import typed_problem
 from claimctl.wire.base import Object
 
 Entry = dict[str, Any]
@@ -204,6 +205,13 @@ class ManagedFields:
             return None
         if write.subresource == "scale" and not write.kind.custom:
             return _scaled(write, old)
+        if (
+            write.kind.custom
+            and schema is not None
+            and typed_problem(schema, write.new, again=True)
+        ):
+            # An object with values of wrong types, which no validation met, has no owners any more.
+            return []
         reset = reset_fields(write.kind, write.subresource, self._schemas.version)
         change = difference(schema, old, write.new).without(reset)
         if not change:

@@ -31,7 +31,8 @@ def merge(target: Any, patch: Any) -> Any:
             merged.pop(key, None)
         else:
             merged[key] = merge(merged.get(key), value)
-    return merged
+    # The library has read the objects that it merges into maps.
+    return {key: merged[key] for key in sorted(merged)}
 
 
 def json_patch(target: Object, operations: list[Any]) -> Object:
@@ -48,7 +49,27 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
         document = _operate(document, operation)
     if not isinstance(document, dict):
         raise PatchError("the result is no object")
-    return document
+    ordered: Object = document
+    for operation in operations:
+        for pointer in (operation.get("path"), operation.get("from")):
+            ordered = _in_order(ordered, _parts(pointer)[:-1] if pointer else [])
+    return ordered
+
+
+def _in_order(value: Any, path: list[str]) -> Any:
+    """The objects on a path with their keys in order: the library has read them into maps."""
+    if isinstance(value, list) and path:
+        places = range(len(value))
+        return [_in_order(value[i], path[1:]) if str(i) == path[0] else value[i] for i in places]
+    if not isinstance(value, dict):
+        return value
+    if path and path[0] in value:
+        value = {**value, path[0]: _in_order(value[path[0]], path[1:])}
+    return {key: value[key] for key in sorted(value)}
+
+
+def _parts(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
 def _operate(document: Any, operation: Any) -> Any:
@@ -98,7 +119,7 @@ def _holder(document: Any, pointer: Any) -> tuple[Any, str]:
     """The object or list at a pointer, and the last part of the pointer."""
     if not isinstance(pointer, str) or "/" not in pointer:
         raise PatchError(f"bad pointer {pointer!r}")
-    _, *parts = (each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/"))
+    parts = _parts(pointer)
     value = document
     for part in parts[:-1]:
         value = _get(value, part)

@@ -28,7 +28,7 @@ def merge_key(path: Path) -> str | None:
         return "containerPort" if parent.endswith("ontainers") else "port"
     if name == "conditions" and parent == "devices":
         return None
-    if name == "resourceClaims" and parent != "spec":
+    if name in ("resourceClaims", "imagePullSecrets") and parent != "spec":
         return None
     return _KEYS.get(name)
 
@@ -120,7 +120,12 @@ def _merge_list(current: list[Any], patch: Object, path: Path, values: list[Any]
     if name in _SETS and all(isinstance(each, str) for each in values):
         merged = list(dict.fromkeys([*current, *values]))
         return _placed(merged, current, values, lambda each: each)
-    if key is None or not all(isinstance(each, dict) for each in values):
+    if key is None:
+        return values
+    if len({type(each) for each in (*current, *values)}) > 1:
+        shown = f"[{go_value(current)} {go_value(values)}]"
+        raise PatchError(f"list element types are not identical: {shown}")
+    if not all(isinstance(each, dict) for each in values):
         return values
     return _merge_keyed(current, path, key, values, bool(patch.get(f"$setElementOrder/{name}")))
 

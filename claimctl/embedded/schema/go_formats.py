@@ -94,6 +94,10 @@ def _unread_date(text: str) -> str:
 
 
 def _bytes_problem(value: Any) -> str:
+    """Bytes are a text in base64, or a list of numbers."""
+    if isinstance(value, list):
+        wrong = [each for each in value if not isinstance(each, int) or isinstance(each, bool)]
+        return _not_a_string(wrong[0], "uint8") if wrong else ""
     if not isinstance(value, str):
         return _not_a_string(value, "[]uint8")
     try:

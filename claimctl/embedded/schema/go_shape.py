@@ -6,6 +6,7 @@ Every object of a built-in kind is decoded into a Go struct. So ``labels: {}`` m
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,7 +96,13 @@ def _micro_time(text: Any) -> Any:
     return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def _bytes(given: Any) -> str:
+    """Bytes may come as a list of numbers."""
+    return given if isinstance(given, str) else base64.b64encode(bytes(given)).decode()
+
+
 _WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "byte": _bytes,
     "quantity": canonical,
     "date-time": _time,
     "micro-time": _micro_time,

@@ -19,6 +19,11 @@ class Place:
         self.model = model
 
     @property
+    def field(self) -> str:
+        """The field, as the decoder tells it."""
+        return f"struct field {self.struct}.{self.path}"
+
+    @property
     def named(self) -> str:
         """The Go type of the field or list item, if its JSON type does not imply it."""
         return FACTS.go_types.get(f"{self.model}.{self.path.rpartition('.')[2]}", "")

@@ -14,12 +14,20 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "integer": (int, float),
     "number": (int, float),
 }
+_UNTYPED = ("int-or-string", "quantity", "date-time", "micro-time")
+"""Types that read themselves: the schema of an apply takes any scalar for them."""
 _NAMES = {"integer": "numeric (int or float)", "number": "numeric (int or float)"}
 
 
-def typed_problem(schema: Schema, value: Json) -> str:
-    """The error text, such as ``.spec.x: expected map, got &{y}``; '' if there is none."""
-    found = list(_problems(schema, value, ""))
+_REPEATED = "duplicate entries for key"
+
+
+def typed_problem(schema: Schema, value: Json, *, again: bool = False) -> str:
+    """The error text, such as ``.spec.x: expected map, got &{y}``; '' if there is none.
+
+    ``again`` allows repeated keys in lists, as in objects that were not applied.
+    """
+    found = [each for each in _problems(schema, value, "") if not (again and _REPEATED in each)]
     if len(found) > 1:
         return "\n  ".join(["errors:", *found])
     return found[0] if found else ""
@@ -32,12 +40,19 @@ def _problems(schema: Schema, value: Json, path: str) -> Iterator[str]:
         yield from _map(schema, value, path)
     elif schema.type == "array":
         yield from _list(schema, value, path)
+    elif schema.format in _UNTYPED:
+        if isinstance(value, (dict, list)):
+            yield f"{path}: expected any scalar, got &{{{go_value(value)}}}"
     elif schema.type in _SCALARS and not _fits(schema, value):
-        wanted = _NAMES.get(schema.type, schema.type)
-        if schema.type in _NAMES:
-            yield f"{path}: expected {wanted}, got {_GO_TYPES.get(type(value), 'float64')}"
-            return
-        yield f"{path}: expected {wanted}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
+        yield f"{path}: expected {_wanted(schema, value)}"
+
+
+def _wanted(schema: Schema, value: Json) -> str:
+    if schema.type in _NAMES:
+        return f"{_NAMES[schema.type]}, got {_GO_TYPES.get(type(value), 'float64')}"
+    if schema.type == "boolean":
+        return f"boolean, got &{{{go_value(value)}}}"
+    return f"{schema.type}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
 
 
 def _fits(schema: Schema, value: Json) -> bool:
@@ -54,7 +69,8 @@ def _map(schema: Schema, value: Json, path: str) -> Iterator[str]:
         below = schema.field(key)
         if below is not None:
             yield from _problems(below, item, f"{path}.{key}")
-        elif schema.type == "object" and not schema.keeps_unknown:
+        elif schema.type == "object" and schema.properties and not schema.keeps_unknown:
+            # A struct without fields is a map of anything here.
             yield f"{path}.{key}: field not declared in schema"
 
 
@@ -72,7 +88,7 @@ def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
             return
         element = _element(schema, item, index)
         if element in seen:
-            yield f"{path}: duplicate entries for key {element}"
+            yield f"{path}: {_REPEATED} {element}"
         seen.append(element)
         yield from _problems(schema.items, item, f"{path}{element}")
 

@@ -42,15 +42,17 @@ VALUE_TEXT = (
 )
 
 
-def _checked(value: str, limit: int, pattern: re.Pattern[str], text: str) -> list[str]:
-    wrong = [f"must be no more than {limit} characters"] if len(value) > limit else []
+def _checked(
+    value: str, limit: int, pattern: re.Pattern[str], text: str, unit: str = "characters"
+) -> list[str]:
+    wrong = [f"must be no more than {limit} {unit}"] if len(value) > limit else []
     return wrong if pattern.match(value) else [*wrong, text]
 
 
-def label(value: str) -> list[str]:
+def label(value: str, unit: str = "characters") -> list[str]:
     """A DNS label. Valid subdomains with dots have an error text of their own."""
     dots = _SUBDOMAIN_RE.match(value) and not _LABEL_RE.match(value)
-    return _checked(value, 63, _LABEL_RE, "must not contain dots" if dots else LABEL_TEXT)
+    return _checked(value, 63, _LABEL_RE, "must not contain dots" if dots else LABEL_TEXT, unit)
 
 
 namespace_name = label
@@ -60,8 +62,18 @@ def label_1035(value: str) -> list[str]:
     return _checked(value, 63, _LABEL_1035_RE, LABEL_1035_TEXT)
 
 
-def subdomain(value: str) -> list[str]:
-    return _checked(value, 253, _SUBDOMAIN_RE, SUBDOMAIN_TEXT)
+def subdomain(value: str, unit: str = "characters") -> list[str]:
+    return _checked(value, 253, _SUBDOMAIN_RE, SUBDOMAIN_TEXT, unit)
+
+
+def short_name(value: str) -> list[str]:
+    """A label, in the words of validation that is declared in the types (k8s-short-name)."""
+    return label(value, "bytes")
+
+
+def long_name(value: str) -> list[str]:
+    """A subdomain, in the words of validation that is declared in the types (k8s-long-name)."""
+    return subdomain(value, "bytes")
 
 
 def path_segment(value: str) -> list[str]:

@@ -52,7 +52,7 @@ def check_options(options: DeleteOptions) -> None:
     if options.orphan_dependents is not None and options.propagation:
         text = "orphanDependents and deletionPropagation cannot be both set"
         found.append(errors.invalid_value("propagationPolicy", options.propagation, text))
-    elif options.propagation and options.propagation not in _POLICIES:
+    if options.propagation and options.propagation not in _POLICIES:
         supported = (*_POLICIES, "nil")
         found.append(errors.not_supported("propagationPolicy", options.propagation, supported))
     if any(each != "All" for each in options.dry_run):

@@ -185,10 +185,8 @@ def _check_preconditions(pod: Object, options: DeleteOptions) -> None:
 
 
 def _mark_disrupted(write: Write, pod: Object) -> None:
-    """Set the condition DisruptionTarget of an evicted pod, unless it has ended."""
-    meta, status = pod["metadata"], pod.get("status") or {}
-    if meta.get("deletionTimestamp") or status.get("phase") in ("Succeeded", "Failed"):
-        return
+    """Set the condition DisruptionTarget of an evicted pod."""
+    status = pod.get("status") or {}
     others = [c for c in status.get("conditions") or () if c["type"] != "DisruptionTarget"]
     condition = {
         "type": "DisruptionTarget",

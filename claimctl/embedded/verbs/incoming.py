@@ -72,8 +72,12 @@ def inward(write: Write, body: Object) -> Object:
     if target.kind.custom and isinstance(obj["metadata"], dict):
         _texts(obj["metadata"])
     if not options.internal:
-        _check_type(write, obj)
+        check_type(write, obj)
         _check_fields(write, obj)
+    if write.verb != "apply":
+        write.strategy.decoded(obj)
+    if not options.internal:
+        options.warnings.extend(metadata.drop_repeated_owners(obj["metadata"], write.verb))
     obj = write.strategy.inward(obj, target.kind, target.version)
     obj["kind"] = target.kind.kind
     obj["apiVersion"] = target.kind.api_version()
@@ -89,7 +93,18 @@ def _texts(meta: Object) -> None:
             meta[key] = {k: "" if value is None else value for k, value in values.items()}
 
 
-def _check_type(write: Write, obj: Object) -> None:
+def check_name(target: Target, meta: Object) -> None:
+    """Refuse an object that bears no name, or another one than its address (400)."""
+    name = meta.get("name", "")
+    if not name:
+        text = f"({target.name} based on URL) was undeterminable: name must be provided"
+        raise errors.bad_request(f"the name of the object {text}")
+    if name != target.name:
+        text = f"({name}) does not match the name on the URL ({target.name})"
+        raise errors.bad_request(f"the name of the object {text}")
+
+
+def check_type(write: Write, obj: Object) -> None:
     target = write.target
     wanted = target.kind.api_version(target.version)
     for key in ("apiVersion", "kind"):
@@ -99,7 +114,7 @@ def _check_type(write: Write, obj: Object) -> None:
     if given[1] != target.kind.kind or given[0] != wanted:
         if target.kind.custom:
             _other_custom_type(write, obj, given, wanted)
-        raise errors.bad_request(_wrong_type(write.state, given, target, wanted))
+        raise errors.bad_request(_wrong_type(write.state, given, target, obj))
     obj["apiVersion"], obj["kind"] = given
 
 
@@ -107,14 +122,20 @@ def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted
     """Custom kinds have no Go type: validation finds another kind (422), and no field of another
     version is known."""
     version, kind = given
+    target, name = write.target, obj["metadata"].get("name", "")
+    if write.verb != "create":
+        check_name(target, obj["metadata"])
     if version.rpartition("/")[0] != wanted.rpartition("/")[0]:
+        if write.verb == "patch":
+            wrong = errors.invalid_value("apiVersion", version, f"must be {wanted}")
+            raise errors.invalid(errors.Subject(version.rpartition("/")[0], kind, name), [wrong])
         return
     if version != wanted:
         unknown = sorted(set(obj) - {"apiVersion", "kind", "metadata"})
         write.options.warnings.extend(f'unknown field "{name}"' for name in unknown)
         return
-    found = errors.invalid_value("kind", kind, f"must be {write.target.kind.kind}")
-    subject = errors.Subject(write.target.kind.group, kind, obj["metadata"].get("name", ""))
+    found = errors.invalid_value("kind", kind, f"must be {target.kind.kind}")
+    subject = errors.Subject(target.kind.group, kind, name)
     raise errors.invalid(subject, [found, *write.strategy.misnamed(obj, write.state.features)])
 
 
@@ -141,12 +162,15 @@ _ASKED = (
 """Kinds that exist and are never stored."""
 
 
-def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, wanted: str) -> str:
-    version, kind = given
+def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, obj: Object) -> str:
+    (version, kind), wanted = given, target.kind.api_version(target.version)
     group, _, short = version.rpartition("/")
     cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
     asked = (group, kind) in _ASKED
     if (state.kinds.by_kind(group, kind) is not None or asked) and kind != target.kind.kind:
+        problem = state.decoder.problem(group, short, kind, obj)
+        if problem:
+            return f"{cannot}: {problem}"
         hub = target.kind.group.partition(".")[0] or "core"
         types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
         return f"{cannot}: {types}: unknown conversion"
@@ -163,6 +187,9 @@ def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, want
 def _check_fields(write: Write, obj: Object) -> None:
     version = write.target.version_or_default
     found = write.state.decoder.clean(write.target.kind, version, obj, maps=write.maps)
+    if write.verb == "apply":
+        # Merging has refused the fields that are not known; nobody is told of the others.
+        found = []
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
         raise errors.bad_request(_strict(write.target, unknown))

@@ -40,9 +40,11 @@ def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
     scale = change(get_scale(write.state, write.target))
     shown = json.dumps(scale, separators=(",", ":"))
     try:
-        write.state.decoder.check("autoscaling", "v1", "Scale", scale)
+        unknown = write.state.decoder.check("autoscaling", "v1", "Scale", scale)
     except StatusError as error:
         raise writing.unreadable(error, shown) from None
+    paths = [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
+    writing.report_unknown(write, paths, scale)
     return put_scale(write, scale)
 
 
@@ -77,6 +79,6 @@ def _strategic(obj: Object, body: Object) -> Object:
     try:
         return dict(sorted_keys(strategic_patch(obj, body)))
     except PatchError as error:
-        if "declared merge key" in str(error):
+        if str(error).startswith(("list element types", "map: ")):
             raise StatusError(500, "", str(error)) from None
         raise bad_request(str(error)) from None

@@ -12,6 +12,7 @@ from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text import jsonpath
 from claimctl.embedded.text.label_text import selector_text
 from claimctl.embedded.verbs import writing
+from claimctl.embedded.verbs.incoming import check_name
 from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.embedded.verbs.writing import Write
@@ -57,12 +58,18 @@ def _check_address(write: Write, meta: Object) -> None:
         raise errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    writing.check_name(write.target, meta)
+    check_name(write.target, meta)
 
 
 def _check(write: Write, meta: Object, old: Object, replicas: int) -> None:
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        raise errors.conflict(write.target.subject, errors.MODIFIED_MEANWHILE)
+        put = write.verb == "update"
+        why = (
+            writing.other_uid(write, meta["uid"], old["metadata"]["uid"])
+            if put
+            else errors.MODIFIED_MEANWHILE
+        )
+        raise errors.conflict(write.target.subject, why)
     found = validate_meta(meta, write.strategy)
     if replicas < 0:
         text = "must be greater than or equal to 0"

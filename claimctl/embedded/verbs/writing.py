@@ -17,7 +17,7 @@ from claimctl.embedded.schema.typed import go_value
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.verbs.incoming import Write as Write
-from claimctl.embedded.verbs.incoming import inward
+from claimctl.embedded.verbs.incoming import check_name, check_type, inward
 from claimctl.embedded.verbs.reading import Target, stored
 from claimctl.wire.base import Object
 
@@ -84,7 +84,10 @@ def _store_new(write: Write, obj: Object) -> Object:
     if found is not None:
         deleting = bool(found["metadata"].get("deletionTimestamp"))
         generated = bool(obj["metadata"].get("generateName"))
-        raise errors.already_exists(target.subject, deleting=deleting, generated=generated)
+        # Events of both groups are one kind; a generated name is told of that one.
+        events = target.kind.plural == "events" and generated
+        subject = errors.Subject("", "events", target.name) if events else target.subject
+        raise errors.already_exists(subject, deleting=deleting, generated=generated)
     obj["metadata"] = _in_order(obj["metadata"])
     write.state.decoder.settle(target.kind, obj)
     write.options.outcome.created = True
@@ -135,9 +138,8 @@ _NOT_MANAGED = frozenset({"events", "leases", "nodes", "pods"})
 
 
 def _record(write: Write, old: Object | None, new: Object) -> None:
-    if write.verb == "apply" or (
-        write.options.internal and write.target.kind.plural in _NOT_MANAGED
-    ):
+    unmanaged = write.options.internal and write.target.kind.plural in _NOT_MANAGED
+    if write.verb == "apply" or unmanaged or write.target.subresource == "binding":
         return
     moment = metadata.timestamp(write.state.clock.now())
     fields = FieldWrite(
@@ -183,16 +185,6 @@ def update(write: Write, body: Object) -> Object:
         raise errors.conflict(target.subject, other_uid(write, meta["uid"], old["metadata"]["uid"]))
     _check_number(meta)
     return modify(write, old, obj)
-
-
-def check_name(target: Target, meta: Object) -> None:
-    name = meta.get("name", "")
-    if not name:
-        text = f"({target.name} based on URL) was undeterminable: name must be provided"
-        raise errors.bad_request(f"the name of the object {text}")
-    if name != target.name:
-        text = f"({name}) does not match the name on the URL ({target.name})"
-        raise errors.bad_request(f"the name of the object {text}")
 
 
 def _create_on_update(write: Write, obj: Object) -> Object:
@@ -243,11 +235,14 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     write.strategy.prepare_update(new, before, write.context)
     meta = new["metadata"]
     metadata.tidy(meta)
-    meta_errors = metadata.validate_meta_update(meta, old_meta, write.strategy)
+    through_status = write.target.subresource == "status"
+    rules = None if through_status and write.strategy.status_alone else write.strategy
+    meta_errors = metadata.validate_meta_update(meta, old_meta, rules)
     own_errors = write.strategy.validate_update(new, before, write.context)
     _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
+    write.strategy.warn_of_change(new, before, write.context)
     new["metadata"] = _in_order(meta)
     write.state.decoder.settle(write.target.kind, new)
     return _store_change(write, old, new)
@@ -273,15 +268,18 @@ def _check_version(write: Write, old: Object, new: Object) -> None:
 
 
 def _store_change(write: Write, old: Object, new: Object) -> Object:
-    uid = old["metadata"]["uid"]
-    if _same(old, new) and uid not in write.state.completed:
+    uid, meta = old["metadata"]["uid"], new["metadata"]
+    gone = (
+        meta.get("deletionTimestamp")
+        and not write.strategy.pending(new)
+        and not meta.get("deletionGracePeriodSeconds")
+    )
+    if not gone and _same(old, new) and uid not in write.state.completed:
         return old
     if write.options.dry_run:
         return new
     write.state.completed.discard(uid)
-    meta = new["metadata"]
-    waits = write.strategy.pending(new) or meta.get("deletionGracePeriodSeconds")
-    if meta.get("deletionTimestamp") and not waits:
+    if gone:
         write.state.store.delete(write.target.address, write.author)
         return new
     return write.state.store.put(write.target.address, new, write.author)
@@ -344,20 +342,39 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
     if unversioned and (target.kind.custom or (new.get("kind") or old["kind"]) != old["kind"]):
         raise refusal("a patch of apiVersion and kind", target.kind.resource)
     if unversioned:
-        unknown = sorted(key for key in new if key not in ("kind", "apiVersion"))
-        if write.options.field_validation == "Warn":
-            write.options.warnings.extend(f'unknown field "{key}"' for key in unknown)
+        report_unknown(
+            write, [key for key in sorted(new) if key not in ("kind", "apiVersion")], new
+        )
         check_name(target, {})
     metadata = new.get("metadata")
     if metadata is None or not texts:
         new["metadata"] = metadata if isinstance(metadata, dict) else {}
     elif not isinstance(metadata, dict):
+        _check_version_and_kind(write, new)
         name, version = target.kind.kind, target.version_or_default
         found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
         why = f"{found} {name}.metadata of type v1.ObjectMeta"
         text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
         shown = json.dumps(new, separators=(",", ":"))
         raise unreadable(errors.bad_request(text), shown)
+
+
+def _check_version_and_kind(write: Write, new: Object) -> None:
+    try:
+        check_type(write, {**new, "metadata": {}})
+    except errors.StatusError as error:
+        raise unreadable(error, json.dumps(new, separators=(",", ":"))) from None
+
+
+def report_unknown(write: Write, unknown: list[str], patched: Object) -> None:
+    """Tell of fields of a patched object that are not known, or refuse them under Strict."""
+    told = [f'unknown field "{name}"' for name in unknown]
+    if told and write.options.field_validation == "Strict":
+        shown = json.dumps(patched, separators=(",", ":"))
+        why = f"strict decoding error: {', '.join(told)}"
+        raise errors.invalid(errors.Subject("", ""), [errors.invalid_value("patch", shown, why)])
+    if write.options.field_validation != "Ignore":
+        write.options.warnings.extend(told)
 
 
 def _converted(write: Write, new: Object, patched: Object) -> Object:
@@ -383,8 +400,9 @@ def unreadable(
     return errors.invalid(errors.Subject("", ""), [field])
 
 
-def _merged(write: Write, merged: Object) -> Object:
-    """An applied object as a struct holds it. Raises StatusError 500 if no struct can."""
+def _merged(write: Write, body: Object, merged: Object) -> Object:
+    """An applied object as a struct holds it. Raises StatusError 500 if no struct can; the error
+    has the name that the configuration has."""
     target = write.target
     try:
         return write.state.decoder.convert(target.kind, target.version_or_default, merged)
@@ -392,8 +410,10 @@ def _merged(write: Write, merged: Object) -> Object:
         why = str(error)
     group, _, version = target.kind.api_version(target.version).rpartition("/")
     what = f"{group}/{version}, Kind={target.kind.kind}"
+    given = body.get("metadata") or {}
+    named = f"{given.get('namespace') or ''}/{given.get('name') or ''}"
     text = (
-        f"failed to convert new object (/{merged['metadata'].get('name', '')}; {what}) to proper "
+        f"failed to convert new object ({named}; {what}) to proper "
         f"version: unable to convert unstructured object to {what}: {why}"
     )
     raise errors.StatusError(500, "", text)
@@ -427,7 +447,7 @@ def apply(write: Write, body: Object) -> Object:
     )
     applied = json.loads(json.dumps(write.state.applier.apply(request)))
     same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
-    obj = inward(write, _merged(write, applied if same else sorted_keys(applied)))
+    obj = inward(write, _merged(write, body, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])
     _check_namespace(write, obj["metadata"])
     return _insert(write, obj) if old is None else modify(write, old, obj)

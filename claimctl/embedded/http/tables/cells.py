@@ -217,7 +217,7 @@ def pod_status(row: Row, column: Column) -> str:
     """The pod's phase, the reason of a container, or Terminating."""
     if row.get("metadata", "deletionTimestamp"):
         return "Unknown" if row.get("status", "reason") == "NodeLost" else "Terminating"
-    reason = row.get("status", "reason") or row.text("status", "phase", default="Unknown")
+    reason = row.get("status", "reason") or row.get("status", "phase") or ""
     if _gated(row):
         reason = "SchedulingGated"
     for one in reversed(row.items("status", "containerStatuses")):

@@ -128,6 +128,9 @@ def _many_not_one(kind: Kind) -> StatusError:
     return StatusError(406, "NotAcceptable", text)
 
 
+_GENERATION = "deprecated.daemonset.template.generation"
+
+
 @dataclass(frozen=True, slots=True)
 class _Defined:
     column: Column
@@ -155,8 +158,17 @@ def _described(text: str, schema: Schema | None) -> str:
 
 
 def partial(obj: Object) -> Object:
-    """An object with its metadata only."""
+    """An object with its metadata only.
+
+    A real server converts it from its internal object, which has the generation of a DaemonSet's
+    template in a field and not in an annotation.
+    """
     metadata = obj.get("metadata") or {}
+    if _GENERATION in (metadata.get("annotations") or {}):
+        left = {k: v for k, v in metadata["annotations"].items() if k != _GENERATION}
+        metadata = {**metadata, "annotations": left}
+        if not left:
+            del metadata["annotations"]
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": metadata}
 
 

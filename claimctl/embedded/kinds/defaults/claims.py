@@ -11,10 +11,8 @@ def default_claim_spec(spec: Object) -> None:
     for key in ("constraints", "config"):
         if not devices.get(key, True):
             del devices[key]
-    if not devices.get("requests"):
-        devices["requests"] = None
-        return
-    for request in devices["requests"]:
+    devices.setdefault("requests", None)
+    for request in devices["requests"] or []:
         if isinstance(request.get("exactly"), dict):
             _default_request(request["exactly"])
         for alternative in request.get("firstAvailable") or []:

@@ -40,9 +40,11 @@ def default_stateful_set(spec: Object) -> None:
     default_template(spec)
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"})
     strategy = spec.setdefault("updateStrategy", {})
-    _fill(strategy, {"type": "RollingUpdate"})
-    if strategy["type"] == "RollingUpdate":
-        _fill(strategy.setdefault("rollingUpdate", {}), {"partition": 0})
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        _fill(strategy["rollingUpdate"], {"partition": 0})
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     _fill(retention, {"whenDeleted": "Retain", "whenScaled": "Retain"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from types import NoneType
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
@@ -56,6 +57,8 @@ class ClaimStrategy(Converted):
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
         super().prepare_update(new, old, context)
         _drop_gated(new, old, context.features)
+        if context.subresource == "status":
+            _drop_deallocated(new["status"], old["status"])
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec", context.features)
@@ -68,6 +71,24 @@ class ClaimStrategy(Converted):
             return _changed_spec(new["spec"], old["spec"], shown, [])
         wrong = validate_claim_spec(new["spec"], "spec", context.features)
         return [*_changed_spec(new["spec"], old["spec"], shown, wrong), *wrong]
+
+
+def _drop_deallocated(status: Object, before: Object) -> None:
+    """What drivers say of devices goes with the devices."""
+    gone = _allocated(before) - _allocated(status)
+    if gone and status.get("devices"):
+        status["devices"] = [each for each in status["devices"] if _device_of(each) not in gone]
+        if not status["devices"]:
+            del status["devices"]
+
+
+def _allocated(status: Object) -> set[tuple[str, ...]]:
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
+    return {_device_of(each) for each in results}
+
+
+def _device_of(entry: Object) -> tuple[str, ...]:
+    return tuple(entry.get(key, "") for key in ("driver", "pool", "device", "shareID"))
 
 
 class TemplateStrategy(Converted):
@@ -244,19 +265,25 @@ def validate_status(new: Object, old: Object, features: Features) -> list[FieldE
 
 def _status_devices(status: Object, features: Features) -> list[FieldError]:
     """The errors of drivers' device statuses: the claim must have each device."""
-    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
-    has = {(each.get("driver"), each.get("pool"), each.get("device")) for each in results}
+    has = _allocated(status)
     found: list[FieldError] = []
+    seen: set[tuple[str, ...]] = set()
     for index, device in enumerate(status.get("devices") or []):
         path, name = f"status.devices[{index}]", device.get("device", "")
         found += driver_name(device.get("driver", ""), f"{path}.driver", features)
         found += pool_name(device.get("pool", ""), f"{path}.pool")
         found += errors.invalid_name(f"{path}.device", name, names.label)
         found += _addresses(device.get("networkData") or {}, f"{path}.networkData")
-        if tuple(device.get(key) for key in ("driver", "pool", "device")) not in has:
-            shown = go_text(device, STRUCTS["status_device"])
+        shown = go_text(device, STRUCTS["status_device"])
+        if _device_of(device) not in has:
             text = "must be an allocated device in the claim"
             found.append(errors.invalid_text(path, shown, text))
+        if _device_of(device) in seen:
+            found.append(FieldError("FieldValueDuplicate", path, f"Duplicate value: {shown}"))
+        seen.add(_device_of(device))
+        if not isinstance(device.get("data"), (dict, NoneType)):
+            text = "must be a valid JSON object"
+            found.append(errors.invalid_value(f"{path}.data", "<value omitted>", text))
         found += condition_errors(device.get("conditions") or [], f"{path}.conditions")
     return found
 
@@ -275,6 +302,8 @@ def _addresses(data: Object, path: str) -> list[FieldError]:
         elif canonical != text:
             why = f'must be in canonical form ("{canonical}")'
             found.append(errors.invalid_value(where, text, why))
+        if text in data["ips"][:index]:
+            found.append(errors.duplicate(where, text))
     return found
 
 

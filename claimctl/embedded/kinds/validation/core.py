@@ -194,13 +194,15 @@ class RevisionStrategy(Strategy):
         found: list[FieldError] = []
         if obj.get("data") is None:
             found.append(errors.required("data", "data is mandatory"))
+        elif not isinstance(obj["data"], dict):
+            found.append(errors.required("data", "data must be a valid JSON object"))
         if (obj.get("revision") or 0) < 0:
             text = "must be greater than or equal to 0"
             found.append(errors.invalid_value("revision", obj["revision"], text))
         return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        found = self.validate(new, context)
+        found = self.validate({**new, "data": old["data"]}, context)
         if encode(new.get("data")) != encode(old.get("data")):
             found.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
         return found

@@ -77,13 +77,13 @@ def qualified_name(name: str, path: str) -> list[FieldError]:
 
 
 def fully_qualified_name(name: str, path: str, features: Features) -> list[FieldError]:
-    """``domain/name``. Until 1.34, a name without a domain has the errors of a name, too."""
-    if name and "/" not in name and features.version >= (1, 35):
-        text = "a fully qualified name must be a domain and a name separated by a slash"
-        return [errors.invalid_value(path, name, text)]
+    """``domain/name``."""
     found = qualified_name(name, path)
     if name and "/" not in name:
-        found.append(errors.invalid_value(path, name, "must include a domain"))
+        text = "a fully qualified name must be a domain and a name separated by a slash"
+        if features.version < (1, 35):
+            text = "must include a domain"
+        found.append(errors.invalid_value(path, name, text))
     return found
 
 

@@ -68,6 +68,7 @@ class ClassStrategy(Converted):
     """A class may change. Allocated claims do not change with it."""
 
     path = ()
+    name_check = staticmethod(names.long_name)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         spec = obj["spec"]
@@ -119,6 +120,9 @@ class SliceStrategy(Converted):
     def warn(self, obj: Object, context: Context) -> None:
         driver = obj["spec"].get("driver", "")
         context.warnings.extend(driver_warnings(driver, "spec.driver", context.features))
+
+    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+        self.warn(new, context)
 
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
         obj = super().inward(obj, kind, version)

@@ -182,5 +182,7 @@ def _unchanged(new: Object, old: Object) -> list[FieldError]:
         if (new.get(key) or None) != (old.get(key) or None):
             value = new.get(key)
             shown = value if value or key in _ALWAYS or key == "involvedObject" else ""
+            if key == "eventTime":
+                shown = value or None
             found.append(errors.invalid_value(path, shown, "field is immutable"))
     return found

@@ -58,11 +58,11 @@ def _claims(claims: list[Object], base: str) -> list[FieldError]:
         if not name:
             found.append(errors.required(f"{path}.name"))
         else:
-            found += errors.invalid_name(f"{path}.name", name, names.label)
+            found += errors.invalid_name(f"{path}.name", name, names.short_name)
         for key in _SOURCES:
             value = claim.get(key)
             if value is not None:
-                found += errors.invalid_name(f"{path}.{key}", value, names.subdomain)
+                found += errors.invalid_name(f"{path}.{key}", value, names.long_name)
     return found
 
 
@@ -91,6 +91,10 @@ class PodGroupStrategy(Strategy):
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if PROTECTION not in finalizers:
             finalizers.append(PROTECTION)
+
+    def read_back(self, obj: Object) -> bool:
+        """The first update writes a group anew, also one that changes nothing."""
+        return True
 
     def admit(self, obj: Object, context: Context) -> None:
         reference = (obj["spec"].get("podGroupTemplateRef") or {}).get("workload")
@@ -146,7 +150,7 @@ def _claim_statuses(group: Object) -> list[FieldError]:
         claim = each.get("resourceClaimName")
         if claim is not None:
             where = f"{path}.resourceClaimName"
-            found += errors.invalid_name(where, claim, names.subdomain)
+            found += errors.invalid_name(where, claim, names.long_name)
     return found
 
 
@@ -175,7 +179,7 @@ class WorkloadStrategy(Strategy):
                 found.append(errors.duplicate(below, _in_order(template)))
             seen.add(name)
             if name:
-                found += errors.invalid_name(f"{below}.name", name, names.label)
+                found += errors.invalid_name(f"{below}.name", name, names.short_name)
             else:
                 found.append(errors.required(f"{below}.name"))
             found += _policy(template, f"{below}.schedulingPolicy")
@@ -187,7 +191,7 @@ def _controller(reference: Object | None) -> list[FieldError]:
     if reference is None:
         return []
     path, group = "spec.controllerRef", reference.get("apiGroup") or ""
-    found = errors.invalid_name(f"{path}.apiGroup", group, names.subdomain) if group else []
+    found = errors.invalid_name(f"{path}.apiGroup", group, names.long_name) if group else []
     wanted = ("kind", "name")
     return [*found, *(errors.required(f"{path}.{k}") for k in wanted if not reference.get(k))]
 

@@ -13,6 +13,7 @@ from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.job_specs import job_errors
 from claimctl.embedded.kinds.validation.label_selectors import label_selector
+from claimctl.embedded.kinds.validation.pod_warnings import spec_warnings
 from claimctl.embedded.kinds.validation.templates import mismatch, not_negative, shown_selector
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
@@ -74,19 +75,22 @@ class JobStrategy(Strategy):
         if context.subresource == "status":
             before = old.get("status") or {}
             return [*_status(new["status"], before), *_started(new, before, context.features)]
-        renamed = new["metadata"].get("uid") != old["metadata"]["uid"]
+        found = _generated(new)
         if new["spec"] == old["spec"]:
-            return _generated(new) if renamed else []
-        found = self.validate(new, context)
-        if renamed:
-            found += _generated(new)
-        return [*found, *_immutable(new, old, context.features)]
+            return found
+        return [*found, *self.validate(new, context), *_immutable(new, old, context.features)]
 
     def warn(self, obj: Object, context: Context) -> None:
-        wrong = names.label(obj["metadata"].get("name", ""))
-        if wrong:
-            text = "metadata.name: this is used in Pod names and hostnames, which can result in"
-            context.warnings.append(f"{text} {_SURPRISE}: [{' '.join(wrong)}]")
+        context.warnings.extend(_surprising(obj))
+        context.warnings.extend(
+            spec_warnings(obj["spec"]["template"]["spec"], "spec.template.spec")
+        )
+
+    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+        if new["metadata"].get("generation") != old["metadata"].get("generation"):
+            context.warnings.extend(
+                spec_warnings(new["spec"]["template"]["spec"], "spec.template.spec")
+            )
 
     def default_propagation(self) -> str:
         return "Orphan"
@@ -116,7 +120,7 @@ def _status(new: Object, old: Object) -> list[FieldError]:
     found = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
     ready, active = new.get("ready") or 0, new.get("active") or 0
     same = (ready, active) == (old.get("ready") or 0, old.get("active") or 0)
-    if ready > active and not same:
+    if new.get("ready") is not None and ready > active and not same:
         text = "cannot set more ready pods than active"
         found.append(errors.invalid_value("status.ready", ready, text))
     return found
@@ -137,28 +141,35 @@ def _started(job: Object, before: Object, features: Features) -> list[FieldError
 
 
 def _generated(job: Object) -> list[FieldError]:
-    """The generated labels and selector must have the uid of the Job."""
-    meta, spec = job["metadata"], job["spec"]
-    if spec.get("manualSelector"):
+    """The generated labels and selector must have the uid and the name of the Job."""
+    spec, uid = job["spec"], job["metadata"].get("uid", "")
+    selector = spec.get("selector")
+    if spec.get("manualSelector") or selector is None:
         return []
-    labels, uid = spec["template"]["metadata"].get("labels") or {}, meta.get("uid", "")
+    labels = spec["template"]["metadata"].get("labels") or {}
     found = []
-    for key in ("controller-uid", _UID):
-        if key in labels and labels[key] != uid:
-            where = f"spec.template.metadata.labels[{key}]"
-            found.append(errors.invalid_value(where, labels, f"must be '{uid}'"))
-    selector = spec.get("selector") or {}
+    for key, value in _labels_of(job).items():
+        where, text = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+        if key not in labels:
+            found.append(errors.required(where, text))
+        elif labels[key] != value:
+            found.append(errors.invalid_value(where, labels, text))
     if (selector.get("matchLabels") or {}).get(_UID) != uid:
         text = "`selector` not auto-generated"
         found.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
     return found
 
 
+def _labels_of(job: Object) -> dict[str, str]:
+    """What the server generates, under old and new names."""
+    uid, name = job["metadata"].get("uid", ""), job["metadata"].get("name", "")
+    return {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
+
+
 def _generate_selector(job: Object) -> None:
     """Add the new and the old label names to the template. The selector uses the new ones."""
     meta, spec = job["metadata"], job["spec"]
-    uid, name = meta["uid"], meta.get("name", "")
-    generated = {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
+    uid, generated = meta["uid"], _labels_of(job)
     template = spec["template"]["metadata"]
     shared = bool(template.get("labels")) and not meta.get("labels")
     template["labels"] = {**(template.get("labels") or {}), **generated}
@@ -175,8 +186,9 @@ def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]
     if after.get("selector") != before.get("selector"):
         shown = shown_selector(after.get("selector"))
         found.append(errors.invalid_text("spec.selector", shown, "field is immutable"))
-    started = (old.get("status") or {}).get("startTime")
-    mutable = _SUSPENDED_MUTABLE if before.get("suspend") and not started else ()
+    status = old.get("status") or {}
+    begun = status.get("startTime") or status.get("active")
+    mutable = _SUSPENDED_MUTABLE if before.get("suspend") and not begun else ()
     if _fixed(after["template"], mutable) != _fixed(before["template"], mutable):
         path = "spec.template.spec" if mutable and features.version >= (1, 36) else "spec.template"
         found.append(errors.invalid_value(path, after["template"], "field is immutable"))
@@ -207,8 +219,15 @@ def _fixed(template: Object, mutable: tuple[str, ...]) -> Object:
     return {"spec": spec} if mutable else {**template, "spec": spec}
 
 
+def _surprising(obj: Object) -> list[str]:
+    wrong = names.label(obj["metadata"].get("name", ""))
+    text = "metadata.name: this is used in Pod names and hostnames, which can result in"
+    return [f"{text} {_SURPRISE}: [{' '.join(wrong)}]"] if wrong else []
+
+
 class CronJobStrategy(Strategy):
     revalidates = False
+    status_alone = True
     status_keeps = ()
 
     def default(self, obj: Object, features: Features) -> None:
@@ -244,6 +263,19 @@ class CronJobStrategy(Strategy):
             "failedJobsHistoryLimit",
         )
         return [*found, *not_negative(spec, numbers, "spec")]
+
+    def warn(self, obj: Object, context: Context) -> None:
+        context.warnings.extend(_surprising(obj))
+        context.warnings.extend(_job_template_warnings(obj))
+
+    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+        if new["metadata"].get("generation") != old["metadata"].get("generation"):
+            context.warnings.extend(_job_template_warnings(new))
+
+
+def _job_template_warnings(obj: Object) -> list[str]:
+    template = obj["spec"]["jobTemplate"]["spec"]["template"]
+    return spec_warnings(template["spec"], "spec.jobTemplate.spec.template.spec")
 
 
 def _schedule(schedule: str) -> list[FieldError]:

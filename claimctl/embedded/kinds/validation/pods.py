@@ -145,13 +145,19 @@ def _admit_priority(spec: Object, name: str, context: Context) -> None:
 def _claim_statuses(pod: Object) -> list[FieldError]:
     known = {claim["name"] for claim in pod["spec"].get("resourceClaims") or []}
     text = "must match the name of an entry in `spec.resourceClaims`"
-    return [
-        errors.invalid_value(
-            f"status.resourceClaimStatuses[{index}].name", each.get("name", ""), text
-        )
-        for index, each in enumerate(pod["status"].get("resourceClaimStatuses") or [])
-        if each.get("name") not in known
-    ]
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, each in enumerate(pod["status"].get("resourceClaimStatuses") or []):
+        path, name = f"status.resourceClaimStatuses[{index}]", each.get("name", "")
+        if name not in known:
+            found.append(errors.invalid_value(f"{path}.name", name, text))
+        if name in seen:
+            found.append(errors.duplicate(f"{path}.name", name))
+        seen.add(name)
+        claim = each.get("resourceClaimName")
+        wrong = names.subdomain(claim) if claim is not None else []
+        found += [errors.invalid_value(f"{path}.resourceClaimName", claim, t) for t in wrong]
+    return found
 
 
 def _addresses(status: Object) -> list[FieldError]:
@@ -208,9 +214,23 @@ def _frozen(new: Object, old: Object) -> list[FieldError]:
     spec = decode(encode(new))
     for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         restore(spec, old, key)
-    if old.get("terminationGracePeriodSeconds", 0) < 0:
-        restore(spec, old, "terminationGracePeriodSeconds")
+    if old.get("terminationGracePeriodSeconds", 0) < 0 and spec.get(_GRACE) == 1:
+        restore(spec, old, _GRACE)
     for key in ("containers", "initContainers"):
         for container, before in zip(spec.get(key) or (), old.get(key) or (), strict=False):
             container["image"] = before.get("image")
-    return [] if spec == old else [errors.forbidden_field("spec", _IMMUTABLE)]
+    found = _selected(spec, old) if old.get("schedulingGates") else []
+    return found if spec == old else [*found, errors.forbidden_field("spec", _IMMUTABLE)]
+
+
+_GRACE = "terminationGracePeriodSeconds"
+
+
+def _selected(spec: Object, old: Object) -> list[FieldError]:
+    """A pod with scheduling gates may get more labels in its node selector."""
+    selector, before = spec.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    restore(spec, old, "nodeSelector")
+    if before.items() <= selector.items():
+        return []
+    text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+    return [errors.invalid_value("spec.nodeSelector", selector, text)]

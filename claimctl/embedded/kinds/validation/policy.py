@@ -22,6 +22,7 @@ class BudgetStrategy(Strategy):
 
     name_check = staticmethod(names.path_segment)
     standard_finalizers = False
+    status_alone = True
     revalidates = False
     validates_metadata = False
     status_keeps = ()

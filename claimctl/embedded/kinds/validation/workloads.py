@@ -105,6 +105,12 @@ class WorkloadStrategy(Strategy):
         spec = obj["spec"]["template"].get("spec") or {}
         context.warnings.extend(spec_warnings(spec, "spec.template.spec"))
 
+    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+        if new["metadata"].get("generation") != old["metadata"].get("generation"):
+            context.warnings.extend(
+                spec_warnings(new["spec"]["template"]["spec"], "spec.template.spec")
+            )
+
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return status_errors(new["status"], self.counters, self.ready_name)
