@@ -22,8 +22,8 @@ from claimctl.embedded.cluster import Cluster as EmbeddedCluster
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.documents import Version
-from tests.e2e.elsewhere import RealCluster
 from tests.e2e.harness import chosen
+from tests.e2e.real_cluster import RealCluster
 
 SECONDS = 120.0
 

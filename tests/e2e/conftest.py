@@ -9,8 +9,8 @@ import pytest
 
 from claimctl.embedded.options import ClusterOptions
 from tests.e2e import harness, playground, selection
-from tests.e2e.elsewhere import SCENARIO_SECONDS, real_stage
 from tests.e2e.harness import NewStage, Stage, embedded_stage
+from tests.e2e.real_cluster import SCENARIO_SECONDS, real_stage
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,7 +2,7 @@
 
 By default the cluster is embedded and runs on a virtual clock, with an in-memory transport.
 Afterwards a witness reads its history. ``make e2e-real`` plays the same scenarios on a real control
-plane, in real time (see ``elsewhere``).
+plane, in real time (see ``real_cluster``).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from tests.e2e.site import (
 from tests.support.builders import NOW
 
 if TYPE_CHECKING:
-    from tests.e2e.elsewhere import RealCluster
+    from tests.e2e.real_cluster import RealCluster
 
 __all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "CRDS", "DEVICE_CLASS", "NAMESPACE"]
 

@@ -22,7 +22,7 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.transport import HttpTransport
-from tests.e2e.elsewhere import RealCluster
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.refusals import allow_refusals
 from tests.e2e.servers import Servers
 from tests.e2e.site import CRDS

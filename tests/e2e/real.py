@@ -22,9 +22,9 @@ from claimctl.controlplane.programs import CannotStart
 from claimctl.embedded.options import Dialect
 from claimctl.kube.errors import ConfigError, KubeError
 from tests.e2e import playground, selection
-from tests.e2e.elsewhere import RealCluster
 from tests.e2e.forked import SideBySide
 from tests.e2e.playground import ASSETS, CLUSTER, OWNERS, furnished, started
+from tests.e2e.real_cluster import RealCluster
 
 KUBECONFIG, GATES, WORKERS = (f"CLAIMCTL_E2E_{name}" for name in ("KUBECONFIG", "GATES", "WORKERS"))
 CORE = "--core"

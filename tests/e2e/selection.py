@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
-from tests.e2e.elsewhere import RealCluster
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.skipped import reason_for
 
 ALONE = "alone"

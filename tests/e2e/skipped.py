@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.e2e.elsewhere import RealCluster
+from tests.e2e.real_cluster import RealCluster
 
 
 @dataclass(frozen=True, slots=True)

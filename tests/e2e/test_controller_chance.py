@@ -18,8 +18,8 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, NewStage, Stage
-from tests.e2e.mortal import MortalTransport
 
 STEPS = 25
 GRACE = 20
@@ -32,13 +32,13 @@ class Chance:
     stage: Stage
     rng: random.Random
     generation: int = 0
-    transport: MortalTransport | None = None
+    transport: DyingTransport | None = None
 
     def start_controller(self) -> None:
         self.generation += 1
         dies_at = self.rng.randint(1, 40)
         delivered = self.rng.random() < 0.5
-        self.transport = MortalTransport(self.stage.connect(), dies_at, delivered=delivered)
+        self.transport = DyingTransport(self.stage.connect(), dies_at, delivered=delivered)
         self.transport.arm()
         self.stage.manager(f"c{self.generation}", self.transport)
 

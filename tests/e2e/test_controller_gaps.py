@@ -20,7 +20,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage
-from tests.e2e.link import Link
+from tests.e2e.unreliable_transport import UnreliableTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -69,7 +69,7 @@ async def scaled_to_zero(stage: Stage) -> None:
     await stage.until_released(within=GRACE * 3)
 
 
-async def forgotten(stage: Stage, link: Link) -> None:
+async def forgotten(stage: Stage, link: UnreliableTransport) -> None:
     """What happened is not told by the server any more."""
     if stage.cluster is not None:
         stage.cluster.store.compact()
@@ -77,9 +77,9 @@ async def forgotten(stage: Stage, link: Link) -> None:
         link.forget()
 
 
-async def missed_a_gap(stage: Stage) -> Link:
+async def missed_a_gap(stage: Stage) -> UnreliableTransport:
     """Pods came and vanished while the link was cut; what it missed has to be listed anew."""
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=0)
     link.cut_off()
@@ -118,7 +118,7 @@ async def test_a_claim_written_after_the_pods_were_listed_may_have_been_allocate
 @clusters
 async def test_an_allocation_that_was_watched_needs_no_blind_wait(stage: Stage) -> None:
     """Also after a gap that ended before it: the pods were listed first."""
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=0)
     link.cut_off()
@@ -134,7 +134,7 @@ async def test_an_allocation_that_was_watched_needs_no_blind_wait(stage: Stage) 
 
 async def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost(stage: Stage) -> None:
     """The pods' watch is ahead: the old claim's deletion is seen after the pod has vanished."""
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=0))
@@ -161,7 +161,7 @@ async def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost(stage: St
 @pytest.mark.parametrize("late", [0.3, 2.0, 9.0])
 async def test_a_live_list_waits_for_a_pod_watch_that_is_late(stage: Stage, late: float) -> None:
     """Where pods are not listed one by one nothing but the pod watch tells of who vanished."""
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=1)
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
@@ -181,7 +181,7 @@ async def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
     stage: Stage, options: ClusterOptions
 ) -> None:
     """One watch of a few seconds, and no wait for the next bookmark, a minute away."""
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=2)
     await stage.until_running(2)
@@ -226,7 +226,7 @@ async def _all_bound(stage: Stage) -> bool:
 async def test_a_use_that_no_leader_saw_begins_the_idle_time_anew(stage: Stage) -> None:
     """The standby saw it; the status still tells of the idle time before."""
     idle = 60 if stage.cluster is not None else 30
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     await stage.started("one", transport=link)
     stage.manager("two")
     await stage.clock.sleep(5)

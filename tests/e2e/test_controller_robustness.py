@@ -24,6 +24,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.faulty import Faulty, Hook
 from tests.e2e.harness import (
     HOLD_134,
@@ -31,7 +32,6 @@ from tests.e2e.harness import (
     NATIVE,
     Stage,
 )
-from tests.e2e.mortal import MortalTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -65,7 +65,7 @@ async def held(stage: Stage) -> None:
 async def test_a_release_is_finished_after_a_kill_at_any_write(
     stage: Stage, delivered: bool, write: int
 ) -> None:
-    transport = MortalTransport(stage.connect(), write, delivered=delivered)
+    transport = DyingTransport(stage.connect(), write, delivered=delivered)
     await stage.started("first", transport=transport)
     await held(stage)
     transport.arm()
@@ -80,7 +80,7 @@ async def test_a_release_is_finished_after_a_kill_at_any_write(
     await stage.until_condition("Reserved", "True", "Reserved")
 
 
-async def died_or_done(stage: Stage, transport: MortalTransport) -> None:
+async def died_or_done(stage: Stage, transport: DyingTransport) -> None:
     async def holds() -> bool:
         return transport.dead.is_set() or (await stage.condition("Released"))[0] == "True"
 

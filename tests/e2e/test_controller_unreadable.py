@@ -20,7 +20,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage
-from tests.e2e.link import Link
+from tests.e2e.unreliable_transport import UnreliableTransport
 from tests.support.spoiling import Spoiling
 
 pytestmark = pytest.mark.cluster(HOLD_136)
@@ -265,7 +265,7 @@ async def test_one_without_a_readable_name_holds_up_its_namespace_until_it_is_go
     stage: Stage,
 ) -> None:
     await template(stage)
-    link = Link(stage.connect())
+    link = UnreliableTransport(stage.connect())
     transport = Spoiling(link)
     await stage.started(transport=transport)
     await held(stage)

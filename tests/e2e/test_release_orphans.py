@@ -23,7 +23,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from claimctl.wire.seams import Query, Response, Transport
-from tests.e2e import leftovers, manifests
+from tests.e2e import manifests, orphans
 from tests.e2e.faulty import Faulty
 from tests.e2e.harness import (
     HOLD_134,
@@ -35,7 +35,7 @@ from tests.e2e.harness import (
     NewStage,
     Stage,
 )
-from tests.e2e.leftovers import MAKERS, freed, freeing, judged, line, until_free
+from tests.e2e.orphans import MAKERS, freed, freeing, judged, outcome_of, until_free
 from tests.support.counting_server import Counting
 
 pytestmark = pytest.mark.cluster(HOLD_136)
@@ -94,7 +94,7 @@ async def test_a_look_writes_nothing_and_says_what_would_be_done(stage: Stage, c
     await stage.clock.sleep(10)
     before = await writes(stage)
     found = await freeing(stage).preview()
-    assert list(map(line, found)) == [("slice", cause, "WouldFree")]
+    assert list(map(outcome_of, found)) == [("slice", cause, "WouldFree")]
     assert await writes(stage) == before
     await stage.quiet(1000)
     assert not await stage.released()
@@ -106,8 +106,8 @@ async def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(
 ) -> None:
     await stage.started()
     await stage.create(RESOURCECLAIMS, manifests.claim("unused"))
-    await leftovers.in_use(stage, "used")
-    await leftovers.in_use(stage, "held")
+    await orphans.in_use(stage, "used")
+    await orphans.in_use(stage, "held")
     await stage.create(
         CLAIMRESERVATIONS,
         manifests.reservation("held", workload="held", claim="held", retentionPolicy="Manual"),
@@ -115,10 +115,10 @@ async def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(
     await stage.until_condition("Reserved", "True", "Reserved", name="held")
     await stage.patch(DEPLOYMENTS, "held", {"spec": {"replicas": 0}})
     await stage.until_listed("deployments/held", claim="held")
-    await leftovers.in_use(stage, "theirs")
-    await leftovers.foreign(stage, "theirs", await leftovers.reference(stage, "theirs"))
+    await orphans.in_use(stage, "theirs")
+    await orphans.foreign(stage, "theirs", await orphans.reference(stage, "theirs"))
     await stage.patch(DEPLOYMENTS, "theirs", {"spec": {"replicas": 0}})
-    await leftovers.until_pods(stage, "theirs", 0)
+    await orphans.until_pods(stage, "theirs", 0)
     await stage.clock.sleep(10)
     before = await claim_writes(stage)
     assert await freed(stage, grace=0) == []
@@ -147,23 +147,23 @@ async def test_a_claim_that_a_reservation_names_is_the_controllers(
 
 
 async def test_a_reservation_made_meanwhile_stops_it(stage: Stage) -> None:
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(200))
     body = manifests.reservation("late", workload="nobody", claim="slice")
     await stage.create(CLAIMRESERVATIONS, body)
-    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
     assert await stage.allocated()
 
 
 @pytest.mark.parametrize("when", [2, 100, 304])
 async def test_a_pod_that_comes_meanwhile_keeps_its_device(stage: Stage, when: float) -> None:
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(when))
     await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
-    await leftovers.until_pods(stage, "slice", 1)
-    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    await orphans.until_pods(stage, "slice", 1)
+    assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
     assert await stage.allocated()
     assert (await stage.claim()).metadata.annotations is None
 
@@ -175,22 +175,22 @@ async def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(
     stage: Stage, write: int, *, after: bool
 ) -> None:
     """Before the mark, between mark and deallocation, and between that and the finalizer."""
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
 
     async def bound() -> None:
         await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
-        await leftovers.until_pods(stage, "slice", 1)
+        await orphans.until_pods(stage, "slice", 1)
 
-    line_ = Interrupted(leftovers.connection(stage), write, bound, after=after)
-    found = await freeing(stage, line_, grace=0).run()
-    assert line_.happened
-    assert list(map(line, found)) in (
+    transport = Interrupted(orphans.connection(stage), write, bound, after=after)
+    found = await freeing(stage, transport, grace=0).run()
+    assert transport.happened
+    assert list(map(outcome_of, found)) in (
         [("slice", "AllocatedToNobody", "NotOrphan")],
         [("slice", "AllocatedToNobody", "Freed")],
     )
     assert await stage.allocated()
     claim = await stage.claim()
-    assert leftovers.FINALIZER in claim.metadata.finalizers
+    assert orphans.FINALIZER in claim.metadata.finalizers
     assert claim.metadata.annotations is None
 
 
@@ -221,22 +221,22 @@ async def test_the_witness_would_notice_a_grace_that_is_too_short(
 async def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace(
     stage: Stage, settle: float, when: float, least: float
 ) -> None:
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
     begin = stage.clock.monotonic()
     run = asyncio.create_task(freeing(stage, settle=settle).run())
     await stage.clock.sleep(stage.scaled(when))
     await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
-    await leftovers.until_pods(stage, "slice", 1)
-    await stage.site.pause(leftovers.KCM)
-    await leftovers.without_pods(stage, "slice", force=True)
-    await leftovers.foreign(stage, "slice")
-    await stage.site.resume(leftovers.KCM)
-    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "Freed")]
+    await orphans.until_pods(stage, "slice", 1)
+    await stage.site.pause(orphans.KCM)
+    await orphans.without_pods(stage, "slice", force=True)
+    await orphans.foreign(stage, "slice")
+    await stage.site.resume(orphans.KCM)
+    assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "Freed")]
     assert stage.clock.monotonic() - begin >= stage.scaled(least)
 
 
 async def test_another_claim_of_the_same_name_is_not_the_one_that_was_found(stage: Stage) -> None:
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(100))
     left = (await stage.claim()).status
@@ -244,13 +244,13 @@ async def test_another_claim_of_the_same_name_is_not_the_one_that_was_found(stag
     await stage.delete(RESOURCECLAIMS, "slice")
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.patch_status(RESOURCECLAIMS, "slice", {"status": to_plain(left)})
-    assert list(map(line, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
     assert await stage.allocated()
 
 
 async def test_with_less_grace_the_operator_answers_for_it(new_stage: NewStage) -> None:
     async with judged(new_stage(HOLD_136), grace=10) as stage:
-        await leftovers.dead_pods(stage)
+        await orphans.dead_pods(stage)
         begin = stage.clock.monotonic()
         assert await freed(stage, grace=10) == [("slice", "DeadPods", "Freed")]
         assert stage.clock.monotonic() - begin >= 15
@@ -258,39 +258,39 @@ async def test_with_less_grace_the_operator_answers_for_it(new_stage: NewStage) 
 
 
 async def test_a_reference_that_nobody_knows_is_left_and_reported(stage: Stage) -> None:
-    await leftovers.allocated_to_nobody(stage)
-    await leftovers.foreign(stage, "slice", leftovers.VM)
+    await orphans.allocated_to_nobody(stage)
+    await orphans.foreign(stage, "slice", orphans.VM)
     before = await writes(stage)
     (found,) = await freeing(stage, grace=0).run()
-    assert line(found) == ("slice", "UnknownReference", "Left")
-    assert leftovers.reasons(found) == ["UnknownReferences"]
+    assert outcome_of(found) == ("slice", "UnknownReference", "Left")
+    assert orphans.reasons(found) == ["UnknownReferences"]
     assert await writes(stage) == before
 
 
 async def test_custom_resources_and_every_other_kind_are_found_by_discovery(stage: Stage) -> None:
     """A ConfigMap of the core group, a ReplicaSet, a custom resource: each there, then gone."""
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
     made: dict[Resource[Any], dict[str, Any]] = {
         CONFIGMAPS: {"metadata": {"name": "box", "namespace": NAMESPACE}},
         CLAIMRESERVATIONS: manifests.reservation("box", claim="another"),
-        REPLICASETS: leftovers.replica_set("box"),
+        REPLICASETS: orphans.replica_set("box"),
     }
     for resource, body in made.items():
         uid = (await stage.create(resource, body)).metadata.uid
         held = {"resource": resource.plural, "name": "box", "uid": uid}
         if resource.group:
             held["apiGroup"] = resource.group
-        await leftovers.foreign(stage, "slice", held)
+        await orphans.foreign(stage, "slice", held)
         assert await freeing(stage).preview() == (), resource.plural
         await stage.delete(resource, "box")
         await stage.until(partial(stage.gone, resource, "box"), f"{resource.plural} is gone")
         (found,) = await freeing(stage).preview()
-        assert line(found) == ("slice", "DanglingReference", "WouldFree"), resource.plural
+        assert outcome_of(found) == ("slice", "DanglingReference", "WouldFree"), resource.plural
     assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
 
 
 async def test_a_workload_recreated_under_its_name_is_another_one(stage: Stage) -> None:
-    await leftovers.dangling(stage)
+    await orphans.dangling(stage)
     await stage.create(RESOURCECLAIMS, manifests.claim("other"))
     await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "other"))
     assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
@@ -299,15 +299,15 @@ async def test_a_workload_recreated_under_its_name_is_another_one(stage: Stage) 
 @pytest.mark.cluster(NATIVE)
 async def test_a_claim_shared_by_any_pod_is_fenced_before_it_is_freed(stage: Stage) -> None:
     await stage.create(DEPLOYMENTS, manifests.deployment("slice", 3, "slice"))
-    held = await leftovers.reference(stage, "slice")
+    held = await orphans.reference(stage, "slice")
     body = manifests.claim("slice")
     body["spec"]["reservedFor"] = held
     await stage.create(RESOURCECLAIMS, body)
-    await leftovers.until_pods(stage, "slice", 3)
+    await orphans.until_pods(stage, "slice", 3)
     assert await stage.references() == ("deployments/slice",)
-    await leftovers.without_pods(stage, "slice")
+    await orphans.without_pods(stage, "slice")
     assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
-    assert await leftovers.lists(stage) == [["deployments/slice"], []]
+    assert await orphans.lists(stage) == [["deployments/slice"], []]
 
 
 @pytest.mark.parametrize("options", [PODGROUP_136, PODGROUP_137], ids=["1.36", "1.37"])
@@ -320,10 +320,10 @@ async def test_a_group_that_is_gone_does_not_keep_a_claim(
     await stage.create(PODGROUPS, manifests.pod_group("slice", "slice"))
     body = manifests.in_group(manifests.deployment("slice", 3, "slice"), "slice")
     await stage.create(DEPLOYMENTS, body)
-    await leftovers.until_pods(stage, "slice", 3)
+    await orphans.until_pods(stage, "slice", 3)
     assert await stage.references() == ("podgroups/slice",)
-    await stage.site.pause(leftovers.KCM)
-    await leftovers.without_pods(stage, "slice")
+    await stage.site.pause(orphans.KCM)
+    await orphans.without_pods(stage, "slice")
     assert await freeing(stage).preview() == ()
     patch = {"metadata": {"finalizers": None}}
     await stage.patch(PODGROUPS, "slice", patch)
@@ -332,35 +332,35 @@ async def test_a_group_that_is_gone_does_not_keep_a_claim(
 
 
 async def test_one_claim_in_trouble_does_not_stop_the_others(stage: Stage) -> None:
-    await leftovers.allocated_to_nobody(stage, "broken")
-    await leftovers.allocated_to_nobody(stage, "good")
+    await orphans.allocated_to_nobody(stage, "broken")
+    await orphans.allocated_to_nobody(stage, "good")
 
     def refuse(method: str, path: str) -> Fault | None:
         broken = method == "PATCH" and "/resourceclaims/broken" in path
         return Fault(status=403) if broken else None
 
-    found = await freeing(stage, Faulty(leftovers.connection(stage), refuse), grace=0).run()
-    assert [line(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
+    found = await freeing(stage, Faulty(orphans.connection(stage), refuse), grace=0).run()
+    assert [outcome_of(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
     assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1")
     assert "403" in found[0].note
 
 
 async def test_a_missing_right_is_told_before_anything_was_waited_for(stage: Stage) -> None:
     """The 422 by which 1.36 refuses without resourceclaims/binding, too."""
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
 
     def refuse(method: str, path: str) -> Fault | None:
         return Fault(status=403) if path.endswith("/status") else None
 
     begin, before = stage.clock.monotonic(), await writes(stage)
-    link = Faulty(leftovers.connection(stage), refuse)
+    link = Faulty(orphans.connection(stage), refuse)
     assert await freed(stage, transport=link) == [("slice", "AllocatedToNobody", "Failed")]
     assert stage.cluster is None or stage.clock.monotonic() == begin
     assert await writes(stage) == before
 
 
 async def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end(stage: Stage) -> None:
-    await leftovers.allocated_to_nobody(stage)
+    await orphans.allocated_to_nobody(stage)
     run = asyncio.create_task(freeing(stage, grace=stage.scaled(100)).run())
     for number in range(100):
         if run.done():
@@ -369,26 +369,26 @@ async def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end(stage: St
         label = {"metadata": {"labels": {"n": str(number)}}}
         await stage.patch(RESOURCECLAIMS, "slice", label)
     (found,) = await run
-    assert line(found) == ("slice", "AllocatedToNobody", "Left")
-    assert leftovers.reasons(found) == ["FightingWriter"]
+    assert outcome_of(found) == ("slice", "AllocatedToNobody", "Left")
+    assert orphans.reasons(found) == ["FightingWriter"]
 
 
 async def test_kcm_back_at_work_wins(stage: Stage) -> None:
-    await leftovers.deleted_but_allocated(stage)
+    await orphans.deleted_but_allocated(stage)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(100))
-    await stage.site.resume(leftovers.KCM)
-    assert list(map(line, await run)) == [("slice", "DeletedButAllocated", "NotOrphan")]
+    await stage.site.resume(orphans.KCM)
+    assert list(map(outcome_of, await run)) == [("slice", "DeletedButAllocated", "NotOrphan")]
 
 
 async def test_a_finalizer_that_somebody_else_left_is_reported_and_left(stage: Stage) -> None:
-    await leftovers.deleted_but_allocated(stage)
+    await orphans.deleted_but_allocated(stage)
     nothing = {"status": {"allocation": None, "reservedFor": None}}
     await stage.patch_status(RESOURCECLAIMS, "slice", nothing)
     (found,) = await freeing(stage, grace=0).run()
-    assert line(found) == ("slice", "FinalizerLeft", "Left")
-    assert leftovers.FINALIZER in (await stage.claim()).metadata.finalizers
-    await stage.site.resume(leftovers.KCM)
+    assert outcome_of(found) == ("slice", "FinalizerLeft", "Left")
+    assert orphans.FINALIZER in (await stage.claim()).metadata.finalizers
+    await stage.site.resume(orphans.KCM)
     await until_free(stage)
 
 
@@ -396,10 +396,10 @@ async def test_thousands_of_healthy_claims_cost_pages_and_no_questions(stage: St
     for number in range(0, 1200, 50):
         some = (manifests.claim(f"c{number + more}") for more in range(50))
         await asyncio.gather(*(stage.create(RESOURCECLAIMS, body) for body in some))
-    await leftovers.orphaned_hold(stage)
-    counting = Counting(leftovers.connection(stage))
+    await orphans.orphaned_hold(stage)
+    counting = Counting(orphans.connection(stage))
     found = await freeing(stage, counting).preview()
-    assert list(map(line, found)) == [("slice", "OrphanedHold", "WouldFree")]
+    assert list(map(outcome_of, found)) == [("slice", "OrphanedHold", "WouldFree")]
     asked = [each for each in counting.requests if "/deployments/" in each]
     namespace = (await stage.claim()).metadata.namespace
     assert asked == [f"GET /apis/apps/v1/namespaces/{namespace}/deployments/slice"]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from claimctl.embedded.options import Dialect
-from tests.e2e.elsewhere import RealCluster
 from tests.e2e.places import Places
 from tests.e2e.playground import ASSETS
 from tests.e2e.real import KUBECONFIG
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.skipped import SKIPPED, Skipped, reason_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"

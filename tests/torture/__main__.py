@@ -13,9 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from random import Random
 
+from tests.torture.batches import Tally, perturbations, quiet, schedules, spread
 from tests.torture.budget import BadOption, Budget, Timer
-from tests.torture.sieve import KINDS, Point, points
-from tests.torture.work import Tally, perturbations, quiet, schedules, spread
+from tests.torture.perturbations import KINDS, Point, points
 
 MODEL = (sys.executable, "-m", "tests.model")
 STATES = re.compile(r"states \d+, ")

@@ -9,12 +9,12 @@ from random import Random
 
 from claimctl.embedded.runtime.component import Pauses
 from tests.support.virtual import run
-from tests.torture.arena import BINDING, Arena, Verdict, closed, history, judge, opened
-from tests.torture.epilogue import conclude
-from tests.torture.line import Plan
-from tests.torture.people import People
+from tests.torture.faults import Faults
+from tests.torture.faulty_transport import FaultPlan
+from tests.torture.final_checks import conclude
 from tests.torture.reference import LIMIT, dialects
-from tests.torture.weather import Weather
+from tests.torture.testbed import BINDING, Testbed, Verdict, closed, history, judge, opened
+from tests.torture.user_actions import UserActions
 
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
 SETTLE = 5.0
@@ -92,51 +92,51 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
     options = replace(
         dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
     )
-    arena = await opened(options)
-    arena.settings = {"leader_elect": schedule.elect}
-    weather = Weather(rng, schedule.rate)
-    people = People(arena, rng, schedule.dialect)
-    first = arena.cluster.store.revision
+    testbed = await opened(options)
+    testbed.settings = {"leader_elect": schedule.elect}
+    faults = Faults(rng, schedule.rate)
+    users = UserActions(testbed, rng, schedule.dialect)
+    first = testbed.cluster.store.revision
     if schedule.cycles:
-        arena.cluster.slow_scheduler(schedule.pauses())
+        testbed.cluster.slow_scheduler(schedule.pauses())
     try:
-        people.begin()
-        fates = Fates(arena, schedule, weather)
-        fates.start("one")
-        arena.cluster.handler.fault = weather
-        arena.cluster.fault_components(weather.on_components)
+        users.begin()
+        process_faults = ProcessFaults(testbed, schedule, faults)
+        process_faults.start("one")
+        testbed.cluster.handler.fault = faults
+        testbed.cluster.fault_components(faults.on_components)
         for _ in range(schedule.actions):
-            people.act()
-            await fates.strike(people)
-            await arena.sleep(rng.choice(PAUSES))
-        await conclude(arena, explored.verdict)
-        judge(arena, explored.verdict, slow=schedule.slow)
+            users.act()
+            await process_faults.strike(users)
+            await testbed.sleep(rng.choice(PAUSES))
+        await conclude(testbed, explored.verdict)
+        judge(testbed, explored.verdict, slow=schedule.slow)
     finally:
-        await closed(arena)
-    explored.faults = weather.counts
+        await closed(testbed)
+    explored.faults = faults.counts
     if told or not explored.verdict.good:
-        explored.verdict.log += ["what was done:", *people.log, "what became of it:"]
-        explored.verdict.log += history(arena.cluster, first)
+        explored.verdict.log += ["what was done:", *users.log, "what became of it:"]
+        explored.verdict.log += history(testbed.cluster, first)
 
 
 @dataclass
-class Fates:
+class ProcessFaults:
     """Crashes and pauses of controllers and of the cluster's components."""
 
-    arena: Arena
+    testbed: Testbed
     schedule: Schedule
-    weather: Weather
+    faults: Faults
     born: int = 0
 
     def start(self, name: str) -> None:
         self.born += 1
-        self.arena.start(name, self._plan())
+        self.testbed.start(name, self._plan())
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> FaultPlan:
         """Draw the faults of a process: most die at some time; some start with an old view."""
-        rng, store = self.schedule.rng, self.arena.cluster.store
+        rng, store = self.schedule.rng, self.testbed.cluster.store
         stale = rng.randint(max(store.revision - 30, store.compacted, 16), store.revision)
-        plan = Plan(
+        plan = FaultPlan(
             dies_at=rng.choice([0, 0, rng.randint(1, 120)]),
             delivered=rng.random() < 0.5,
             stale_at=rng.choice([0, 0, 0, stale]) if self.born > 1 else 0,
@@ -147,58 +147,58 @@ class Fates:
             ("stale start", plan.stale_at),
             ("event withheld", plan.withheld),
         ):
-            self.weather.counts[name] += bool(value)
+            self.faults.counts[name] += bool(value)
         return plan
 
-    async def strike(self, people: People) -> None:
+    async def strike(self, users: UserActions) -> None:
         rng = self.schedule.rng
-        for name, process in list(self.arena.processes.items()):
-            if process.line.dead.is_set() or process.task.done():
-                await self.arena.kill(name)
+        for name, process in list(self.testbed.processes.items()):
+            if process.transport.dead.is_set() or process.task.done():
+                await self.testbed.kill(name)
                 self.start(name)
-        fate = rng.choice(["", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief"])
-        if fate:
-            people.log.append(f"          {fate}")
-            self.weather.counts[fate] += 1
-        action = getattr(self, f"_{fate}", None)
+        fault = rng.choice(["", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief"])
+        if fault:
+            users.log.append(f"          {fault}")
+            self.faults.counts[fault] += 1
+        action = getattr(self, f"_{fault}", None)
         if action is not None:
             action()
 
     def _kill(self) -> None:
-        for process in self.arena.processes.values():
+        for process in self.testbed.processes.values():
             if self.schedule.rng.random() < 0.5:
-                process.line.dead.set()
+                process.transport.dead.set()
                 process.task.cancel()
 
     def _two(self) -> None:
-        if len(self.arena.processes) < 2:
-            self.start("two" if "two" not in self.arena.processes else "one")
+        if len(self.testbed.processes) < 2:
+            self.start("two" if "two" not in self.testbed.processes else "one")
 
     def _lag(self) -> None:
         """Draw the lag of the scheduler's cache; above the settle time only in slow schedules."""
         most = 4 * SETTLE if self.schedule.slow else SETTLE - 0.5
-        self.arena.cluster.set_lag(self.schedule.rng.choice([0.0, 0.2, 2.0, most]))
+        self.testbed.cluster.set_lag(self.schedule.rng.choice([0.0, 0.2, 2.0, most]))
 
     def _compact(self) -> None:
-        self.arena.cluster.store.compact()
+        self.testbed.cluster.store.compact()
 
     def _jump(self) -> None:
-        for process in self.arena.processes.values():
+        for process in self.testbed.processes.values():
             seconds = self.schedule.rng.choice([-86400, -60, 60, 86400])
             process.clock.jump = timedelta(seconds=seconds)
 
     def _pause(self) -> None:
         """Pause a component of the cluster, and resume the one that was paused."""
-        cluster = self.arena.cluster
+        cluster = self.testbed.cluster
         for name in cluster.components:
             cluster.resume(name)
         if self.schedule.rng.random() < 0.7:
             cluster.pause(self.schedule.rng.choice(cluster.components))
 
     def _thief(self) -> None:
-        for lease in self.arena.cluster.admin.list("leases"):
+        for lease in self.testbed.cluster.admin.list("leases"):
             meta = lease["metadata"]
             spec = {"holderIdentity": "thief"}
-            self.arena.cluster.admin.patch(
+            self.testbed.cluster.admin.patch(
                 "leases", meta["namespace"], meta["name"], {"spec": spec}
             )

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.virtual import Deadlock, LostError, OutOfTime
+from tests.torture.batches import quiet
 from tests.torture.explorer import explore
 from tests.torture.reference import play, references
-from tests.torture.work import quiet
 
 SEEDS = 500
 SHOWN = 5

@@ -230,7 +230,7 @@ def main(arguments: Sequence[str]) -> int:
         return _all()
     mutant = next(each for each in MUTANTS if each.name == arguments[0])
     plant(mutant)
-    from tests.torture.hunt import hunt
+    from tests.torture.mutant_search import hunt
 
     found = hunt(float(os.environ.get("MUTANT_BUDGET") or PATIENCE))
     print(found[:160] or "-")

@@ -12,9 +12,9 @@ from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.support.virtual import run
-from tests.torture.arena import GRACE, Arena, Verdict, closed, history, judge, opened, views
-from tests.torture.epilogue import conclude
-from tests.torture.line import Plan
+from tests.torture.faulty_transport import FaultPlan
+from tests.torture.final_checks import conclude
+from tests.torture.testbed import GRACE, Testbed, Verdict, closed, history, judge, opened, views
 
 KINDS = ("Deployment", "StatefulSet", "Job")
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
@@ -66,191 +66,193 @@ def reservation(kind: str, **spec: Any) -> dict[str, Any]:
     return manifests.reservation(**values)
 
 
-async def begin(arena: Arena, reference: Reference) -> None:
+async def begin(testbed: Testbed, reference: Reference) -> None:
     kind = reference.kind
-    admin = arena.cluster.admin
+    admin = testbed.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
     admin.create("claimreservations", reservation(kind))
     admin.create(PLURALS[kind], workload(reference.dialect, kind, 2))
-    await arena.until(lambda: _running(arena) == 2, 20, step=0.25)
-    await arena.sleep(1.0)
+    await testbed.until(lambda: _running(testbed) == 2, 20, step=0.25)
+    await testbed.sleep(1.0)
 
 
-async def idle(arena: Arena, reference: Reference) -> None:
+async def idle(testbed: Testbed, reference: Reference) -> None:
     """Scale to 0 or suspend, for long enough to release the claim."""
-    _want(arena, reference.kind, 0)
-    await arena.sleep(12.0)
+    _want(testbed, reference.kind, 0)
+    await testbed.sleep(12.0)
 
 
-async def back(arena: Arena, reference: Reference) -> None:
-    _want(arena, reference.kind, 2)
-    await arena.until(lambda: _running(arena) == 2, 20, step=0.25)
-    await arena.sleep(0.5)
+async def back(testbed: Testbed, reference: Reference) -> None:
+    _want(testbed, reference.kind, 2)
+    await testbed.until(lambda: _running(testbed) == 2, 20, step=0.25)
+    await testbed.sleep(0.5)
 
 
-async def vanish(arena: Arena, reference: Reference) -> None:
+async def vanish(testbed: Testbed, reference: Reference) -> None:
     """Force-delete a pod, and scale to 0 or suspend at once."""
-    for pod in arena.objects("pods")[:1]:
-        arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
-    _want(arena, reference.kind, 0)
-    await arena.sleep(8.0)
+    for pod in testbed.objects("pods")[:1]:
+        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    _want(testbed, reference.kind, 0)
+    await testbed.sleep(8.0)
 
 
-async def end(arena: Arena, reference: Reference) -> None:
-    arena.cluster.admin.delete(PLURALS[reference.kind], NAMESPACE, "train")
-    await arena.sleep(2.0)
+async def end(testbed: Testbed, reference: Reference) -> None:
+    testbed.cluster.admin.delete(PLURALS[reference.kind], NAMESPACE, "train")
+    await testbed.sleep(2.0)
 
 
-async def withdraw(arena: Arena, reference: Reference) -> None:
+async def withdraw(testbed: Testbed, reference: Reference) -> None:
     """Delete the ClaimReservation while a slow scheduler is about to bind pods on an older view."""
-    _want(arena, reference.kind, 0)
-    await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
-    arena.cluster.set_lag(LAG)
-    _want(arena, reference.kind, 2)
-    await arena.sleep(0.1)
-    arena.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
-    await arena.sleep(12.0)
-    arena.cluster.set_lag(0.0)
+    _want(testbed, reference.kind, 0)
+    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    testbed.cluster.set_lag(LAG)
+    _want(testbed, reference.kind, 2)
+    await testbed.sleep(0.1)
+    testbed.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    await testbed.sleep(12.0)
+    testbed.cluster.set_lag(0.0)
 
 
-async def trap(arena: Arena, reference: Reference) -> None:
+async def trap(testbed: Testbed, reference: Reference) -> None:
     """Cordon the node with the devices, and delete all of its pods."""
-    pods = arena.objects("pods")
+    pods = testbed.objects("pods")
     for node in sorted({pod["spec"].get("nodeName", "") for pod in pods} - {""}):
-        arena.cluster.cordon(node)
+        testbed.cluster.cordon(node)
     for pod in pods:
-        arena.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+        testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     old = {pod["metadata"]["uid"] for pod in pods}
-    if not await arena.until(lambda: _running(arena, but=old) == 2, 60, step=0.25):
-        arena.unmet.append("pods that could run elsewhere do not")
+    if not await testbed.until(lambda: _running(testbed, but=old) == 2, 60, step=0.25):
+        testbed.unmet.append("pods that could run elsewhere do not")
 
 
-async def part_slowly(arena: Arena, reference: Reference) -> None:
+async def part_slowly(testbed: Testbed, reference: Reference) -> None:
     """Delete the ClaimReservation while pods are bound more slowly than the settle time."""
-    await _begin_slowly(arena, reference)
-    arena.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
-    await _end_slowly(arena)
+    await _begin_slowly(testbed, reference)
+    testbed.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    await _end_slowly(testbed)
 
 
-async def delete_slowly(arena: Arena, reference: Reference) -> None:
+async def delete_slowly(testbed: Testbed, reference: Reference) -> None:
     """Delete the claim while pods are bound slowly."""
-    await _begin_slowly(arena, reference)
-    arena.cluster.admin.delete("resourceclaims", NAMESPACE, "slice")
-    await _end_slowly(arena)
+    await _begin_slowly(testbed, reference)
+    testbed.cluster.admin.delete("resourceclaims", NAMESPACE, "slice")
+    await _end_slowly(testbed)
 
 
-async def recreate_slowly(arena: Arena, reference: Reference) -> None:
+async def recreate_slowly(testbed: Testbed, reference: Reference) -> None:
     """Recreate the workload under its name while its new pods are bound slowly."""
-    arena.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
     plural, pods = PLURALS[reference.kind], 2
-    arena.cluster.admin.delete(plural, NAMESPACE, "train", DeleteOptions(propagation="Background"))
-    arena.cluster.admin.create(plural, workload(reference.dialect, reference.kind, pods))
-    await _end_slowly(arena)
+    testbed.cluster.admin.delete(
+        plural, NAMESPACE, "train", DeleteOptions(propagation="Background")
+    )
+    testbed.cluster.admin.create(plural, workload(reference.dialect, reference.kind, pods))
+    await _end_slowly(testbed)
 
 
-async def trap_slowly(arena: Arena, reference: Reference) -> None:
+async def trap_slowly(testbed: Testbed, reference: Reference) -> None:
     """Cordon the nodes: some pods find no node while others are being bound."""
-    await _begin_slowly(arena, reference)
-    for node in arena.cluster.admin.list("nodes"):
-        arena.cluster.cordon(node["metadata"]["name"])
-    _want(arena, reference.kind, 3)
-    await _end_slowly(arena)
-    for node in arena.cluster.admin.list("nodes"):
-        arena.cluster.cordon(node["metadata"]["name"], unschedulable=False)
+    await _begin_slowly(testbed, reference)
+    for node in testbed.cluster.admin.list("nodes"):
+        testbed.cluster.cordon(node["metadata"]["name"])
+    _want(testbed, reference.kind, 3)
+    await _end_slowly(testbed)
+    for node in testbed.cluster.admin.list("nodes"):
+        testbed.cluster.cordon(node["metadata"]["name"], unschedulable=False)
 
 
-async def _begin_slowly(arena: Arena, reference: Reference) -> None:
+async def _begin_slowly(testbed: Testbed, reference: Reference) -> None:
     """Create pods for a held claim; the scheduler binds each slowly."""
-    _want(arena, reference.kind, 0)
-    await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
-    arena.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
-    _want(arena, reference.kind, 2)
-    await arena.sleep(0.1)
+    _want(testbed, reference.kind, 0)
+    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    _want(testbed, reference.kind, 2)
+    await testbed.sleep(0.1)
 
 
-async def _end_slowly(arena: Arena) -> None:
-    await arena.sleep(SLOWLY + 5.0)
-    arena.cluster.slow_scheduler(None)
+async def _end_slowly(testbed: Testbed) -> None:
+    await testbed.sleep(SLOWLY + 5.0)
+    testbed.cluster.slow_scheduler(None)
 
 
-async def complete(arena: Arena, reference: Reference) -> None:
+async def complete(testbed: Testbed, reference: Reference) -> None:
     """Let a Job complete; it stays with its pods."""
-    if not await arena.until(lambda: not arena.unreleased(), 60, step=0.25):
-        arena.unmet.append("the claim of a finished Job is not released")
+    if not await testbed.until(lambda: not testbed.unreleased(), 60, step=0.25):
+        testbed.unmet.append("the claim of a finished Job is not released")
 
 
-async def lose(arena: Arena, reference: Reference) -> None:
+async def lose(testbed: Testbed, reference: Reference) -> None:
     """Cut the pods' nodes off; PodGC deletes pods whose containers run on."""
-    for node in sorted({pod["spec"].get("nodeName", "") for pod in arena.objects("pods")} - {""}):
-        arena.cluster.lose_node(node)
-    _want(arena, reference.kind, 0)
-    await arena.sleep(22.0)
+    for node in sorted({pod["spec"].get("nodeName", "") for pod in testbed.objects("pods")} - {""}):
+        testbed.cluster.lose_node(node)
+    _want(testbed, reference.kind, 0)
+    await testbed.sleep(22.0)
 
 
-async def miss(arena: Arena, reference: Reference) -> None:
+async def miss(testbed: Testbed, reference: Reference) -> None:
     """Create, bind and force-delete pods while the watches have a gap; then they begin anew."""
-    _want(arena, reference.kind, 0)
-    await arena.until(lambda: not arena.objects("pods"), 20, step=0.05)
-    line = arena.processes["one"].line
-    line.partitioned = True
-    await _come_and_vanish(arena, reference)
-    arena.cluster.store.compact()
-    line.partitioned = False
-    await arena.sleep(16.0)
+    _want(testbed, reference.kind, 0)
+    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    transport = testbed.processes["one"].transport
+    transport.partitioned = True
+    await _come_and_vanish(testbed, reference)
+    testbed.cluster.store.compact()
+    transport.partitioned = False
+    await testbed.sleep(16.0)
 
 
-async def sleep_through(arena: Arena, reference: Reference) -> None:
+async def sleep_through(testbed: Testbed, reference: Reference) -> None:
     """Do the same while no controller runs."""
-    await arena.kill("one")
-    await _come_and_vanish(arena, reference)
-    arena.start()
-    await arena.sleep(12.0)
+    await testbed.kill("one")
+    await _come_and_vanish(testbed, reference)
+    testbed.start()
+    await testbed.sleep(12.0)
 
 
-async def _come_and_vanish(arena: Arena, reference: Reference) -> None:
-    _want(arena, reference.kind, 2)
-    await arena.until(lambda: _running(arena) == 2, 5, step=0.05)
-    for pod in arena.objects("pods"):
-        arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
-    _want(arena, reference.kind, 0)
-    for pod in arena.objects("pods"):
-        arena.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+async def _come_and_vanish(testbed: Testbed, reference: Reference) -> None:
+    _want(testbed, reference.kind, 2)
+    await testbed.until(lambda: _running(testbed) == 2, 5, step=0.05)
+    for pod in testbed.objects("pods"):
+        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    _want(testbed, reference.kind, 0)
+    for pod in testbed.objects("pods"):
+        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
 
 
-async def downgrade(arena: Arena, reference: Reference) -> None:
+async def downgrade(testbed: Testbed, reference: Reference) -> None:
     """Create a DowngradePlan, let it be carried out, and delete it."""
-    await back(arena, reference)
-    arena.cluster.admin.create(
+    await back(testbed, reference)
+    testbed.cluster.admin.create(
         "downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}}
     )
-    await arena.sleep(8.0)
-    arena.cluster.admin.delete("downgradeplans", "", "claimctl")
-    await arena.sleep(3.0)
+    await testbed.sleep(8.0)
+    testbed.cluster.admin.delete("downgradeplans", "", "claimctl")
+    await testbed.sleep(3.0)
 
 
-async def meddle(arena: Arena, reference: Reference) -> None:
+async def meddle(testbed: Testbed, reference: Reference) -> None:
     """Create a plan while another writer holds the claim, and again after that hold is gone."""
-    await back(arena, reference)
-    admin = arena.cluster.admin
+    await back(testbed, reference)
+    admin = testbed.cluster.admin
     thing = {"apiGroup": "example.com", "resource": "things", "name": "thing", "uid": "foreign"}
-    _edit(arena, lambda listed: [*listed, thing])
+    _edit(testbed, lambda listed: [*listed, thing])
     admin.create("downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}})
-    await arena.sleep(8.0)
-    _edit(arena, lambda listed: [each for each in listed if each["uid"] != "foreign"])
+    await testbed.sleep(8.0)
+    _edit(testbed, lambda listed: [each for each in listed if each["uid"] != "foreign"])
     admin.patch("downgradeplans", "", "claimctl", {"status": {"phase": ""}}, "status")
-    await arena.sleep(8.0)
+    await testbed.sleep(8.0)
     admin.delete("downgradeplans", "", "claimctl")
-    await arena.sleep(3.0)
+    await testbed.sleep(3.0)
 
 
-def _edit(arena: Arena, change: Callable[[list[Any]], list[Any]]) -> None:
-    claim = arena.cluster.admin.get("resourceclaims", NAMESPACE, "slice")
+def _edit(testbed: Testbed, change: Callable[[list[Any]], list[Any]]) -> None:
+    claim = testbed.cluster.admin.get("resourceclaims", NAMESPACE, "slice")
     listed = change(claim.get("status", {}).get("reservedFor") or [])
     body = {"status": {"reservedFor": listed}}
-    arena.cluster.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
+    testbed.cluster.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
 
 
-Step = Callable[[Arena, "Reference"], Awaitable[None]]
+Step = Callable[[Testbed, "Reference"], Awaitable[None]]
 LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
 SCRIPTS: dict[str, tuple[Step, ...]] = {
     "life": LIFE,
@@ -270,8 +272,8 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
 }
 
 
-def _want(arena: Arena, kind: str, pods: int) -> None:
-    admin = arena.cluster.admin
+def _want(testbed: Testbed, kind: str, pods: int) -> None:
+    admin = testbed.cluster.admin
     plural = PLURALS[kind]
     if admin.find(plural, NAMESPACE, "train") is None:
         return
@@ -279,10 +281,10 @@ def _want(arena: Arena, kind: str, pods: int) -> None:
     admin.patch(plural, NAMESPACE, "train", {"spec": spec})
 
 
-def _running(arena: Arena, but: Container[str] = ()) -> int:
+def _running(testbed: Testbed, but: Container[str] = ()) -> int:
     return sum(
         pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] not in but
-        for pod in arena.objects("pods")
+        for pod in testbed.objects("pods")
     )
 
 
@@ -326,7 +328,7 @@ class Restart:
 
 def play(
     reference: Reference,
-    plan: Plan | None = None,
+    plan: FaultPlan | None = None,
     restart: Restart | None = None,
     *,
     keep: bool = False,
@@ -343,21 +345,21 @@ def play(
 
 
 async def _play(
-    reference: Reference, plan: Plan | None, restart: Restart | None, verdict: Verdict
+    reference: Reference, plan: FaultPlan | None, restart: Restart | None, verdict: Verdict
 ) -> None:
-    arena = await opened(dialects()[reference.dialect])
+    testbed = await opened(dialects()[reference.dialect])
     try:
-        first = arena.cluster.store.revision
-        arena.start(plan=plan)
+        first = testbed.cluster.store.revision
+        testbed.start(plan=plan)
         for number, step in enumerate(reference.steps):
             if restart is not None and restart.step == number:
-                await arena.kill("one")
-                arena.start(plan=Plan(stale_at=restart.revision))
-            verdict.views.append(views(arena.cluster, first))
-            await step(arena, reference)
-        await conclude(arena, verdict)
-        judge(arena, verdict)
+                await testbed.kill("one")
+                testbed.start(plan=FaultPlan(stale_at=restart.revision))
+            verdict.views.append(views(testbed.cluster, first))
+            await step(testbed, reference)
+        await conclude(testbed, verdict)
+        judge(testbed, verdict)
         if not verdict.good:
-            verdict.log += history(arena.cluster, first)
+            verdict.log += history(testbed.cluster, first)
     finally:
-        await closed(arena)
+        await closed(testbed)

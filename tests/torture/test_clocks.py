@@ -12,9 +12,9 @@ import pytest
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.support.virtual import run
-from tests.torture.arena import Arena, Process, Verdict, closed, judge, opened
-from tests.torture.epilogue import conclude
+from tests.torture.final_checks import conclude
 from tests.torture.reference import LIMIT, dialects, reservation, workload
+from tests.torture.testbed import Process, Testbed, Verdict, closed, judge, opened
 
 DAY = 86_400.0
 IDLE_SECONDS = 30
@@ -30,10 +30,10 @@ class Clocks:
     one: tuple[float, ...] = (0.0,)
     two: tuple[float, ...] | None = None
 
-    def set(self, arena: Arena, act: int) -> None:
+    def set(self, testbed: Testbed, act: int) -> None:
         for name, offsets in (("one", self.one), ("two", self.two)):
-            if offsets is not None and name in arena.processes:
-                _set(arena.processes[name], offsets[min(act, len(offsets) - 1)])
+            if offsets is not None and name in testbed.processes:
+                _set(testbed.processes[name], offsets[min(act, len(offsets) - 1)])
 
 
 def _set(process: Process, seconds: float) -> None:
@@ -91,85 +91,85 @@ async def test_two_that_see_a_cluster_differently_do_not_overwrite_each_other_al
     None
 ):
     """One was told by its flag to speak another dialect; in a minute each writes a few times."""
-    arena = await opened(dialects()["hold-1.36"])
+    testbed = await opened(dialects()["hold-1.36"])
     try:
-        arena.start("one")
-        arena.start("two", dialect="podgroup")
-        next(_acts(arena, "hold-1.36"))
-        await arena.sleep(60.0)
-        before = arena.cluster.store.revision
-        await arena.sleep(60.0)
-        assert _status_writes(arena, before) <= 8
+        testbed.start("one")
+        testbed.start("two", dialect="podgroup")
+        next(_acts(testbed, "hold-1.36"))
+        await testbed.sleep(60.0)
+        before = testbed.cluster.store.revision
+        await testbed.sleep(60.0)
+        assert _status_writes(testbed, before) <= 8
     finally:
-        await closed(arena)
+        await closed(testbed)
 
 
 async def _story(dialect: str, clocks: Clocks, told: Told) -> None:
-    arena = await opened(dialects()[dialect])
+    testbed = await opened(dialects()[dialect])
     try:
-        _start(arena, clocks, 0)
-        for number, (act, seconds) in enumerate(_acts(arena, dialect)):
-            clocks.set(arena, number)
-            before = arena.cluster.store.revision
-            await arena.sleep(3.0)
+        _start(testbed, clocks, 0)
+        for number, (act, seconds) in enumerate(_acts(testbed, dialect)):
+            clocks.set(testbed, number)
+            before = testbed.cluster.store.revision
+            await testbed.sleep(3.0)
             if act in ("ghost", "ended"):
-                await _replace(arena, clocks, number)
-            await _kept_for_long_enough(arena, act)
-            await arena.sleep(seconds - 3.0)
-            told.writes[act] = _status_writes(arena, before)
-        assert not arena.unreleased()
-        await conclude(arena, told.verdict)
-        judge(arena, told.verdict)
+                await _replace(testbed, clocks, number)
+            await _kept_for_long_enough(testbed, act)
+            await testbed.sleep(seconds - 3.0)
+            told.writes[act] = _status_writes(testbed, before)
+        assert not testbed.unreleased()
+        await conclude(testbed, told.verdict)
+        judge(testbed, told.verdict)
     finally:
-        await closed(arena)
+        await closed(testbed)
 
 
-def _acts(arena: Arena, dialect: str) -> Iterator[tuple[str, float]]:
+def _acts(testbed: Testbed, dialect: str) -> Iterator[tuple[str, float]]:
     """The acts, each with the seconds for which its writes are counted."""
-    admin = arena.cluster.admin
+    admin = testbed.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
     spec = {"idleTimeoutSeconds": IDLE_SECONDS, "reallocateTimeoutSeconds": 60}
     admin.create("claimreservations", reservation("Deployment", **spec))
     admin.create("deployments", workload(dialect, "Deployment", 2))
     yield "hold", 15.0
     yield "quiet", 30.0
-    _force_delete(arena)
+    _force_delete(testbed)
     yield "ghost", 40.0
     admin.patch("deployments", NAMESPACE, "train", {"spec": {"replicas": 0}})
     yield "idle", 90.0
     admin.patch("deployments", NAMESPACE, "train", {"spec": {"replicas": 2}})
     yield "again", 20.0
-    _force_delete(arena)
+    _force_delete(testbed)
     admin.delete("deployments", NAMESPACE, "train")
     yield "ended", 90.0
 
 
-def _force_delete(arena: Arena) -> None:
-    arena.cluster.force_delete(NAMESPACE, arena.objects("pods")[0]["metadata"]["name"])
+def _force_delete(testbed: Testbed) -> None:
+    testbed.cluster.force_delete(NAMESPACE, testbed.objects("pods")[0]["metadata"]["name"])
 
 
-def _start(arena: Arena, clocks: Clocks, act: int) -> None:
+def _start(testbed: Testbed, clocks: Clocks, act: int) -> None:
     for name in ("one", "two") if clocks.two is not None else ("one",):
-        if name not in arena.processes:
-            arena.start(name)
-    clocks.set(arena, act)
+        if name not in testbed.processes:
+            testbed.start(name)
+    clocks.set(testbed, act)
 
 
-async def _replace(arena: Arena, clocks: Clocks, act: int) -> None:
+async def _replace(testbed: Testbed, clocks: Clocks, act: int) -> None:
     """Restart one controller: it knows the past only from the records."""
-    await arena.kill(sorted(arena.processes)[-1])
-    _start(arena, clocks, act)
+    await testbed.kill(sorted(testbed.processes)[-1])
+    _start(testbed, clocks, act)
 
 
-async def _kept_for_long_enough(arena: Arena, act: str) -> None:
+async def _kept_for_long_enough(testbed: Testbed, act: str) -> None:
     """Check that no clock shortens the idle timeout. The witness checks graces."""
     if act == "idle":
-        await arena.sleep(IDLE_SECONDS - 5.0)
-        assert arena.unreleased()
+        await testbed.sleep(IDLE_SECONDS - 5.0)
+        assert testbed.unreleased()
 
 
-def _status_writes(arena: Arena, since: int) -> int:
+def _status_writes(testbed: Testbed, since: int) -> int:
     return sum(
         (each.actor, each.plural) == (CONTROLLER_USER, "claimreservations")
-        for each in arena.cluster.history(since)
+        for each in testbed.cluster.history(since)
     )

@@ -19,9 +19,9 @@ from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.support.telemetry import Recorder
 from tests.support.virtual import run
-from tests.torture.arena import Arena, Verdict, closed, judge, opened
-from tests.torture.epilogue import conclude
+from tests.torture.final_checks import conclude
 from tests.torture.reference import LIMIT, dialects
+from tests.torture.testbed import Testbed, Verdict, closed, judge, opened
 
 HOUR = 3600.0
 CLAIMS = 4
@@ -93,7 +93,7 @@ OUTAGES = {
 class Traffic:
     """The controller's requests, counted on the server by verb and second."""
 
-    arena: Arena
+    testbed: Testbed
     latency: float = 0.0
     verbs: Counter[str] = field(default_factory=Counter)
     seconds: Counter[int] = field(default_factory=Counter)
@@ -101,7 +101,7 @@ class Traffic:
     def __call__(self, point: FaultPoint) -> Fault | None:
         if point.user == CONTROLLER_USER and point.plural != "leases":
             self.verbs[point.verb] += 1
-            self.seconds[int(self.arena.cluster.clock.monotonic())] += 1
+            self.seconds[int(self.testbed.cluster.clock.monotonic())] += 1
             return Fault(delay=self.latency)
         return None
 
@@ -184,83 +184,83 @@ def test_however_long_it_was_cut_off_claimctl_follows_and_writes_again_within_se
 
 async def _seconds_to_come_back(seconds: float) -> float:
     """The seconds until every watch works again and every due write has been made."""
-    arena = await opened(dialects()["hold-1.36"])
-    recorder = arena.telemetry = Recorder()
+    testbed = await opened(dialects()["hold-1.36"])
+    recorder = testbed.telemetry = Recorder()
     try:
-        arena.start()
-        _held(arena, 1)
-        assert await arena.until(lambda: _reserved(arena) == 1, 300)
-        await arena.sleep(60.0)
-        _begin(arena, OUTAGES["partition"])
-        arena.cluster.admin.patch("deployments", NAMESPACE, "train-0", {"spec": {"replicas": 0}})
-        await arena.cluster.clock.sleep(seconds)
-        _end(arena)
-        since, ended = arena.cluster.store.revision, arena.cluster.clock.monotonic()
+        testbed.start()
+        _held(testbed, 1)
+        assert await testbed.until(lambda: _reserved(testbed) == 1, 300)
+        await testbed.sleep(60.0)
+        _begin(testbed, OUTAGES["partition"])
+        testbed.cluster.admin.patch("deployments", NAMESPACE, "train-0", {"spec": {"replicas": 0}})
+        await testbed.cluster.clock.sleep(seconds)
+        _end(testbed)
+        since, ended = testbed.cluster.store.revision, testbed.cluster.clock.monotonic()
 
         def back() -> bool:
-            actors = {each.actor for each in arena.cluster.history(since)}
+            actors = {each.actor for each in testbed.cluster.history(since)}
             return not _broken(recorder) and CONTROLLER_USER in actors
 
-        assert await arena.until(back, 300)
-        return arena.cluster.clock.monotonic() - ended
+        assert await testbed.until(back, 300)
+        return testbed.cluster.clock.monotonic() - ended
     finally:
-        await closed(arena)
+        await closed(testbed)
 
 
 async def _hour(
     options: ClusterOptions, outage: Outage, seen: Seen, verdict: Verdict, claims: int = CLAIMS
 ) -> None:
-    arena = await opened(options)
-    arena.settings["leader_elect"] = True
-    recorder = arena.telemetry = Recorder()
+    testbed = await opened(options)
+    testbed.settings["leader_elect"] = True
+    recorder = testbed.telemetry = Recorder()
     try:
-        arena.start()
-        _held(arena, claims)
-        assert await arena.until(lambda: _reserved(arena) == claims, 300)
-        await arena.sleep(5.0)
-        seen.before = await _explain(arena)
-        _begin(arena, outage)
-        requests, errors = _requests(arena), _errors(recorder)
+        testbed.start()
+        _held(testbed, claims)
+        assert await testbed.until(lambda: _reserved(testbed) == claims, 300)
+        await testbed.sleep(5.0)
+        seen.before = await _explain(testbed)
+        _begin(testbed, outage)
+        requests, errors = _requests(testbed), _errors(recorder)
         for number in range(claims):
             patch = {"spec": {"replicas": 0}}
-            arena.cluster.admin.patch("deployments", NAMESPACE, f"train-{number}", patch)
-        await _pass(arena, HOUR / 2)
-        seen.half = await _explain(arena)
-        await _pass(arena, HOUR / 2)
-        seen.requests = _requests(arena) - requests
+            testbed.cluster.admin.patch("deployments", NAMESPACE, f"train-{number}", patch)
+        await _pass(testbed, HOUR / 2)
+        seen.half = await _explain(testbed)
+        await _pass(testbed, HOUR / 2)
+        seen.requests = _requests(testbed) - requests
         seen.errors = _errors(recorder) - errors
         seen.leading = recorder.of(Metric.LEADER)[-1] == 1
         seen.broken = _broken(recorder)
-        seen.reasons = _reasons(arena)
-        seen.traffic = _end(arena)
-        since = arena.cluster.store.revision
-        assert await arena.until(lambda: not arena.unreleased(), 400)
-        await arena.sleep(30.0)
-        history = arena.cluster.history(since)
+        seen.reasons = _reasons(testbed)
+        seen.traffic = _end(testbed)
+        since = testbed.cluster.store.revision
+        assert await testbed.until(lambda: not testbed.unreleased(), 400)
+        await testbed.sleep(30.0)
+        history = testbed.cluster.history(since)
         seen.writes_after = sum(
             each.actor == CONTROLLER_USER and each.plural != "leases" for each in history
         )
-        seen.after = await _explain(arena)
-        await conclude(arena, verdict)
-        judge(arena, verdict)
+        seen.after = await _explain(testbed)
+        await conclude(testbed, verdict)
+        judge(testbed, verdict)
     finally:
-        await closed(arena)
+        await closed(testbed)
 
 
 BACK_OFF = 300.0
 """Seconds of a kubelet's longest back-off for a container that ends at once."""
 
 
-async def _pass(arena: Arena, seconds: float) -> None:
+async def _pass(testbed: Testbed, seconds: float) -> None:
     """Let time pass; a controller that ends (Lease lost, no answer) is started again."""
     for _ in range(int(seconds / BACK_OFF)):
-        await arena.cluster.clock.sleep(BACK_OFF)
-        await arena.supervise()
+        await testbed.cluster.clock.sleep(BACK_OFF)
+        await testbed.supervise()
 
 
-def _held(arena: Arena, claims: int) -> None:
+def _held(testbed: Testbed, claims: int) -> None:
     """Create Deployments, each with a held claim of its own."""
-    admin = arena.cluster.admin
+    admin = testbed.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
     for number in range(claims):
         names = {"workload": f"train-{number}", "claim": f"slice-{number}"}
@@ -272,24 +272,24 @@ def _held(arena: Arena, claims: int) -> None:
         admin.create("deployments", manifests.deployment(names["workload"], 1, names["claim"]))
 
 
-def _begin(arena: Arena, outage: Outage) -> None:
-    arena.cluster.handler.fault = outage.hook
-    for process in arena.processes.values():
-        process.line.partitioned = outage.streams_break
+def _begin(testbed: Testbed, outage: Outage) -> None:
+    testbed.cluster.handler.fault = outage.hook
+    for process in testbed.processes.values():
+        process.transport.partitioned = outage.streams_break
 
 
-def _end(arena: Arena) -> Traffic:
-    traffic = Traffic(arena, LATENCY)
-    arena.cluster.handler.fault = traffic
-    for process in arena.processes.values():
-        process.line.partitioned = False
+def _end(testbed: Testbed) -> Traffic:
+    traffic = Traffic(testbed, LATENCY)
+    testbed.cluster.handler.fault = traffic
+    for process in testbed.processes.values():
+        process.transport.partitioned = False
     return traffic
 
 
-async def _explain(arena: Arena) -> Explanation:
+async def _explain(testbed: Testbed) -> Explanation:
     """Explain the claim as ``claimctl explain`` does, with a user's connection."""
-    user = Client(arena.cluster.transport(), arena.cluster.clock)
-    return await explain_with_controller(user, NAMESPACE, "slice-0", arena.cluster.clock)
+    user = Client(testbed.cluster.transport(), testbed.cluster.clock)
+    return await explain_with_controller(user, NAMESPACE, "slice-0", testbed.cluster.clock)
 
 
 def _errors(recorder: Recorder) -> int:
@@ -308,24 +308,24 @@ def _broken(recorder: Recorder) -> frozenset[str]:
     return frozenset(resource for resource, value in last.items() if value)
 
 
-def _requests(arena: Arena) -> int:
-    lines = [*arena.ended, *(process.line for process in arena.processes.values())]
-    return sum(line.requests for line in lines)
+def _requests(testbed: Testbed) -> int:
+    transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
+    return sum(each.requests for each in transports)
 
 
-def _conditions(arena: Arena) -> list[dict[str, Any]]:
+def _conditions(testbed: Testbed) -> list[dict[str, Any]]:
     return [
         condition
-        for one in arena.objects("claimreservations")
+        for one in testbed.objects("claimreservations")
         for condition in one.get("status", {}).get("conditions") or ()
     ]
 
 
-def _reasons(arena: Arena) -> set[str]:
-    return {condition["reason"] for condition in _conditions(arena)}
+def _reasons(testbed: Testbed) -> set[str]:
+    return {condition["reason"] for condition in _conditions(testbed)}
 
 
-def _reserved(arena: Arena) -> int:
+def _reserved(testbed: Testbed) -> int:
     return sum(
-        (each["type"], each["status"]) == ("Reserved", "True") for each in _conditions(arena)
+        (each["type"], each["status"]) == ("Reserved", "True") for each in _conditions(testbed)
     )

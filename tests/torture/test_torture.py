@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.torture.explorer import explore
-from tests.torture.sieve import perturb, points
+from tests.torture.perturbations import perturb, points
 
 ROOT = Path(__file__).parents[2]
 SHARDS = 180
@@ -40,7 +40,7 @@ def test_todays_perturbations_break_no_promise(day: int) -> None:
 
 TELL_DIGESTS = """
 from tests.torture.explorer import explore
-from tests.torture.work import quiet
+from tests.torture.batches import quiet
 quiet()
 print([explore(seed).verdict.digest for seed in range(100, 104)])
 """

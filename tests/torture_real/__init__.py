@@ -1,5 +1,6 @@
 """Tests of the promises under faults on a real control plane, judged by the same witness.
 
-``controllers`` runs claimctl, ``havoc`` has the faults, ``people`` the user actions. ``schedule``
-and ``epilogue`` play one namespace, and ``judge`` lets the witness read its history.
+``controllers`` runs claimctl. ``faults`` injects faults, and ``user_actions`` does what users do.
+``schedule`` and ``final_checks`` play one namespace, and ``judge`` lets the witness read its
+history.
 """

@@ -13,10 +13,10 @@ from claimctl.controlplane.nodes import Fleet, leave
 from claimctl.kube.documents import DocumentClient, Version
 from tests.torture_real.again import keep
 from tests.torture_real.bodies import Bodies
-from tests.torture_real.epilogue import Epilogue
+from tests.torture_real.final_checks import FinalChecks
 from tests.torture_real.judge import Line, Verdict, judge, told
-from tests.torture_real.people import TROUBLE, People
 from tests.torture_real.stage import Stage
+from tests.torture_real.user_actions import TROUBLE, UserActions
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 """Seconds between two actions."""
@@ -50,43 +50,43 @@ class Schedule:
         )
         client = DocumentClient(transport, "people")
         bodies = Bodies(name, fleet, GRACE)
-        self._people = People(stage, bodies, self._kubelets, client, self._rng)
+        self._users = UserActions(stage, bodies, self._kubelets, client, self._rng)
         self._task: asyncio.Task[None] | None = None
         self._began = 0
         self._concluded = False
 
     @property
     def actions(self) -> int:
-        return self._people.actions_done
+        return self._users.actions_done
 
     async def begin(self) -> None:
         """Create the namespace, its nodes and its first objects. There are no faults yet."""
         self._began = self._stage.sight.number
-        name = self._people.namespace
-        await self._people.client.create(
+        name = self._users.namespace
+        await self._users.client.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         )
         joined = asyncio.Event()
         self._task = asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}")
         await joined.wait()
-        await self._people.attempt(self._people.begin)
+        await self._users.attempt(self._users.begin)
 
     async def play(self) -> None:
         """Do one action after another until cancelled."""
         while True:
             await asyncio.sleep(self._rng.choice(PAUSES))
-            await self._people.act()
+            await self._users.act()
 
     async def conclude(self) -> None:
         """Play the end of the schedule, after the faults have stopped."""
         by_force = Random(f"end {self.seed}").random() < BY_FORCE
-        epilogue = Epilogue(self._people, self.verdict, groups(self._stage), by_force)
-        await epilogue.conclude()
+        checks = FinalChecks(self._users, self.verdict, groups(self._stage), by_force)
+        await checks.conclude()
         self._concluded = True
 
     def judge(self, disturbances: Iterable[Line]) -> None:
         """Let the witness judge the history so far."""
-        name = self._people.namespace
+        name = self._users.namespace
         history = [
             each
             for each in self._stage.history.revisions
@@ -98,12 +98,12 @@ class Schedule:
             # The servers' logs are deleted after the run unless they are kept.
             keep(self._stage.plane.directory, name, history, findings, whole=whole)
         self.verdict.log += [f"the history of {name}:"]
-        self.verdict.log += told(history, self._people.log, disturbances)
+        self.verdict.log += told(history, self._users.log, disturbances)
 
     def _concerns(self, namespace: str, name: str) -> bool:
         """Whether an object belongs to the schedule: its namespace, its nodes, and shared
         objects."""
-        own = self._people.namespace
+        own = self._users.namespace
         if namespace:
             return namespace == own
         return not name.startswith("torture-") or name.startswith((f"{own}-node", own))
@@ -114,7 +114,7 @@ class Schedule:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         with suppress(*TROUBLE):
-            await leave(self._people.client, self._people.bodies.fleet)
+            await leave(self._users.client, self._users.bodies.fleet)
 
 
 def groups(stage: Stage) -> Version:

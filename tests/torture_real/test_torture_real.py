@@ -21,8 +21,8 @@ from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict, judge, told
 from tests.torture_real.mutants import BUGS
 from tests.torture_real.options import Options
-from tests.torture_real.people import POLICIES
 from tests.torture_real.schedule import DEVICES, NODES
+from tests.torture_real.user_actions import POLICIES
 
 CLAIM = Address("resource.k8s.io", "resourceclaims", "team", "slice")
 POD = Address("", "pods", "team", "train-0")

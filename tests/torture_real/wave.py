@@ -10,7 +10,7 @@ from random import Random
 
 from claimctl.kube.documents import DocumentClient
 from tests.torture_real.controllers import Controllers
-from tests.torture_real.havoc import Havoc
+from tests.torture_real.faults import Faults
 from tests.torture_real.report import Tally
 from tests.torture_real.schedule import Schedule
 from tests.torture_real.stage import Stage
@@ -41,7 +41,7 @@ class Wave:
         self.rng = Random(f"wave {self.seed}")
         self.schedules = [Schedule(self.stage, each) for each in seeds]
         client = DocumentClient(self.stage.transport, "administrator")
-        self.havoc = Havoc(self.stage, self.controllers, self.rng, client)
+        self.faults = Faults(self.stage, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
         """The names of the controllers."""
         self.elect = self.rng.random() < ELECT
@@ -53,7 +53,7 @@ class Wave:
             left: the remaining seconds of the budget.
         """
         seconds = min(self.rng.choice(PLAY), max(left, SHORTEST))
-        supervisor = asyncio.create_task(self.havoc.supervise())
+        supervisor = asyncio.create_task(self.faults.supervise())
         try:
             self.controllers.elect = self.elect
             for name in self.names:
@@ -65,9 +65,9 @@ class Wave:
         finally:
             # A schedule that was interrupted is judged as far as it got.
             for schedule in self.schedules:
-                schedule.judge(self.havoc.log)
+                schedule.judge(self.faults.log)
                 tally.add(schedule)
-            tally.count(self.havoc.counts, pair=len(self.names) == 2, elect=self.elect)
+            tally.count(self.faults.counts, pair=len(self.names) == 2, elect=self.elect)
             await self._leave(supervisor)
         self.stage.history.revisions.clear()
 
@@ -82,7 +82,7 @@ class Wave:
     async def _disturb(self, seconds: float) -> None:
         """Let users act and faults happen for ``seconds``, then repair everything."""
         tasks = [asyncio.create_task(each.play()) for each in self.schedules]
-        tasks.append(asyncio.create_task(self.havoc.run()))
+        tasks.append(asyncio.create_task(self.faults.run()))
         try:
             done, _ = await asyncio.wait(
                 tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION
@@ -93,7 +93,7 @@ class Wave:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self.havoc.calm()
+            await self.faults.calm()
 
     async def _leave(self, supervisor: asyncio.Task[None]) -> None:
         supervisor.cancel()

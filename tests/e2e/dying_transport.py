@@ -10,7 +10,7 @@ from claimctl.wire.seams import Query, Response, Transport
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
-class MortalTransport:
+class DyingTransport:
     """Passes requests on until it dies; from then on it sends and answers nothing.
 
     Args:

@@ -12,9 +12,18 @@ from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
-from tests.e2e import leftovers, manifests
+from tests.e2e import manifests, orphans
 from tests.e2e.harness import HOLD_136, NATIVE, Stage, embedded_stage
-from tests.e2e.leftovers import MAKERS, Maker, connection, freed, freeing, judged, line, until_free
+from tests.e2e.orphans import (
+    MAKERS,
+    Maker,
+    connection,
+    freed,
+    freeing,
+    judged,
+    outcome_of,
+    until_free,
+)
 from tests.support.virtual import run
 
 
@@ -22,10 +31,10 @@ async def shared(stage: Stage, name: str = "slice", *, force: bool = False) -> N
     """Shared by any pod of a Deployment that is gone: its release begins with a fence."""
     await stage.create(DEPLOYMENTS, manifests.deployment(name, 2, name))
     body = manifests.claim(name)
-    body["spec"]["reservedFor"] = await leftovers.reference(stage, name)
+    body["spec"]["reservedFor"] = await orphans.reference(stage, name)
     await stage.create(RESOURCECLAIMS, body)
-    await leftovers.until_pods(stage, name, 2)
-    await leftovers.without_pods(stage, name, force=force)
+    await orphans.until_pods(stage, name, 2)
+    await orphans.without_pods(stage, name, force=force)
 
 
 CASES: dict[str, tuple[Maker, ClusterOptions]] = {
@@ -37,7 +46,7 @@ READS_TOO = (shared, MAKERS["DeletedButAllocated"])
 """Here every request counts; elsewhere every write."""
 
 
-class Line:
+class BreakingTransport:
     """Counts requests, and lets something go wrong at the n-th.
 
     Args:
@@ -83,10 +92,10 @@ async def undisturbed(maker: Maker, options: ClusterOptions) -> int:
     """How many requests a run makes that nothing disturbs."""
     async with judged(embedded_stage(options)) as stage:
         await maker(stage)
-        line_ = Line(connection(stage), reads=maker in READS_TOO)
-        (found,) = await freeing(stage, line_).run()
-        assert line(found)[2] == "Freed"
-        return line_.count
+        transport = BreakingTransport(connection(stage), reads=maker in READS_TOO)
+        (found,) = await freeing(stage, transport).run()
+        assert outcome_of(found)[2] == "Freed"
+        return transport.count
 
 
 Story = Callable[[Stage, int], Awaitable[None]]
@@ -121,9 +130,11 @@ def test_killed_at_any_request_another_run_finishes(
 ) -> None:
     async def killed(stage: Stage, request: int) -> None:
         reads = maker in READS_TOO
-        line_ = Line(connection(stage), request, delivered=delivered, dies=True, reads=reads)
+        transport = BreakingTransport(
+            connection(stage), request, delivered=delivered, dies=True, reads=reads
+        )
         with suppress(KubeError):
-            await freeing(stage, line_).run()
+            await freeing(stage, transport).run()
 
     at_each_request(maker, options, killed)
 
@@ -134,9 +145,11 @@ def test_an_answer_that_is_lost_is_found_out_about(
     maker: Maker, options: ClusterOptions, *, delivered: bool
 ) -> None:
     async def lost(stage: Stage, request: int) -> None:
-        line_ = Line(connection(stage), request, delivered=delivered, reads=maker in READS_TOO)
-        (found,) = await freeing(stage, line_).run()
-        assert line(found)[2] in {"Freed", "NotLeftOver"}
+        transport = BreakingTransport(
+            connection(stage), request, delivered=delivered, reads=maker in READS_TOO
+        )
+        (found,) = await freeing(stage, transport).run()
+        assert outcome_of(found)[2] in {"Freed", "NotOrphan"}
 
     at_each_request(maker, options, lost)
 
@@ -149,15 +162,17 @@ def test_interrupted_at_any_request_it_leaves_nothing_half_written(
 
     async def interrupted(stage: Stage, request: int) -> None:
         reads = maker in READS_TOO
-        line_ = Line(connection(stage), request, hit=lambda: task.cancel(), reads=reads)
-        task = asyncio.create_task(freeing(stage, line_).run())
+        transport = BreakingTransport(
+            connection(stage), request, hit=lambda: task.cancel(), reads=reads
+        )
+        task = asyncio.create_task(freeing(stage, transport).run())
         with pytest.raises(asyncio.CancelledError):
             await task
         if await stage.gone(RESOURCECLAIMS, "slice"):
             return
         claim = await stage.claim()
         if claim.status.allocation is None:
-            assert leftovers.FINALIZER not in claim.metadata.finalizers
+            assert orphans.FINALIZER not in claim.metadata.finalizers
         assert claim.metadata.annotations is None
 
     at_each_request(maker, options, interrupted)

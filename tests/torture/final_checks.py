@@ -14,7 +14,7 @@ from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.store import Revision
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
-from tests.torture.arena import Arena, Verdict
+from tests.torture.testbed import Testbed, Verdict
 
 PATIENCE = 1100.0
 """Virtual seconds within which everything must come true in the end. A third of it is longer
@@ -26,26 +26,28 @@ loop."""
 OWN_BUSINESS = frozenset({"leases", "events"})
 
 
-async def conclude(arena: Arena, verdict: Verdict) -> None:
+async def conclude(testbed: Testbed, verdict: Verdict) -> None:
     """Bring the run to its end and record what did not come true."""
-    await _calm(arena)
+    await _calm(testbed)
     for _ in range(3):
-        if await arena.until(lambda: not _missing(arena), PATIENCE / 3, step=2.0):
+        if await testbed.until(lambda: not _missing(testbed), PATIENCE / 3, step=2.0):
             break
-        _make_way(arena)
+        _make_way(testbed)
     else:
-        verdict.stuck += _missing(arena)
-    await _still(arena, verdict)
-    await _clear(arena)
-    if not await arena.until(lambda: not arena.unreleased(), PATIENCE, step=2.0):
-        verdict.leaks += arena.unreleased()
-    await _quiet(arena, verdict)
-    for reservation in arena.objects("claimreservations"):
-        arena.cluster.admin.delete("claimreservations", NAMESPACE, reservation["metadata"]["name"])
-    if not await arena.until(lambda: not arena.objects("claimreservations"), 60, step=2.0):
-        names = [each["metadata"]["name"] for each in arena.objects("claimreservations")]
+        verdict.stuck += _missing(testbed)
+    await _still(testbed, verdict)
+    await _clear(testbed)
+    if not await testbed.until(lambda: not testbed.unreleased(), PATIENCE, step=2.0):
+        verdict.leaks += testbed.unreleased()
+    await _quiet(testbed, verdict)
+    for reservation in testbed.objects("claimreservations"):
+        testbed.cluster.admin.delete(
+            "claimreservations", NAMESPACE, reservation["metadata"]["name"]
+        )
+    if not await testbed.until(lambda: not testbed.objects("claimreservations"), 60, step=2.0):
+        names = [each["metadata"]["name"] for each in testbed.objects("claimreservations")]
         verdict.leaks += [f"reservation {name}" for name in names]
-    await arena.stop_all()
+    await testbed.stop_all()
 
 
 def _mend_nodes(cluster: Cluster) -> None:
@@ -61,8 +63,8 @@ def _mend_nodes(cluster: Cluster) -> None:
         cluster.admin.update("resourceslices", piece)
 
 
-async def _calm(arena: Arena) -> None:
-    cluster = arena.cluster
+async def _calm(testbed: Testbed) -> None:
+    cluster = testbed.cluster
     cluster.handler.fault = None
     cluster.fault_components(None)
     cluster.set_lag(0.0)
@@ -72,27 +74,27 @@ async def _calm(arena: Arena) -> None:
     _mend_nodes(cluster)
     for plan in cluster.admin.list("downgradeplans"):
         cluster.admin.delete("downgradeplans", "", plan["metadata"]["name"])
-    for process in arena.processes.values():
+    for process in testbed.processes.values():
         process.clock.jump *= 0
-    for name in list(arena.processes)[1:]:
-        await arena.kill(name)
-    await arena.supervise()
-    if not arena.processes:
-        arena.start("last")
-    for claim in arena.objects("resourceclaims"):
-        expel(arena, claim)
+    for name in list(testbed.processes)[1:]:
+        await testbed.kill(name)
+    await testbed.supervise()
+    if not testbed.processes:
+        testbed.start("last")
+    for claim in testbed.objects("resourceclaims"):
+        expel(testbed, claim)
 
 
-def _make_way(arena: Arena) -> None:
+def _make_way(testbed: Testbed) -> None:
     """Help as users would: create a missing claim, and delete pods that can never run.
 
     These are pods of a deleted claim, orphaned pods (the embedded cluster adopts none), and pods
     whose claim another writer deallocated. claimctl reports that only deleting them helps.
     """
-    admin = arena.cluster.admin
-    claims = {each["metadata"]["name"]: each for each in arena.objects("resourceclaims")}
-    for pod in arena.objects("pods"):
-        _make_group(arena, pod)
+    admin = testbed.cluster.admin
+    claims = {each["metadata"]["name"]: each for each in testbed.objects("resourceclaims")}
+    for pod in testbed.objects("pods"):
+        _make_group(testbed, pod)
         in_the_way = not pod["metadata"].get("ownerReferences")
         for entry in pod["spec"].get("resourceClaims") or ():
             name = entry["resourceClaimName"]
@@ -106,15 +108,15 @@ def _make_way(arena: Arena) -> None:
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
 
 
-def _make_group(arena: Arena, pod: dict[str, Any]) -> None:
+def _make_group(testbed: Testbed, pod: dict[str, Any]) -> None:
     """Create a PodGroup that a pod names and claimctl is not asked to create any more."""
     name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
-    if not name or arena.cluster.admin.find("podgroups", NAMESPACE, name) is not None:
+    if not name or testbed.cluster.admin.find("podgroups", NAMESPACE, name) is not None:
         return
-    arena.cluster.admin.create("podgroups", manifests.pod_group(name, "slice"))
+    testbed.cluster.admin.create("podgroups", manifests.pod_group(name, "slice"))
 
 
-def expel(arena: Arena, claim: dict[str, Any]) -> None:
+def expel(testbed: Testbed, claim: dict[str, Any]) -> None:
     """Remove the entries of the foreign writer.
 
     A writer that removes the last entry of a claim without a ClaimReservation must deallocate it.
@@ -126,26 +128,26 @@ def expel(arena: Arena, claim: dict[str, Any]) -> None:
     status = {**claim["status"], "reservedFor": kept}
     if not kept:
         status = {key: value for key, value in status.items() if key != "reservedFor"}
-        if claim["metadata"]["name"] not in _reserved(arena):
+        if claim["metadata"]["name"] not in _reserved(testbed):
             status = {key: value for key, value in status.items() if key != "allocation"}
-    arena.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
+    testbed.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
 
 
-def _reserved(arena: Arena) -> set[str]:
-    return {each["spec"]["resourceClaimName"] for each in arena.objects("claimreservations")}
+def _reserved(testbed: Testbed) -> set[str]:
+    return {each["spec"]["resourceClaimName"] for each in testbed.objects("claimreservations")}
 
 
-def _missing(arena: Arena) -> list[str]:
+def _missing(testbed: Testbed) -> list[str]:
     """Workloads whose pods do not all run."""
     found = []
     for plural in ("deployments", "statefulsets"):
-        for workload in arena.objects(plural):
+        for workload in testbed.objects(plural):
             meta, spec = workload["metadata"], workload["spec"]
-            running = sum(_runs(pod, OWNERS[plural]) for pod in arena.objects("pods"))
+            running = sum(_runs(pod, OWNERS[plural]) for pod in testbed.objects("pods"))
             wanted = spec.get("replicas", 1)
             if running < wanted and not meta.get("deletionTimestamp"):
                 found.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
-    for job in arena.objects("jobs"):
+    for job in testbed.objects("jobs"):
         ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
         if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
             found.append(f"jobs/{job['metadata']['name']}: not ended")
@@ -163,12 +165,12 @@ def _runs(pod: dict[str, Any], owner: str) -> bool:
     return owned and running and not meta.get("deletionTimestamp")
 
 
-async def _still(arena: Arena, verdict: Verdict) -> None:
+async def _still(testbed: Testbed, verdict: Verdict) -> None:
     """Check that nothing writes claims while all pods run or have finished: no loop, no fight."""
-    await arena.sleep(STILL)
-    since = arena.cluster.store.revision
-    await arena.sleep(10.0)
-    written = [each for each in arena.cluster.history(since) if _held(each)]
+    await testbed.sleep(STILL)
+    since = testbed.cluster.store.revision
+    await testbed.sleep(10.0)
+    written = [each for each in testbed.cluster.history(since) if _held(each)]
     if len(written) > FEW:
         writers = sorted({each.actor.rpartition(":")[2] for each in written})
         verdict.violations.append(f"{len(written)} writes to claims in 10 s: {writers}")
@@ -182,21 +184,21 @@ def _held(revision: Revision) -> bool:
     return any(each.get("apiGroup") for each in listed)
 
 
-async def _clear(arena: Arena) -> None:
+async def _clear(testbed: Testbed) -> None:
     """Delete workloads and orphaned pods, and ask for releases of claims with policy Manual."""
-    admin = arena.cluster.admin
+    admin = testbed.cluster.admin
     for plural in ("deployments", "statefulsets", "jobs", "replicasets"):
-        for workload in arena.objects(plural):
+        for workload in testbed.objects(plural):
             if not workload["metadata"].get("deletionTimestamp"):
                 admin.delete(plural, NAMESPACE, workload["metadata"]["name"])
-    for group in arena.objects("podgroups") if "podgroups" in arena.plurals() else ():
+    for group in testbed.objects("podgroups") if "podgroups" in testbed.plurals() else ():
         if not group["metadata"].get("ownerReferences"):
             admin.delete("podgroups", NAMESPACE, group["metadata"]["name"])
-    await arena.sleep(3.0)
-    for pod in arena.objects("pods"):
+    await testbed.sleep(3.0)
+    for pod in testbed.objects("pods"):
         with suppress(StatusError):
             admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
-    for one in arena.objects("claimreservations"):
+    for one in testbed.objects("claimreservations"):
         claim = admin.find("resourceclaims", NAMESPACE, one["spec"]["resourceClaimName"])
         if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
             asked = {"claimctl.io/release": claim["metadata"]["uid"]}
@@ -205,14 +207,14 @@ async def _clear(arena: Arena) -> None:
             admin.patch("claimreservations", NAMESPACE, name, patch)
 
 
-async def _quiet(arena: Arena, verdict: Verdict) -> None:
+async def _quiet(testbed: Testbed, verdict: Verdict) -> None:
     """Check promise 7: claimctl writes nothing on a settled cluster."""
-    await arena.sleep(QUIET)
-    since = arena.cluster.store.revision
-    await arena.sleep(WATCHED)
+    await testbed.sleep(QUIET)
+    since = testbed.cluster.store.revision
+    await testbed.sleep(WATCHED)
     written = [
         f"{each.plural}/{each.name}"
-        for each in arena.cluster.history(since)
+        for each in testbed.cluster.history(since)
         if each.actor == CONTROLLER_USER and each.plural not in OWN_BUSINESS
     ]
     if written:

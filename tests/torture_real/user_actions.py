@@ -28,7 +28,7 @@ class Nothing(Exception):
 
 
 @dataclass
-class People:
+class UserActions:
     """Each method is one action. An action that is impossible now does nothing."""
 
     stage: Stage

@@ -38,7 +38,7 @@ SPECIFIC = {"watch": WATCHES, "list": READS, "get": {}}
 
 
 @dataclass
-class Weather:
+class Faults:
     """A fault hook. ``rate`` is the share of the controllers' requests that fail."""
 
     rng: Random

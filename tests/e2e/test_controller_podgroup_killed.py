@@ -15,8 +15,8 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from tests.e2e import manifests
+from tests.e2e.dying_transport import WRITES, DyingTransport
 from tests.e2e.harness import GROUP_136, NAMESPACE, Stage
-from tests.e2e.mortal import WRITES, MortalTransport
 
 pytestmark = pytest.mark.cluster(GROUP_136)
 
@@ -24,7 +24,7 @@ MOST_WRITES = 8
 """At least as many as a story's end takes; one more is tried, which is one without a crash."""
 
 
-class Mortal(MortalTransport):
+class Dying(DyingTransport):
     """Dies at writes to PodGroups too."""
 
     def _counts(self, method: str, path: str) -> bool:
@@ -56,7 +56,7 @@ async def no_group(stage: Stage) -> bool:
 async def test_an_idle_release_is_finished_after_a_kill_at_any_write(
     stage: Stage, delivered: bool, write: int
 ) -> None:
-    transport = Mortal(stage.connect(), write, delivered=delivered)
+    transport = Dying(stage.connect(), write, delivered=delivered)
     await stage.started("first", transport=transport)
     await held(stage)
     transport.arm()
@@ -80,7 +80,7 @@ async def test_a_whole_life_is_finished_after_a_kill_at_any_write(
     stage: Stage, delivered: bool, write: int
 ) -> None:
     stage.client.use_version(PODGROUPS.group, "v1alpha2")
-    transport = Mortal(stage.connect(), write, delivered=delivered)
+    transport = Dying(stage.connect(), write, delivered=delivered)
     await stage.started("first", transport=transport)
     transport.arm()
     await stage.create(RESOURCECLAIMS, manifests.claim())

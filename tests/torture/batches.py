@@ -14,10 +14,10 @@ from typing import Any
 import structlog
 
 from tests.support.virtual import Deadlock, LostError, OutOfTime
-from tests.torture.arena import Verdict
 from tests.torture.budget import Timer
 from tests.torture.explorer import explore
-from tests.torture.sieve import Point, perturb
+from tests.torture.perturbations import Point, perturb
+from tests.torture.testbed import Verdict
 
 BATCH = 8
 

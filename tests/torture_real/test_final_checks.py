@@ -12,9 +12,9 @@ from claimctl.embedded.storage.store import Address, Author, Revision, Store
 from claimctl.kube.documents import Refused, Version
 from tests.support.virtual import run
 from tests.torture_real.controllers import USER
-from tests.torture_real.epilogue import RELEASE_SECONDS, Epilogue
+from tests.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
 from tests.torture_real.judge import Verdict
-from tests.torture_real.people import People
+from tests.torture_real.user_actions import UserActions
 
 GRACE = 12
 
@@ -71,8 +71,8 @@ class Cluster:
         ]
 
 
-def _epilogue(cluster: Cluster) -> Epilogue:
-    people = SimpleNamespace(
+def _checks(cluster: Cluster) -> FinalChecks:
+    users = SimpleNamespace(
         namespace="team",
         client=cluster,
         lost=set(),
@@ -83,13 +83,15 @@ def _epilogue(cluster: Cluster) -> Epilogue:
         stage=SimpleNamespace(sight=cluster, history=cluster),
         put_status=cluster.put_status,
     )
-    return Epilogue(cast(People, people), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup"))
+    return FinalChecks(
+        cast(UserActions, users), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
+    )
 
 
 @pytest.mark.virtual_limit(2 * RELEASE_SECONDS)
 async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
     cluster = Cluster()
-    epilogue = _epilogue(cluster)
+    checks = _checks(cluster)
 
     async def later() -> None:
         await asyncio.sleep(25.0)
@@ -97,8 +99,8 @@ async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_
 
     cluster.reserve("there", 300)
     task = asyncio.create_task(later())
-    await epilogue.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
-    assert epilogue.verdict.good
+    await checks.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
+    assert checks.verdict.good
     assert set(cluster.reservations) == {"there", "late"}
     assert not cluster.waits()
 
@@ -108,20 +110,20 @@ def test_the_foreign_writer_takes_its_entries_back_beside_somebody_who_writes_in
     listed = [{"resource": "pods"}, {"apiGroup": "example.com", "resource": "things"}]
     claim = {"metadata": {"name": "slice"}, "status": {"reservedFor": listed}}
     cluster.claims, cluster.conflicts = [claim], 5
-    run(_epilogue(cluster).calm(), limit=60)
+    run(_checks(cluster).calm(), limit=60)
     assert claim["status"] == {"reservedFor": [{"resource": "pods"}]}
 
 
 def test_what_stays_is_a_leak() -> None:
-    epilogue = _epilogue(Cluster())
-    run(epilogue.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
-    assert epilogue.verdict.leaks == ["claim slice is allocated"]
+    checks = _checks(Cluster())
+    run(checks.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
+    assert checks.verdict.leaks == ["claim slice is allocated"]
 
 
 def test_pods_that_go_by_force_leave_nobody_time_to_stop_their_containers() -> None:
     cluster = Cluster()
     cluster.pods = [{"metadata": {"name": name}} for name in ("b", "a")]
-    run(_epilogue(cluster).strike_out(), limit=60)
+    run(_checks(cluster).strike_out(), limit=60)
     now = {"gracePeriodSeconds": 0}
     assert cluster.deleted == [("Pod", "a", now), ("Pod", "b", now)]
 
@@ -142,8 +144,8 @@ def test_only_claims_that_claimctl_never_wrote_and_nobody_reserved_are_counted_a
     one = {"metadata": {"name": "r", "namespace": "team"}, "spec": spec}
     store.put(where, one, Author("people", "create"))
     cluster.revisions = list(store.history())
-    epilogue = _epilogue(cluster)
-    run(epilogue.strip_strangers(), limit=2 * RELEASE_SECONDS)
+    checks = _checks(cluster)
+    run(checks.strip_strangers(), limit=2 * RELEASE_SECONDS)
     assert set(cluster.written) == {"theirs"}
-    assert epilogue.verdict.others == ["claim theirs is left, deleted and allocated"]
-    assert [text.split()[1] for text in epilogue._unreleased()] == ["ours", "reserved"]
+    assert checks.verdict.others == ["claim theirs is left, deleted and allocated"]
+    assert [text.split()[1] for text in checks._unreleased()] == ["ours", "reserved"]

@@ -11,7 +11,7 @@ from claimctl.wire.seams import Query, Response, Transport
 _Said = tuple[float, bytes | ConnectionError | None]
 
 
-class Link:
+class UnreliableTransport:
     """A transport. ``refused`` and ``late`` (seconds) are by plural and may change at any time."""
 
     def __init__(self, inner: Transport) -> None:

@@ -201,9 +201,9 @@ async def _stage(
         admin = await stack.enter_async_context(HttpTransport(connection))
         site = await _site(stack, cluster, options, connection, admin)
         stack.push_async_callback(_tidy, site)
-        people = Rewritten(admin, site.places)
+        user = Rewritten(admin, site.places)
         clock = LoopClock()
-        client = Client(people, clock, field_manager="kubectl")
+        client = Client(user, clock, field_manager="kubectl")
         version = site.fleet.resource_api.partition("/")[2]
         client.use_version(RESOURCECLAIMS.group, version)
         if cluster.dialect is Dialect.PODGROUP:

@@ -1,7 +1,7 @@
 """Searches for a planted bug: plays the reference runs, then schedules and perturbations.
 
 A failure counts only if claimctl without the bug passes the same case. So each finding is played
-again in a new process without the bug (``python -m tests.torture.hunt CASE``).
+again in a new process without the bug (``python -m tests.torture.mutant_search CASE``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import asdict
 from itertools import count, zip_longest
 from random import Random
 
+from tests.torture.batches import Tally, perturbations, quiet, schedules
 from tests.torture.budget import Timer
-from tests.torture.line import Plan
+from tests.torture.faulty_transport import FaultPlan
+from tests.torture.perturbations import UNDISTURBED, UNOBSERVED, Point, points
 from tests.torture.reference import Restart, references
-from tests.torture.sieve import UNDISTURBED, UNOBSERVED, Point, points
-from tests.torture.work import Tally, perturbations, quiet, schedules
 
 ROUND = 60
 """Number of schedules between two rounds of perturbations."""
@@ -84,7 +84,7 @@ def _findings(tally: Tally) -> Iterator[str]:
 
 def _passes_elsewhere(case: Case) -> bool:
     """Whether a process without the bug passes the case."""
-    command = (sys.executable, "-m", "tests.torture.hunt", written(case))
+    command = (sys.executable, "-m", "tests.torture.mutant_search", written(case))
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -99,7 +99,7 @@ def read(text: str) -> Case:
     if isinstance(found, int):
         return found
     plan, restart = found.pop("plan"), found.pop("restart")
-    return Point(**found, plan=plan and Plan(**plan), restart=restart and Restart(**restart))
+    return Point(**found, plan=plan and FaultPlan(**plan), restart=restart and Restart(**restart))
 
 
 def main(case: str) -> int:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tests.torture.arena import Verdict
-from tests.torture.line import Plan
+from tests.torture.faulty_transport import FaultPlan
 from tests.torture.reference import Reference, Restart, play, references
+from tests.torture.testbed import Verdict
 
 INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
 REFUSED = "refused"
@@ -30,7 +30,7 @@ class Point:
     number: int
     kind: str
     reference: int
-    plan: Plan | None = None
+    plan: FaultPlan | None = None
     restart: Restart | None = None
 
     @property
@@ -53,19 +53,19 @@ def points() -> tuple[Point, ...]:
     return tuple(found)
 
 
-def _of(reference: Reference) -> Iterator[tuple[str, Plan | None, Restart | None]]:
+def _of(reference: Reference) -> Iterator[tuple[str, FaultPlan | None, Restart | None]]:
     undisturbed = play(reference)
     if not undisturbed.good:
         raise AssertionError(f"{reference.name} fails undisturbed: {undisturbed}")
     for request in range(1, undisturbed.requests + 1):
-        yield INTERMEDIATE, Plan(dies_at=request), None
+        yield INTERMEDIATE, FaultPlan(dies_at=request), None
     for step, views in enumerate(undisturbed.views):
         for revision in views:
             yield STALE, None, Restart(step, revision)
     for event in range(1, undisturbed.events + 1):
-        yield UNOBSERVED, Plan(withheld=event), None
+        yield UNOBSERVED, FaultPlan(withheld=event), None
     for write in range(1, undisturbed.writes + 1):
-        yield REFUSED, Plan(refused_at=write), None
+        yield REFUSED, FaultPlan(refused_at=write), None
 
 
 def perturb(point: Point) -> Verdict:

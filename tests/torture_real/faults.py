@@ -12,8 +12,8 @@ from claimctl.controlplane.process import Server
 from claimctl.controlplane.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CannotStart
 from claimctl.kube.documents import DocumentClient, Version
 from tests.torture_real.controllers import Controllers
-from tests.torture_real.people import TROUBLE
 from tests.torture_real.stage import Stage
+from tests.torture_real.user_actions import TROUBLE
 
 PAUSES = (2.0, 4.0, 7.0)
 """Seconds between two faults; their effects may last longer."""
@@ -29,7 +29,7 @@ Fault = Callable[[], Awaitable[None]]
 
 
 @dataclass
-class Havoc:
+class Faults:
     """Causes faults until it is cancelled; ``calm`` repairs everything afterwards."""
 
     stage: Stage

@@ -51,10 +51,10 @@ def freeing(
 
 
 async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:
-    return list(map(line, await freeing(stage, **options).run()))
+    return list(map(outcome_of, await freeing(stage, **options).run()))
 
 
-def line(found: Candidate) -> tuple[str, str, str]:
+def outcome_of(found: Candidate) -> tuple[str, str, str]:
     return found.key.name, str(found.orphan.cause), str(found.outcome)
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from claimctl.embedded.cluster import Cluster
 from claimctl.wire.seams import Query, Response, Transport
-from tests.e2e.mortal import WRITES
+from tests.e2e.dying_transport import WRITES
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FaultPlan:
     """The faults of one process. Requests and events are counted from 1.
 
     Attributes:
@@ -39,10 +39,10 @@ class Dead(ConnectionResetError):
     """The process has died."""
 
 
-class Line:
+class FaultyTransport:
     """A transport that carries out a plan and counts requests and events."""
 
-    def __init__(self, cluster: Cluster, inner: Transport, plan: Plan, start: int = 0) -> None:
+    def __init__(self, cluster: Cluster, inner: Transport, plan: FaultPlan, start: int = 0) -> None:
         self._cluster, self._inner, self._plan = cluster, inner, plan
         self.requests = start
         self.writes = 0

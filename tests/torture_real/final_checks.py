@@ -20,7 +20,7 @@ from claimctl.wire.base import Object
 from tests.torture_real.bodies import PLURALS, RESERVATION
 from tests.torture_real.controllers import USER
 from tests.torture_real.judge import Verdict
-from tests.torture_real.people import TROUBLE, People
+from tests.torture_real.user_actions import TROUBLE, UserActions
 
 RUN_SECONDS, RUN_ROUNDS = 30.0, 5
 """Seconds until users help pods that do not run, and how many times they do."""
@@ -45,10 +45,10 @@ OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
 
 
 @dataclass
-class Epilogue:
+class FinalChecks:
     """The end of one schedule."""
 
-    people: People
+    users: UserActions
     verdict: Verdict
     groups: Version
     by_force: bool = False
@@ -56,10 +56,10 @@ class Epilogue:
 
     @property
     def space(self) -> str:
-        return self.people.namespace
+        return self.users.namespace
 
     def _objects(self, plural: str) -> list[Object]:
-        return self.people.stage.sight.objects(plural, self.space)
+        return self.users.stage.sight.objects(plural, self.space)
 
     async def conclude(self) -> None:
         """Bring the schedule to its end and record what did not come true."""
@@ -87,20 +87,20 @@ class Epilogue:
 
     async def calm(self) -> None:
         """Bring nodes back, uncordon them, shorten graces, and remove foreign entries."""
-        people = self.people
-        for name in sorted(people.lost):
-            await self._tried(people.kubelets.recover(name, rebooted=False))
-        people.lost.clear()
-        for name in people.bodies.fleet.names:
+        users = self.users
+        for name in sorted(users.lost):
+            await self._tried(users.kubelets.recover(name, rebooted=False))
+        users.lost.clear()
+        for name in users.bodies.fleet.names:
             opened = {"spec": {"unschedulable": None}}
-            await self._tried(people.client.patch(NODE, "", name, opened))
+            await self._tried(users.client.patch(NODE, "", name, opened))
         await self._shorten()
         for claim in self._objects("resourceclaims"):
             await self._tried(self._expel(claim["metadata"]["name"]))
 
     async def _shorten(self) -> None:
         """Shorten the graces of annotated reservations: the default is longer than a schedule."""
-        grace = self.people.bodies.grace
+        grace = self.users.bodies.grace
         for one in self._objects("claimreservations"):
             if one["spec"].get("forceDeletedPodGraceSeconds", grace) > grace:
                 shorter = {"spec": {"forceDeletedPodGraceSeconds": grace}}
@@ -116,7 +116,7 @@ class Epilogue:
     async def _try_to_expel(self, name: str) -> None:
         """Remove foreign entries; deallocate if the list is then empty and no reservation names
         the claim."""
-        claim = await self.people.client.get(self.people.bodies.fleet.claims, self.space, name)
+        claim = await self.users.client.get(self.users.bodies.fleet.claims, self.space, name)
         status = dict(claim.get("status") or {})
         listed = status.get("reservedFor") or []
         kept = [each for each in listed if each.get("apiGroup") != "example.com"]
@@ -127,7 +127,7 @@ class Epilogue:
             del status["reservedFor"]
             if name not in self._reserved():
                 status.pop("allocation", None)
-        await self.people.put_status(claim, status)
+        await self.users.put_status(claim, status)
 
     def _reserved(self) -> set[str]:
         return {each["spec"]["resourceClaimName"] for each in self._objects("claimreservations")}
@@ -160,7 +160,7 @@ class Epilogue:
                 for each in pod["status"].get("conditions") or ()
                 if each["status"] == "False"
             )
-            + self.people.kubelets.refused.get(f"{self.space}/{pod['metadata']['name']}", "")
+            + self.users.kubelets.refused.get(f"{self.space}/{pod['metadata']['name']}", "")
             for pod in self._objects("pods")
             if pod["status"].get("phase") == "Pending"
         ]
@@ -180,9 +180,9 @@ class Epilogue:
                 if not name:
                     continue
                 if name not in claims:
-                    body = self.people.bodies.claim(name)
+                    body = self.users.bodies.claim(name)
                     claims[name] = body
-                    await self._tried(self.people.client.create(body))
+                    await self._tried(self.users.client.create(body))
                 in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
                 allocated = (claims[name].get("status") or {}).get("allocation")
                 in_the_way |= bool(pod["spec"].get("nodeName")) and not allocated
@@ -192,11 +192,11 @@ class Epilogue:
     async def _make_group(self, pod: Object) -> None:
         """Create a PodGroup that a pod names and claimctl is not asked to create any more."""
         name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
-        if not name or self.people.stage.sight.find("podgroups", self.space, name):
+        if not name or self.users.stage.sight.find("podgroups", self.space, name):
             return
         claim = pod["spec"]["resourceClaims"][0]["resourceClaimName"]
-        body = self.people.bodies.pod_group(name, claim, self.groups[0])
-        await self._tried(self.people.client.create(body))
+        body = self.users.bodies.pod_group(name, claim, self.groups[0])
+        await self._tried(self.users.client.create(body))
 
     # -- nothing goes round in a circle
 
@@ -226,9 +226,9 @@ class Epilogue:
         self.verdict.say("violations", [text])
 
     async def _written(self, seconds: float) -> list[Revision]:
-        since = self.people.stage.sight.number
+        since = self.users.stage.sight.number
         await asyncio.sleep(seconds)
-        revisions = self.people.stage.history.revisions
+        revisions = self.users.stage.history.revisions
         return [each for each in revisions if each.number > since and each.namespace == self.space]
 
     async def released(self, left: Callable[[], list[str]]) -> None:
@@ -261,7 +261,7 @@ class Epilogue:
     def _idle(self, holder: Object) -> bool:
         """Whether a ClaimReservation releases its claim when it is not used, and it is not used."""
         ref = holder["workloadRef"]
-        workload = self.people.stage.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
+        workload = self.users.stage.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
         if holder.get("retentionPolicy") != "WhileRunning" or workload is None:
             return holder.get("retentionPolicy") == "WhileRunning"
         ended = {each["type"] for each in workload.get("status", {}).get("conditions") or ()}
@@ -283,7 +283,7 @@ class Epilogue:
 
     def _concerns_claimctl(self, claim: str) -> bool:
         """Whether claimctl ever wrote to the claim, or a ClaimReservation ever named it."""
-        own = [each for each in self.people.stage.history.revisions if each.namespace == self.space]
+        own = [each for each in self.users.stage.history.revisions if each.namespace == self.space]
         return any(each.actor == USER and each.name == claim for each in own) or any(
             each.plural == "claimreservations"
             and each.object()["spec"]["resourceClaimName"] == claim
@@ -298,9 +298,9 @@ class Epilogue:
         for claim in self._strangers():
             name = claim["metadata"]["name"]
             self.verdict.others.append(f"claim {name} is left, deleted and allocated")
-            await self._tried(self.people.put_status(claim, {}))
+            await self._tried(self.users.put_status(claim, {}))
             nothing = {"metadata": {"finalizers": None}}
-            await self._patch(self.people.bodies.fleet.claims, claim, nothing)
+            await self._patch(self.users.bodies.fleet.claims, claim, nothing)
 
     def _strangers(self) -> list[Object]:
         return [
@@ -326,7 +326,7 @@ class Epilogue:
         for pod in self._objects("pods"):
             await self._delete(POD, pod)
         for one in self._objects("claimreservations"):
-            claim = self.people.stage.sight.find(
+            claim = self.users.stage.sight.find(
                 "resourceclaims", self.space, one["spec"]["resourceClaimName"]
             )
             if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
@@ -339,7 +339,7 @@ class Epilogue:
         options = {"gracePeriodSeconds": 0}
         await asyncio.gather(
             *(
-                self._tried(self.people.client.delete(POD, self.space, name, options))
+                self._tried(self.users.client.delete(POD, self.space, name, options))
                 for name in sorted(each["metadata"]["name"] for each in self._objects("pods"))
             )
         )
@@ -371,7 +371,7 @@ class Epilogue:
         if not await _until(lambda: not self._objects("claimreservations"), RUN_SECONDS):
             names = [each["metadata"]["name"] for each in self._objects("claimreservations")]
             self.verdict.say("leaks", [f"reservation {name} stays" for name in names])
-        await self._tried(self.people.client.delete(("v1", "Namespace"), "", self.space))
+        await self._tried(self.users.client.delete(("v1", "Namespace"), "", self.space))
         if not await _until(self._gone, GONE_SECONDS):
             left = [
                 f"{plural}/{each['metadata']['name']}"
@@ -381,18 +381,18 @@ class Epilogue:
             self.verdict.say("leaks", [f"the namespace stays, with {left or 'nothing in it'}"])
 
     def _gone(self) -> bool:
-        return self.people.stage.sight.find("namespaces", "", self.space) is None
+        return self.users.stage.sight.find("namespaces", "", self.space) is None
 
     async def _delete(self, kind: Version, obj: Object) -> None:
         meta = obj["metadata"]
         if meta.get("deletionTimestamp"):
             return
         options = {"propagationPolicy": "Background", "preconditions": {"uid": meta["uid"]}}
-        await self._tried(self.people.client.delete(kind, self.space, meta["name"], options))
+        await self._tried(self.users.client.delete(kind, self.space, meta["name"], options))
 
     async def _patch(self, kind: Version, obj: Object, patch: Object) -> None:
         name = obj["metadata"]["name"]
-        await self._tried(self.people.client.patch(kind, self.space, name, patch))
+        await self._tried(self.users.client.patch(kind, self.space, name, patch))
 
 
 def _runs(pod: Object, owner: str, workload: str) -> bool:

@@ -11,18 +11,18 @@ from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
-from tests.torture.arena import Arena
 from tests.torture.reference import KINDS, PLURALS, reservation, workload
+from tests.torture.testbed import Testbed
 
 Object = dict[str, Any]
 RETENTIONS = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")
 
 
 @dataclass
-class People:
+class UserActions:
     """Each method is one action. An action that is impossible now does nothing."""
 
-    arena: Arena
+    testbed: Testbed
     rng: Random
     dialect: str
     log: list[str] = field(default_factory=list)
@@ -31,11 +31,11 @@ class People:
 
     @property
     def admin(self) -> Any:
-        return self.arena.cluster.admin
+        return self.testbed.cluster.admin
 
     def act(self) -> None:
         action = self.rng.choice(self.actions())
-        self.log.append(f"{self.arena.cluster.clock.monotonic():9.3f} {action.__name__}")
+        self.log.append(f"{self.testbed.cluster.clock.monotonic():9.3f} {action.__name__}")
         try:
             action()
         except StatusError as error:
@@ -128,7 +128,7 @@ class People:
         self.admin.delete("pods", NAMESPACE, self._pod())
 
     def force_delete(self) -> None:
-        self.arena.cluster.force_delete(NAMESPACE, self._pod())
+        self.testbed.cluster.force_delete(NAMESPACE, self._pod())
 
     def fail_pod(self) -> None:
         """Let a container fail; the pod's object stays."""
@@ -160,16 +160,16 @@ class People:
     # -- nodes and administrators
 
     def cordon(self) -> None:
-        self.arena.cluster.cordon(self._node(), unschedulable=self.rng.random() < 0.6)
+        self.testbed.cluster.cordon(self._node(), unschedulable=self.rng.random() < 0.6)
 
     def lose_node(self) -> None:
-        self.arena.cluster.lose_node(self._node())
+        self.testbed.cluster.lose_node(self._node())
 
     def restore_node(self) -> None:
-        self.arena.cluster.restore_node(self._node())
+        self.testbed.cluster.restore_node(self._node())
 
     def reboot_node(self) -> None:
-        self.arena.cluster.reboot_node(self._node())
+        self.testbed.cluster.reboot_node(self._node())
 
     def taint(self) -> None:
         """Taint the devices of a node, or remove the taint."""
@@ -214,7 +214,7 @@ class People:
     # -- choices
 
     def _pod(self) -> str:
-        names: list[str] = [pod["metadata"]["name"] for pod in self.arena.objects("pods")]
+        names: list[str] = [pod["metadata"]["name"] for pod in self.testbed.objects("pods")]
         if not names:
             raise StatusError(404, "NotFound", "no pod")
         return self.rng.choice(sorted(names))

@@ -27,7 +27,7 @@ from claimctl.kube.clock import LoopClock
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.telemetry import Recorder
-from tests.torture.line import Line, Plan
+from tests.torture.faulty_transport import FaultPlan, FaultyTransport
 
 GRACE = 20
 """forceDeletedPodGraceSeconds of every ClaimReservation; longer than any wait for a new list."""
@@ -54,20 +54,21 @@ class WallClock(LoopClock):
 class Process:
     """One process of a controller."""
 
-    line: Line
+    transport: FaultyTransport
     task: asyncio.Task[None]
     stop: asyncio.Event
     clock: WallClock
 
 
 @dataclass
-class Arena:
+class Testbed:
     """The cluster of one run. It restarts controllers that end, as a kubelet would."""
 
+    __test__ = False  # pytest takes a class with this name for tests
     cluster: Cluster
     settings: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
-    ended: list[Line] = field(default_factory=list)
+    ended: list[FaultyTransport] = field(default_factory=list)
     unmet: list[str] = field(default_factory=list)
     """Conditions that a script waited for in vain."""
     telemetry: Recorder | None = None
@@ -76,32 +77,32 @@ class Arena:
 
     # -- controllers
 
-    def start(self, name: str = "one", plan: Plan | None = None, **settings: Any) -> Process:
+    def start(self, name: str = "one", plan: FaultPlan | None = None, **settings: Any) -> Process:
         clock = WallClock()
         values = {"identity": name, "leader_elect": False, "binding_seconds": BINDING}
         values |= {**self.settings, **settings}
         inner = self.cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS)
-        line = Line(self.cluster, inner, plan or Plan())
+        transport = FaultyTransport(self.cluster, inner, plan or FaultPlan())
         settings_ = Settings.checked(**values)
-        manager = Manager(settings_, line, clock, self.telemetry, rng=Random(name))
+        manager = Manager(settings_, transport, clock, self.telemetry, rng=Random(name))
         stop = asyncio.Event()
         task = asyncio.create_task(manager.run(stop), name=f"manager {name}")
-        process = self.processes[name] = Process(line, task, stop, clock)
+        process = self.processes[name] = Process(transport, task, stop, clock)
         return process
 
     async def kill(self, name: str) -> None:
         """Kill a controller as SIGKILL does: it cleans nothing up and sends nothing any more."""
         process = self.processes.pop(name)
-        process.line.dead.set()
+        process.transport.dead.set()
         process.task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await process.task
-        self.ended.append(process.line)
+        self.ended.append(process.transport)
 
     async def supervise(self, **settings: Any) -> None:
         """Replace every process that has died."""
         for name, process in list(self.processes.items()):
-            if process.line.dead.is_set() or process.task.done():
+            if process.transport.dead.is_set() or process.task.done():
                 await self.kill(name)
                 self.start(name, **settings)
 
@@ -114,7 +115,7 @@ class Arena:
                 await process.task
             except Exception as error:
                 self.crashes.append(f"{type(error).__name__}: {error}")
-            self.ended.append(process.line)
+            self.ended.append(process.transport)
 
     # -- time
 
@@ -182,7 +183,7 @@ def _without_rules(schema: Any) -> Any:
     return {key: _without_rules(each) for key, each in kept.items()}
 
 
-async def opened(options: ClusterOptions) -> Arena:
+async def opened(options: ClusterOptions) -> Testbed:
     """Start a cluster with claimctl's CRDs and the namespaces in use."""
     cluster = Cluster(options, LoopClock(NOW))
     await cluster.start()
@@ -190,13 +191,13 @@ async def opened(options: ClusterOptions) -> Arena:
         cluster.admin.create("customresourcedefinitions", definition)
     for name in (NAMESPACE, "claimctl-system"):
         cluster.admin.create("namespaces", {"metadata": {"name": name}})
-    return Arena(cluster)
+    return Testbed(cluster)
 
 
-async def closed(arena: Arena) -> None:
-    for name in list(arena.processes):
-        await arena.kill(name)
-    await arena.cluster.stop()
+async def closed(testbed: Testbed) -> None:
+    for name in list(testbed.processes):
+        await testbed.kill(name)
+    await testbed.cluster.stop()
 
 
 @dataclass
@@ -225,25 +226,25 @@ class Verdict:
         return not (self.violations or self.leaks or self.stuck)
 
 
-def judge(arena: Arena, verdict: Verdict, *, slow: bool = False) -> None:
+def judge(testbed: Testbed, verdict: Verdict, *, slow: bool = False) -> None:
     """Read the server's whole history and record the violations."""
     witness, world = Witness({CONTROLLER_USER}), World()
     world.listen(witness.notice)
-    world.read(arena.cluster.history())
+    world.read(testbed.cluster.history())
     for violation in witness.violations:
         _weigh(violation, witness, verdict, slow=slow)
-    lines = [*arena.ended, *(process.line for process in arena.processes.values())]
-    verdict.violations += [text for line in lines for text in (*line.vain, *line.refused)]
+    transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
+    verdict.violations += [text for each in transports for text in (*each.vain, *each.refused)]
     verdict.leaks += [f"finalizer of {name}" for _, name in witness.unfinished]
-    verdict.stuck += arena.unmet
-    verdict.violations += [f"a controller broke: {text}" for text in arena.crashes]
-    verdict.violations += [f"the cluster broke: {error!r}" for error in arena.cluster.failures]
-    verdict.requests = sum(line.requests for line in lines)
-    verdict.writes = sum(line.writes for line in lines)
-    verdict.events = sum(line.events for line in lines)
-    verdict.digest = digest(arena.cluster)
+    verdict.stuck += testbed.unmet
+    verdict.violations += [f"a controller broke: {text}" for text in testbed.crashes]
+    verdict.violations += [f"the cluster broke: {error!r}" for error in testbed.cluster.failures]
+    verdict.requests = sum(each.requests for each in transports)
+    verdict.writes = sum(each.writes for each in transports)
+    verdict.events = sum(each.events for each in transports)
+    verdict.digest = digest(testbed.cluster)
     if verdict.keeps:
-        verdict.fingerprints = fingerprints(arena.cluster)
+        verdict.fingerprints = fingerprints(testbed.cluster)
 
 
 def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bool) -> None:
