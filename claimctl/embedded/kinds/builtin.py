@@ -29,7 +29,9 @@ def _of_release(kind: Kind, release: tuple[int, int]) -> Kind:
     if kind.plural in _POD_GROUPS:
         return replace(kind, versions=("v1beta1" if release >= (1, 37) else "v1alpha2",))
     if kind.group == "resource.k8s.io":
-        return replace(kind, versions=_dra_versions(release))
+        # 1.34 serves v1 and stores v1beta2.
+        hashed_as = "v1beta2" if release == (1, 34) else ""
+        return replace(kind, versions=_dra_versions(release), hashed_as=hashed_as)
     return kind
 
 

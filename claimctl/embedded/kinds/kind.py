@@ -16,7 +16,8 @@ class Kind:
     metadata.generation. ``deletes_to`` is the answer to DELETE when the object is gone at once.
     ``unconditional_update`` allows a PUT without resourceVersion, ``create_on_update`` a PUT of a
     missing object. ``stored_in`` is the storage of another kind (group, plural). ``stored_as`` is
-    the version of the stored form, if it is not the preferred one. ``custom`` is set for kinds of a
+    the version of the stored form, if it is not the preferred one, and ``hashed_as`` the version
+    in the storageVersionHash of discovery. ``custom`` is set for kinds of a
     CustomResourceDefinition.
     """
 
@@ -38,6 +39,7 @@ class Kind:
     singular: str = ""
     list_kind: str = ""
     stored_as: str = ""
+    hashed_as: str = ""
 
     @property
     def version(self) -> str:

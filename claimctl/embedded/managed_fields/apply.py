@@ -85,7 +85,7 @@ class Applier:
             drop(fields, path)
         old = request.old
         live = {"metadata": {}} if old is None else old
-        entries = self._entries(request, schema)
+        entries = self._entries(request, schema, reset)
         own = next((e for e in entries if Manager.of(e) == _manager(request)), None)
         others = [entry for entry in entries if entry is not own]
         merged: Object = merge(schema or ANY, live, patch)
@@ -104,7 +104,9 @@ class Applier:
         merged["metadata"]["managedFields"] = in_order([*kept, entry])
         return merged
 
-    def _entries(self, request: ApplyRequest, schema: Schema | None) -> list[Entry]:
+    def _entries(
+        self, request: ApplyRequest, schema: Schema | None, reset: tuple[Path, ...]
+    ) -> list[Entry]:
         """The old entries. In an object without any, one manager gets all fields."""
         if request.old is None:
             return []
@@ -114,7 +116,7 @@ class Applier:
         content = difference(schema, unwritten(request.kind, schema), request.old)
         version = request.kind.api_version(request.version)
         manager = Manager("before-first-apply", "Update", version, request.subresource)
-        return owned_by(manager, content, request.time)
+        return owned_by(manager, content.without(reset), request.time)
 
 
 def _manager(request: ApplyRequest) -> Manager:

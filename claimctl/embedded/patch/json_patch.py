@@ -45,34 +45,30 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
         PatchError: a path that is not there, a failed test, or an unknown operation.
     """
     document: Any = copy.deepcopy(target)
+    opened: list[Object] = [document]
     for operation in operations:
-        document = _operate(document, operation)
+        document = _operate(document, operation, opened)
     if not isinstance(document, dict):
         raise PatchError("the result is no object")
-    ordered: Object = document
-    for operation in operations:
-        for pointer in (operation.get("path"), operation.get("from")):
-            ordered = _in_order(ordered, _parts(pointer)[:-1] if pointer else [])
+    ordered: Object = _in_order(document, {id(each) for each in opened})
     return ordered
 
 
-def _in_order(value: Any, path: list[str]) -> Any:
-    """The objects on a path with their keys in order: the library has read them into maps."""
-    if isinstance(value, list) and path:
-        places = range(len(value))
-        return [_in_order(value[i], path[1:]) if str(i) == path[0] else value[i] for i in places]
+def _in_order(value: Any, opened: set[int]) -> Any:
+    """Sort the keys of the objects that an operation went through: they were read into maps."""
+    if isinstance(value, list):
+        return [_in_order(item, opened) for item in value]
     if not isinstance(value, dict):
         return value
-    if path and path[0] in value:
-        value = {**value, path[0]: _in_order(value[path[0]], path[1:])}
-    return {key: value[key] for key in sorted(value)}
+    keys = sorted(value) if id(value) in opened else list(value)
+    return {key: _in_order(value[key], opened) for key in keys}
 
 
 def _parts(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def _operate(document: Any, operation: Any) -> Any:
+def _operate(document: Any, operation: Any, opened: list[Object]) -> Any:
     if not isinstance(operation, dict):
         raise PatchError("the operation is no object")
     kind, path = operation.get("op"), operation.get("path")
@@ -80,16 +76,16 @@ def _operate(document: Any, operation: Any) -> Any:
     if kind == "replace" and path == "":
         return value
     if kind == "test":
-        return _tested(document, path, operation)
+        return _tested(document, path, operation, opened)
     if kind in ("copy", "move"):
-        holder, key = _holder(document, operation.get("from"))
+        holder, key = _holder(document, operation.get("from"), opened)
         value = copy.deepcopy(_get(holder, key))
         if kind == "move":
             _remove(holder, key)
         kind = "add"
     if kind not in ("add", "remove", "replace"):
         raise PatchError(f"unexpected kind: {kind}")
-    holder, key = _holder(document, path)
+    holder, key = _holder(document, path, opened)
     if kind == "remove":
         _remove(holder, key)
     elif kind == "replace":
@@ -99,8 +95,8 @@ def _operate(document: Any, operation: Any) -> Any:
     return document
 
 
-def _tested(document: Any, path: Any, operation: Object) -> Any:
-    found = document if path == "" else _get(*_holder(document, path))
+def _tested(document: Any, path: Any, operation: Object, opened: list[Object]) -> Any:
+    found = document if path == "" else _get(*_holder(document, path, opened))
     if not _equal(found, operation.get("value")):
         raise PatchError("testing value failed")
     return document
@@ -115,8 +111,11 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _holder(document: Any, pointer: Any) -> tuple[Any, str]:
-    """The object or list at a pointer, and the last part of the pointer."""
+def _holder(document: Any, pointer: Any, opened: list[Object]) -> tuple[Any, str]:
+    """The object or list at a pointer, and the last part of the pointer.
+
+    Objects on the way are added to ``opened``.
+    """
     if not isinstance(pointer, str) or "/" not in pointer:
         raise PatchError(f"bad pointer {pointer!r}")
     parts = _parts(pointer)
@@ -125,6 +124,8 @@ def _holder(document: Any, pointer: Any) -> tuple[Any, str]:
         value = _get(value, part)
         if not isinstance(value, (dict, list)):
             raise PatchError(f"no path {pointer}")
+        if isinstance(value, dict):
+            opened.append(value)
     return value, parts[-1]
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from claimctl.embedded.storage.store import encode
 
-_RAW = "parameters"
+_RAW = ("parameters", "data")
 
 
 def same(new: Any, old: Any) -> bool:
     """Whether values are equal; ``parameters`` of an opaque config are compared as text."""
     if isinstance(new, dict) and isinstance(old, dict):
         return new.keys() == old.keys() and all(
-            encode(new[key]) == encode(old[key]) if key == _RAW else same(new[key], old[key])
+            encode(new[key]) == encode(old[key]) if key in _RAW else same(new[key], old[key])
             for key in new
         )
     if isinstance(new, list) and isinstance(old, list):
@@ -29,7 +29,7 @@ def sorted_keys(value: Any) -> Any:
     """``value`` with sorted keys in every raw part, as after a patch through maps."""
     if isinstance(value, dict):
         return {
-            key: _sorted(inner) if key == _RAW else sorted_keys(inner)
+            key: _sorted(inner) if key in _RAW else sorted_keys(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list):

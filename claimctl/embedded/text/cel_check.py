@@ -21,18 +21,21 @@ def syntax_error(source: str) -> str | None:
         compiled(source)
     except ValueError as error:
         return f"compilation failed: {error}"
+    if source.strip().isdigit():
+        return "must evaluate to bool or the unknown type, not int"
     return _undeclared(source)
 
 
 def _undeclared(source: str) -> str | None:
-    """The error text of a checker for the first unknown name; None if there is none."""
+    """The error text of a checker for unknown names; None if there are none."""
     if _MACROS.search(source):
         return None
+    errors: list[str] = []
     for found in _NAMES.finditer(source):
         name = found.group("name")
         if name and not found.group("call") and name not in _CONSTANTS | _TYPES:
             column = found.start("name")
             where = f"<input>:1:{column + 1}: undeclared reference to '{name}' (in container '')"
             marked = f" | {source}\n | {'.' * column}^"
-            return f"compilation failed: ERROR: {where}\n{marked}"
-    return None
+            errors.append(f"ERROR: {where}\n{marked}")
+    return "compilation failed: " + "\n".join(errors) if errors else None

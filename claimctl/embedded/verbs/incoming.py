@@ -123,6 +123,9 @@ def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted
     version is known."""
     version, kind = given
     target, name = write.target, obj["metadata"].get("name", "")
+    if write.verb == "patch":
+        # Wrong types in the metadata come first.
+        write.state.decoder.clean(target.kind, target.version_or_default, decode(encode(obj)))
     if write.verb != "create":
         check_name(target, obj["metadata"])
     if version.rpartition("/")[0] != wanted.rpartition("/")[0]:

@@ -354,6 +354,8 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
         name, version = target.kind.kind, target.version_or_default
         found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
         why = f"{found} {name}.metadata of type v1.ObjectMeta"
+        if not target.kind.custom:
+            why = write.state.decoder.problem(target.kind.group, version, name, new) or why
         text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
         shown = json.dumps(new, separators=(",", ":"))
         raise unreadable(errors.bad_request(text), shown)

@@ -184,7 +184,7 @@ def _resource(kind: Kind) -> dict[str, Any]:
 
 def storage_version_hash(kind: Kind) -> str:
     """The hash that tells clients when a kind is stored in another version."""
-    stored = f"{kind.storage[0]}/{kind.versions[0]}/{kind.kind}"
+    stored = f"{kind.storage[0]}/{kind.hashed_as or kind.versions[0]}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
