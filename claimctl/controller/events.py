@@ -80,8 +80,8 @@ def announcements(
     There is one Event for each reason, even if several conditions have it. ``Ready`` is a summary
     of the others, so it gets an Event only if the API server refuses what claimctl has to do.
     """
-    told = {announcement.reason: announcement for announcement in _changed(old, new)}
-    return tuple(told.values())
+    by_reason = {announcement.reason: announcement for announcement in _changed(old, new)}
+    return tuple(by_reason.values())
 
 
 def _changed(old: ClaimReservationStatus, new: ClaimReservationStatus) -> Iterator[Announcement]:
@@ -116,9 +116,9 @@ def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> N
     subjects = [claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held)]
     if held.workload.exists:
         subjects.append(workload_subject(held))
-    for told in announcements(write.reservation.status, write.status):
+    for announcement in announcements(write.reservation.status, write.status):
         for subject in subjects:
-            events.record(subject, **asdict(told))
+            events.record(subject, **asdict(announcement))
 
 
 def claim_subject(claim: ResourceClaim) -> ObjectReference:

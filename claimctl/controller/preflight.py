@@ -33,16 +33,16 @@ class Right:
         return f"{self.verb} {name}" + (f".{self.group}" if self.group else "")
 
 
-_CLAIMS, _OURS = "resource.k8s.io", CLAIMRESERVATIONS.group
+_CLAIMS, _CLAIMCTL = "resource.k8s.io", CLAIMRESERVATIONS.group
 
 WRITES = (
     Right("patch", _CLAIMS, "resourceclaims"),
     Right("patch", _CLAIMS, "resourceclaims", "status"),
-    Right("patch", _OURS, "claimreservations"),
-    Right("patch", _OURS, "claimreservations", "status"),
-    Right("create", _OURS, "claimreservations"),
-    Right("delete", _OURS, "claimreservations"),
-    Right("patch", _OURS, "downgradeplans", "status"),
+    Right("patch", _CLAIMCTL, "claimreservations"),
+    Right("patch", _CLAIMCTL, "claimreservations", "status"),
+    Right("create", _CLAIMCTL, "claimreservations"),
+    Right("delete", _CLAIMCTL, "claimreservations"),
+    Right("patch", _CLAIMCTL, "downgradeplans", "status"),
     Right("get", "", "pods"),
 )
 """Rights without which the controller runs; it reports the missing right for each claim."""

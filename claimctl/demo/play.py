@@ -230,7 +230,8 @@ def _owner(pod: Pod) -> str:
 
 def _why(pod: Pod) -> str:
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-    told = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+    scheduled = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
     if pod.spec.node_name:
         return f"pod {name} is bound to {pod.spec.node_name} and has not started"
-    return f"pod {name}: {told.message if told and told.message else 'waits without a condition'}"
+    waits = scheduled.message if scheduled and scheduled.message else "waits without a condition"
+    return f"pod {name}: {waits}"

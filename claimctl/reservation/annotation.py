@@ -86,7 +86,7 @@ def plan(annotated: Annotated) -> AnnotationPlan:
     if annotated.meta.deleting:
         return AnnotationPlan()
     wanted, problems = _wanted(annotated)
-    spec, bad_settings = _settings(annotated)
+    spec, invalid_settings = _settings(annotated)
     owned = {one.spec.resource_claim_name: one for one in annotated.owned()}
     changes = AnnotationPlan(
         delete=tuple(
@@ -94,9 +94,9 @@ def plan(annotated: Annotated) -> AnnotationPlan:
             for claim, one in sorted(owned.items())
             if claim not in wanted and not one.metadata.deleting
         ),
-        problems=(*problems, *bad_settings),
+        problems=(*problems, *invalid_settings),
     )
-    if bad_settings:
+    if invalid_settings:
         return changes
     return replace(
         changes,
@@ -157,12 +157,14 @@ def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem
         return spec, ()
     policy = annotated.meta.annotation(RETENTION_ANNOTATION)
     if policy is not None and policy not in set(RetentionPolicy):
-        problems.append(_bad(RETENTION_ANNOTATION, policy, "WhileRunning, Persistent or Manual"))
+        problems.append(
+            _problem(RETENTION_ANNOTATION, policy, "WhileRunning, Persistent or Manual")
+        )
     elif policy is not None:
         spec = msgspec.structs.replace(spec, retention_policy=policy)
     timeout = annotated.meta.annotation(IDLE_TIMEOUT_ANNOTATION)
     if timeout is not None and not _is_seconds(timeout):
-        problems.append(_bad(IDLE_TIMEOUT_ANNOTATION, timeout, "a whole number of seconds"))
+        problems.append(_problem(IDLE_TIMEOUT_ANNOTATION, timeout, "a whole number of seconds"))
     elif timeout is not None:
         spec = msgspec.structs.replace(spec, idle_timeout_seconds=int(timeout))
     return spec, tuple(problems)
@@ -172,7 +174,7 @@ def _is_seconds(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,10}", text) is not None and int(text) <= _MAX_TIMEOUT
 
 
-def _bad(annotation: str, value: str, wanted: str) -> Problem:
+def _problem(annotation: str, value: str, wanted: str) -> Problem:
     return Problem(
         Reason.INVALID_ANNOTATION, f'{annotation}: "{_short(value)}" is not one of: {wanted}'
     )

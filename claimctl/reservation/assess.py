@@ -57,8 +57,8 @@ def assess(snapshot: Snapshot) -> Assessment:
         return found
     # 3. Which list should it have?
     found = replace(found, steps_aside=holds_step_aside(found))
-    wishes = holds_while_held(found) if found.reason is None else holds_while_waiting(found)
-    found = replace(found, plan=consistent_list(snapshot, consumers, wishes))
+    holds = holds_while_held(found) if found.reason is None else holds_while_waiting(found)
+    found = replace(found, plan=consistent_list(snapshot, consumers, holds))
     if found.reason is None:
         return replace(found, phase=Phase.KEPT)
     # 4. What blocks its release?
@@ -79,8 +79,8 @@ def _own(claim: ResourceClaim, retentions: Iterable[RetentionDecision]) -> froze
     uids = set(uids_written_by(claim))
     created_for = claim.spec.reserved_for
     for retention in retentions:
-        told = retention.held.reservation.status.reserved_for
-        uids |= {reference.uid for reference in (retention.reference, told) if reference}
+        recorded = retention.held.reservation.status.reserved_for
+        uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
         if created_for and retention.reference and same_name(created_for, retention.reference):
             uids.add(created_for.uid)
     listed = claim.status.reserved_for

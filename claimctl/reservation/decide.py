@@ -39,7 +39,7 @@ from claimctl.reservation.reserved_for.references import (
 )
 from claimctl.reservation.retention import Action
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.status.desired import leave_alone, tell
+from claimctl.reservation.status.desired import leave_alone, with_statuses
 from claimctl.reservation.unreadable import about_claim
 from claimctl.reservation.workloads import Life
 from claimctl.wire.reservations import FINALIZER
@@ -76,7 +76,7 @@ def decide(snapshot: Snapshot) -> Decision:
     if found.decided and not snapshot.allocated:
         return found.decision()
     # 6. Compute the reservations' statuses; write one if there is no other write.
-    found = tell(found)
+    found = with_statuses(found)
     # 7. Tidy up: a claim without allocation, then deleted reservations that hold nothing.
     if found.phase is Phase.UNALLOCATED and not found.decided:
         found = replace(found, write=lifecycle.tidy(found))

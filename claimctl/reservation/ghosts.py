@@ -22,7 +22,7 @@ MOST = 1000
 _LONGEST_NAME, _LONGEST_ID = 253, 128
 
 
-def told_ghosts(
+def ghosts_to_record(
     snapshot: Snapshot, recorded: tuple[ForceDeletedPod, ...]
 ) -> tuple[ForceDeletedPod, ...]:
     """The ghosts to record, sorted by UID: recorded ones that still count here, and new ones.
@@ -31,8 +31,10 @@ def told_ghosts(
     counts all ghosts that it knows, and a controller that starts waits for the grace anyway.
     """
     known = {ghost.uid: ghost for ghost in recorded}
-    told = sorted(_told(snapshot, known), key=lambda ghost: (ghost.uid not in known, ghost.uid))
-    return tuple(sorted(told[:MOST], key=lambda ghost: ghost.uid))
+    candidates = sorted(
+        _candidates(snapshot, known), key=lambda ghost: (ghost.uid not in known, ghost.uid)
+    )
+    return tuple(sorted(candidates[:MOST], key=lambda ghost: ghost.uid))
 
 
 def _fits(ghost: ForceDeletedPod) -> bool:
@@ -41,29 +43,31 @@ def _fits(ghost: ForceDeletedPod) -> bool:
     return len(ghost.name) <= _LONGEST_NAME and all(len(each) <= _LONGEST_ID for each in ids)
 
 
-def _told(snapshot: Snapshot, recorded: dict[str, ForceDeletedPod]) -> Iterator[ForceDeletedPod]:
+def _candidates(
+    snapshot: Snapshot, recorded: dict[str, ForceDeletedPod]
+) -> Iterator[ForceDeletedPod]:
     elsewhere = recorded_ghosts(snapshot)
-    for mine in sorted(present_ghosts(snapshot), key=lambda ghost: ghost.uid):
-        known = recorded.get(mine.uid) or elsewhere.get(mine.uid)
+    for seen in sorted(present_ghosts(snapshot), key=lambda ghost: ghost.uid):
+        known = recorded.get(seen.uid) or elsewhere.get(seen.uid)
         if known is not None:
-            yield agreed(known, mine)
-        elif mine.uid not in snapshot.memory.told_ghosts and _is_news(snapshot, mine):
-            yield mine
+            yield agreed(known, seen)
+        elif seen.uid not in snapshot.memory.told_ghosts and _may_be_added(snapshot, seen):
+            yield seen
 
 
-def _is_news(snapshot: Snapshot, ghost: ForceDeletedPod) -> bool:
+def _may_be_added(snapshot: Snapshot, ghost: ForceDeletedPod) -> bool:
     age = snapshot.memory.ghost_age.get(ghost.uid, 0.0)
     return _fits(ghost) and (bool(ghost.node_name) or age >= UNSEEN_POD_SECONDS)
 
 
-def agreed(recorded: ForceDeletedPod, mine: ForceDeletedPod) -> ForceDeletedPod:
+def agreed(recorded: ForceDeletedPod, seen: ForceDeletedPod) -> ForceDeletedPod:
     """Merge the recorded ghost with this controller's observation of the same ghost.
 
     The recorded time stays. The node is added when it becomes known. If the boot IDs differ, the
     boot ID is removed for good; then no reboot ends the ghost.
     """
     if not recorded.node_name:
-        return replace(mine, since=recorded.since)
-    if mine.boot_id and mine.boot_id != recorded.boot_id:
+        return replace(seen, since=recorded.since)
+    if seen.boot_id and seen.boot_id != recorded.boot_id:
         return replace(recorded, boot_id="")
     return recorded

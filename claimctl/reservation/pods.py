@@ -56,8 +56,8 @@ def _swept(pod: Pod) -> bool:
 
 
 def _all_terminated(pod: Pod) -> bool:
-    told = all(container.state.terminated for container in _containers(pod))
-    return told and bool(pod.status.container_statuses)
+    terminated = all(container.state.terminated for container in _containers(pod))
+    return terminated and bool(pod.status.container_statuses)
 
 
 def is_finished(pod: Pod) -> bool:

@@ -84,7 +84,7 @@ def decide_retention(
     refusal = _refusal(snapshot, held, present.reference)
     if refusal is not None and recorded is None:
         return replace(present, reason=refusal)
-    return _by_life(snapshot, present, consumers, trapped)
+    return _by_workload(snapshot, present, consumers, trapped)
 
 
 def _undecided(present: RetentionDecision) -> RetentionDecision:
@@ -165,7 +165,7 @@ def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | N
     return None if refusal is Reason.WORKLOAD_RECREATED else refusal
 
 
-def _by_life(
+def _by_workload(
     snapshot: Snapshot,
     present: RetentionDecision,
     consumers: Consumers,
@@ -244,7 +244,7 @@ def _trapped(
     if snapshot.claim is None or snapshot.claim.metadata.deleting:
         return None
     if list_full(snapshot, consumers):
-        return _yields(present, Reason.HOLD_YIELDED)
+        return _gives_up(present, Reason.HOLD_YIELDED)
     timeout = present.held.reservation.spec.reallocate_timeout_seconds
     since = stuck_since(snapshot, consumers)
     if timeout is None or since is None:
@@ -256,7 +256,7 @@ def _trapped(
     if _only_waiting_pods_listed(snapshot, consumers):
         text = "its devices cannot be reached; held until the waiting pods are out of the list"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
-    return _yields(present, Reason.REALLOCATED)
+    return _gives_up(present, Reason.REALLOCATED)
 
 
 def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
@@ -269,7 +269,7 @@ def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
     return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
 
 
-def _yields(present: RetentionDecision, reason: Reason) -> RetentionDecision:
+def _gives_up(present: RetentionDecision, reason: Reason) -> RetentionDecision:
     return replace(present, action=Action.RELEASE, reason=reason, yield_reason=reason)
 
 

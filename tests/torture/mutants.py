@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "write the status in every pass",
         "claimctl.reservation.status.desired",
-        "tell",
+        "with_statuses",
         "if reservation.status == status: continue",
         "",
     ),
@@ -201,7 +201,7 @@ MUTANTS = (
         "record what a downgrade replaces after the write",
         "claimctl.downgrade.prepare",
         "run_plan",
-        "await run.tell(Phase.EXPANDING)",
+        "await run.report(Phase.EXPANDING)",
         "",
     ),
     Mutant(

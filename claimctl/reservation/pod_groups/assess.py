@@ -160,14 +160,14 @@ def _left_alone(snapshot: GroupSnapshot) -> bool:
     """
     if any(not is_done(pod) for pod in _pods(snapshot)):
         return False
-    told = [
+    reported = [
         (condition.type, condition.status, condition.reason)
         for claim in snapshot.claims
         for held in claim.reservations
         for condition in held.reservation.status.conditions
     ]
-    if told:
-        return (ConditionType.RELEASED, "True", Reason.WORKLOAD_ENDED) in told
+    if reported:
+        return (ConditionType.RELEASED, "True", Reason.WORKLOAD_ENDED) in reported
     return not _named(snapshot)
 
 

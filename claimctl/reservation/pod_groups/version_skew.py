@@ -20,10 +20,10 @@ from claimctl.wire.releases import knows_pod_groups
 START_SECONDS = 30.0
 """If a bound pod has not started after so many seconds, the kubelet counts as refusing it."""
 
-Told = tuple[Reason, str]
+Report = tuple[Reason, str]
 
 
-def disagreement(snapshot: Snapshot, consumers: Consumers) -> Told | None:
+def disagreement(snapshot: Snapshot, consumers: Consumers) -> Report | None:
     """Which component treats the claim's PodGroup differently from the API server, or None."""
     names = _sharing(snapshot)
     if not names:
@@ -57,7 +57,7 @@ def _members(consumers: Consumers, names: frozenset[str]) -> list[Pod]:
     ]
 
 
-def _listed_all_the_same(snapshot: Snapshot, names: frozenset[str]) -> Told | None:
+def _listed_all_the_same(snapshot: Snapshot, names: frozenset[str]) -> Report | None:
     listed = {each.uid for each in snapshot.references if is_pod(each)}
     found = [
         pod.metadata.name
@@ -73,11 +73,11 @@ def _listed_all_the_same(snapshot: Snapshot, names: frozenset[str]) -> Told | No
     )
 
 
-def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
+def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Report | None:
     waiting = list(members)
     late = [pod for pod in waiting if _left(snapshot, pod) <= 0]
     if not late:
-        return _told_before(snapshot) if waiting else None
+        return _reported_before(snapshot) if waiting else None
     nodes = sorted({pod.spec.node_name for pod in late})
     text = f"pods are bound and do not start on {listed(nodes)}"
     return (
@@ -87,7 +87,7 @@ def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Told | None:
     )
 
 
-def _told_before(snapshot: Snapshot) -> Told | None:
+def _reported_before(snapshot: Snapshot) -> Report | None:
     """The report about refused pods in a present status, by any controller process."""
     for held in snapshot.reservations:
         for each in held.reservation.status.conditions:
@@ -101,7 +101,7 @@ def _left(snapshot: Snapshot, pod: Pod) -> float:
     return START_SECONDS - snapshot.memory.unstarted_age.get(pod.metadata.uid, 0.0)
 
 
-def _old_kubelets(nodes: Iterable[Node]) -> Told | None:
+def _old_kubelets(nodes: Iterable[Node]) -> Report | None:
     old = sorted(node.metadata.name for node in nodes if not knows_pod_groups(node))
     if not old:
         return None

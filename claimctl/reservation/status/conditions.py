@@ -195,8 +195,8 @@ def _consistent(
     if len(snapshot.references) >= NEAR_LIMIT:
         advice = f"{_ADVICE[Reason.NEARLY_FULL]}; {_ways_out(snapshot)}"
         return Finding(ConditionType.CONSISTENT, True, Reason.NEARLY_FULL, advice)
-    if (told := disagreement(snapshot, found.consumers)) is not None:
-        return Finding(ConditionType.CONSISTENT, True, *told)
+    if (report := disagreement(snapshot, found.consumers)) is not None:
+        return Finding(ConditionType.CONSISTENT, True, *report)
     if wants_more_than_places(snapshot, retention):
         ref, wants = retention.held.reservation.spec.workload_ref, retention.held.workload.wants
         text = f"{ref.kind} {ref.name} wants {wants} pods, and {LIMIT - 1} can be listed"
@@ -295,14 +295,14 @@ def _releasing(found: Assessment, before: Condition | None) -> Finding:
     if found.step is not None and not public and found.blockers and _is_further(before):
         assert before is not None
         return Finding(ConditionType.RELEASED, False, before.reason, before.message)
-    told = public or found.blockers
-    waits = "; ".join(blocker.message for blocker in told[:_NAMED])
-    waits += f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    shown = public or found.blockers
+    reasons = "; ".join(blocker.message for blocker in shown[:_NAMED])
+    reasons += f"; and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
     return Finding(
         ConditionType.RELEASED,
         False,
-        told[0].reason if told else Reason.RELEASING,
-        f"to be released ({found.releasing}){': ' + waits if waits else ''}",
+        shown[0].reason if shown else Reason.RELEASING,
+        f"to be released ({found.releasing}){': ' + reasons if reasons else ''}",
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import Blocker, Decision, WriteStatus
-from claimctl.reservation.ghosts import MOST, told_ghosts
+from claimctl.reservation.ghosts import MOST, ghosts_to_record
 from claimctl.reservation.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.reserved_for.references import LIMIT, is_workload
 from claimctl.reservation.retention import Action, RetentionDecision
@@ -32,7 +32,7 @@ CONTESTED_SECONDS = 30.0
 """Least time in seconds between two writes of a status that another client keeps overwriting."""
 
 
-def tell(found: Assessment) -> Assessment:
+def with_statuses(found: Assessment) -> Assessment:
     """Add the statuses. If there is no other write, write the first status that differs.
 
     Changes that only report (counts, nodes, messages) wait until ``status_seconds`` have passed
@@ -108,7 +108,7 @@ def desired_status(found: Assessment, retention: RetentionDecision) -> ClaimRese
     idle = held.workload.life is Life.IDLE or not held.workload.names_claim
     idle_since = None if held.idle_outdated else old.idle_since
     unused = not found.consumers.count
-    ghosts = told_ghosts(snapshot, old.force_deleted_pods)
+    ghosts = ghosts_to_record(snapshot, old.force_deleted_pods)
     return ClaimReservationStatus(
         observed_generation=reservation.metadata.generation,
         dialect=snapshot.rules.dialect,

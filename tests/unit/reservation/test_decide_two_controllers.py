@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import WriteStatus
-from claimctl.reservation.ghosts import agreed, told_ghosts
+from claimctl.reservation.ghosts import agreed, ghosts_to_record
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.retention import Action, decide_retention
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
@@ -106,7 +106,7 @@ def vanished(
         ghosts=tuple(each for each, _ in known),
         memory=Memory(ghost_age={each.uid: age for each, age in known}, told_ghosts=told),
     )
-    return told_ghosts(snapshot, recorded)
+    return ghosts_to_record(snapshot, recorded)
 
 
 UNSEEN = ghost(node_name="", boot_id="")
