@@ -130,10 +130,9 @@ class ClaimController(Component[Task]):
         self.queue.add(("group", *change.key))
         if change.new is None:
             self._remember(uid(group))
-        for each in group["spec"].get("resourceClaims") or ():
-            if each.get("resourceClaimName"):
-                self.queue.add(("claim", change.key[0], each["resourceClaimName"]))
-        for each in (group.get("status") or {}).get("resourceClaimStatuses") or ():
+        named = group["spec"].get("resourceClaims") or ()
+        generated = (group.get("status") or {}).get("resourceClaimStatuses") or ()
+        for each in (*named, *generated):
             if each.get("resourceClaimName"):
                 self.queue.add(("claim", change.key[0], each["resourceClaimName"]))
         if change.new is not None and change.old is None:

@@ -8,50 +8,15 @@ set.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from claimctl.embedded.http.tables.cells import CELLS
-from claimctl.embedded.http.tables.columns import NONE, Cell, Column, Row, since
+from claimctl.embedded.http.tables.columns import Cell, Column, Row, since
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.text import jsonpath
 from claimctl.embedded.text.data import table
 from claimctl.wire.base import Object
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A column in the file."""
-
-    name: str
-    cell: str = "text"
-    of: str = ""
-    default: str = NONE
-    text: str | None = None
-    priority: int = 0
-    type: str = "string"
-    format: str = ""
-
-    def column(self) -> Column:
-        return Column(
-            self.name,
-            CELLS[self.cell],
-            tuple(self.of.split(".")),
-            self.default,
-            f".{self.of}" if self.text is None else self.text,
-            self.priority,
-            self.type,
-            self.format,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """The file. Lists in ``kinds`` (by group/plural) name ``shared`` columns."""
-
-    shared: dict[str, _Written]
-    kinds: dict[str, list[str | _Written]]
 
 
 def builtin_columns(kind: Kind, release: tuple[int, int]) -> Sequence[Column]:
@@ -65,12 +30,19 @@ def builtin_columns(kind: Kind, release: tuple[int, int]) -> Sequence[Column]:
 
 @lru_cache(maxsize=1)
 def _columns() -> dict[str, list[Column]]:
-    file = table(__package__, "columns.json", _File)
-    shared = {name: written.column() for name, written in file.shared.items()}
+    """The columns of the file. Lists in ``kinds`` (by group/plural) name ``shared`` columns."""
+    file = table(__package__, "columns.json", dict[str, dict[str, Any]])
+    shared = {name: _column(written) for name, written in file["shared"].items()}
     return {
-        kind: [shared[one] if isinstance(one, str) else one.column() for one in columns]
-        for kind, columns in file.kinds.items()
+        kind: [shared[one] if isinstance(one, str) else _column(one) for one in columns]
+        for kind, columns in file["kinds"].items()
     }
+
+
+def _column(written: Object) -> Column:
+    of = written.get("of", "")
+    cell = CELLS[written.get("cell", "text")]
+    return Column(**{"text": f".{of}", **written, "cell": cell, "of": tuple(of.split("."))})
 
 
 def custom_columns(definitions: Sequence[Object]) -> Sequence[Column]:
