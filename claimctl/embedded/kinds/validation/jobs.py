@@ -9,11 +9,11 @@ from claimctl.embedded.kinds.defaults.workloads import (
     default_job,
     default_template,
 )
-from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.job_specs import job_errors
 from claimctl.embedded.kinds.validation.label_selectors import label_selector
-from claimctl.embedded.kinds.validation.pod_warnings import spec_warnings
+from claimctl.embedded.kinds.validation.pod_warnings import TemplateStrategy
 from claimctl.embedded.kinds.validation.templates import mismatch, not_negative, shown_selector
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
@@ -27,13 +27,12 @@ _ORPHANED = (
     "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
     "this warning"
 )
-_SURPRISE = "surprising behavior; a DNS label is recommended"
 _CRON_LIMIT = 52
 """The names of a CronJob's Jobs are 11 characters longer than its own."""
 _SUSPENDED_MUTABLE = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 
 
-class JobStrategy(Strategy):
+class JobStrategy(TemplateStrategy):
     """A Job selects its pods by its uid. A deletion without options orphans them."""
 
     status_keeps = ()
@@ -79,18 +78,6 @@ class JobStrategy(Strategy):
         if new["spec"] == old["spec"]:
             return found
         return [*found, *self.validate(new, context), *_immutable(new, old, context.features)]
-
-    def warn(self, obj: Object, context: Context) -> None:
-        context.warnings.extend(_surprising(obj))
-        context.warnings.extend(
-            spec_warnings(obj["spec"]["template"]["spec"], "spec.template.spec")
-        )
-
-    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
-        if new["metadata"].get("generation") != old["metadata"].get("generation"):
-            context.warnings.extend(
-                spec_warnings(new["spec"]["template"]["spec"], "spec.template.spec")
-            )
 
     def default_propagation(self) -> str:
         return "Orphan"
@@ -161,7 +148,7 @@ def _generated(job: Object) -> list[FieldError]:
 
 
 def _labels_of(job: Object) -> dict[str, str]:
-    """What the server generates, under old and new names."""
+    """The labels that the server generates, under their new and old names."""
     uid, name = job["metadata"].get("uid", ""), job["metadata"].get("name", "")
     return {_UID: uid, _NAME: name, "controller-uid": uid, "job-name": name}
 
@@ -219,13 +206,8 @@ def _fixed(template: Object, mutable: tuple[str, ...]) -> Object:
     return {"spec": spec} if mutable else {**template, "spec": spec}
 
 
-def _surprising(obj: Object) -> list[str]:
-    wrong = names.label(obj["metadata"].get("name", ""))
-    text = "metadata.name: this is used in Pod names and hostnames, which can result in"
-    return [f"{text} {_SURPRISE}: [{' '.join(wrong)}]"] if wrong else []
-
-
-class CronJobStrategy(Strategy):
+class CronJobStrategy(TemplateStrategy):
+    pod_spec = ("spec", "jobTemplate", "spec", "template", "spec")
     revalidates = False
     status_alone = True
     status_keeps = ()
@@ -263,19 +245,6 @@ class CronJobStrategy(Strategy):
             "failedJobsHistoryLimit",
         )
         return [*found, *not_negative(spec, numbers, "spec")]
-
-    def warn(self, obj: Object, context: Context) -> None:
-        context.warnings.extend(_surprising(obj))
-        context.warnings.extend(_job_template_warnings(obj))
-
-    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
-        if new["metadata"].get("generation") != old["metadata"].get("generation"):
-            context.warnings.extend(_job_template_warnings(new))
-
-
-def _job_template_warnings(obj: Object) -> list[str]:
-    template = obj["spec"]["jobTemplate"]["spec"]["template"]
-    return spec_warnings(template["spec"], "spec.jobTemplate.spec.template.spec")
 
 
 def _schedule(schedule: str) -> list[FieldError]:

@@ -1,25 +1,49 @@
-"""Warnings about valid pods and templates."""
+"""Warnings about valid pods, and about kinds with a pod template."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from typing import ClassVar
 
+from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.text import names
 from claimctl.embedded.text.quantity import number
 from claimctl.wire.base import Object
 
-_HOSTNAME = (
-    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
-    "a DNS label is recommended"
-)
 _IN_BYTES = ("memory", "ephemeral-storage")
+_NAMES_PODS = ("cronjobs", "deployments", "jobs", "replicasets")
+"""Kinds whose names are part of the names of their pods."""
+
+
+class TemplateStrategy(Strategy):
+    """A kind that makes pods from a template; ``pod_spec`` is the path of the template's spec."""
+
+    pod_spec: ClassVar[tuple[str, ...]] = ("spec", "template", "spec")
+
+    def warn(self, obj: Object, context: Context) -> None:
+        if context.kind.plural in _NAMES_PODS:
+            context.warnings.extend(_name_warnings(obj, "Pod names and hostnames"))
+        self._warn_of_template(obj, context)
+
+    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+        if new["metadata"].get("generation") != old["metadata"].get("generation"):
+            self._warn_of_template(new, context)
+
+    def _warn_of_template(self, obj: Object, context: Context) -> None:
+        spec = reduce(lambda found, key: found.get(key) or {}, self.pod_spec, obj)
+        context.warnings.extend(spec_warnings(spec, ".".join(self.pod_spec)))
 
 
 def pod_warnings(pod: Object) -> list[str]:
     """Warnings about a new pod: a name that is no DNS label, and its spec."""
-    wrong = names.label(pod["metadata"].get("name", ""))
-    warnings = [f"{_HOSTNAME}: [{' '.join(wrong)}]"] if wrong else []
-    return [*warnings, *spec_warnings(pod["spec"], "spec")]
+    return [*_name_warnings(pod, "the Pod's hostname"), *spec_warnings(pod["spec"], "spec")]
+
+
+def _name_warnings(obj: Object, used_in: str) -> list[str]:
+    wrong = names.label(obj["metadata"].get("name", ""))
+    text = f"metadata.name: this is used in {used_in}, which can result in surprising behavior"
+    return [f"{text}; a DNS label is recommended: [{' '.join(wrong)}]"] if wrong else []
 
 
 def spec_warnings(spec: Object, path: str) -> list[str]:

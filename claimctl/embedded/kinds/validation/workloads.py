@@ -9,8 +9,8 @@ from typing import ClassVar
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.defaults import workloads as defaults
-from claimctl.embedded.kinds.strategy import Context, Strategy
-from claimctl.embedded.kinds.validation.pod_warnings import spec_warnings
+from claimctl.embedded.kinds.strategy import Context
+from claimctl.embedded.kinds.validation.pod_warnings import TemplateStrategy
 from claimctl.embedded.kinds.validation.templates import not_negative, shown_selector
 from claimctl.embedded.kinds.validation.workload_specs import (
     daemon_set_errors,
@@ -37,8 +37,6 @@ _STATEFUL_MUTABLE = (
     "minReadySeconds",
 )
 _GENERATION = "deprecated.daemonset.template.generation"
-_NAMES_PODS = ("deployments", "replicasets")
-_SURPRISE = "surprising behavior; a DNS label is recommended"
 _PARTS = (
     "fullyLabeledReplicas",
     "updatedReplicas",
@@ -55,7 +53,7 @@ _DAEMON_STATUS = (
 
 
 @dataclass(frozen=True)
-class WorkloadStrategy(Strategy):
+class WorkloadStrategy(TemplateStrategy):
     """A kind that makes pods from a template.
 
     ``rules`` returns the errors of a spec. ``counters`` are the numbers of the status, in the order
@@ -96,20 +94,6 @@ class WorkloadStrategy(Strategy):
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         return self.rules(obj["spec"])
-
-    def warn(self, obj: Object, context: Context) -> None:
-        wrong = names.label(obj["metadata"].get("name", ""))
-        if wrong and context.kind.plural in _NAMES_PODS:
-            text = "metadata.name: this is used in Pod names and hostnames, which can result in"
-            context.warnings.append(f"{text} {_SURPRISE}: [{' '.join(wrong)}]")
-        spec = obj["spec"]["template"].get("spec") or {}
-        context.warnings.extend(spec_warnings(spec, "spec.template.spec"))
-
-    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
-        if new["metadata"].get("generation") != old["metadata"].get("generation"):
-            context.warnings.extend(
-                spec_warnings(new["spec"]["template"]["spec"], "spec.template.spec")
-            )
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
