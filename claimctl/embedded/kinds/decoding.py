@@ -85,7 +85,7 @@ class Decoder:
             settle(schema, obj)
 
     def problem(self, group: str, version: str, name: str, body: Object) -> str:
-        """What the decoder says about a body of that Kind, or an empty string."""
+        """The decoder's error text for a body of that kind; '' if there is none."""
         schema = self._schemas.find(group, version, name)
         return "" if schema is None else _type_problem(schema, body, Place(name, ""))
 

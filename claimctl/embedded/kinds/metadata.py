@@ -121,8 +121,10 @@ def _owner_version(version: str, path: str) -> list[FieldError]:
 
 
 def drop_repeated_owners(metadata: Object, verb: str) -> list[str]:
-    """Leave out owners that come twice, in place; what is said of that. A patch is looked at later
-    than a whole object."""
+    """Remove repeated owners in place, and return the warning, if any.
+
+    A real server checks a patched object later than a whole one, so the warnings differ.
+    """
     owners = metadata.get("ownerReferences") or []
     kept: list[Object] = []
     again: list[str] = []

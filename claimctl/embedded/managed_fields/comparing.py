@@ -58,10 +58,10 @@ def difference(schema: Schema | None, old: Json, new: Json) -> Difference:
 
 
 def adds_unowned(live: Json, patch: Json) -> bool:
-    """Whether a configuration changes what nobody owns, or has a null where nothing was."""
+    """Whether a configuration changes a field without an owner, or has a null where nothing was."""
     before, given = live.get("metadata") or {}, patch.get("metadata") or {}
-    told = _NOT_OWNED - {"managedFields"}
-    if any(before.get(key) != given[key] for key in given if key in told):
+    compared = _NOT_OWNED - {"managedFields"}
+    if any(before.get(key) != given[key] for key in given if key in compared):
         return True
     return _adds_null(live, patch)
 

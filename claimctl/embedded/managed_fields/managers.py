@@ -210,7 +210,7 @@ class ManagedFields:
             and schema is not None
             and typed_problem(schema, write.new, again=True)
         ):
-            # An object with values of wrong types, which no validation met, has no owners any more.
+            # without validation, an object can have values of wrong types: then it has no owners
             return []
         reset = reset_fields(write.kind, write.subresource, self._schemas.version)
         change = difference(schema, old, write.new).without(reset)

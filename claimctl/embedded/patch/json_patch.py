@@ -31,7 +31,7 @@ def merge(target: Any, patch: Any) -> Any:
             merged.pop(key, None)
         else:
             merged[key] = merge(merged.get(key), value)
-    # The library has read the objects that it merges into maps.
+    # Go's library reads the objects that it merges into maps, which it writes with sorted keys
     return {key: merged[key] for key in sorted(merged)}
 
 
@@ -55,7 +55,7 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
 
 
 def _in_order(value: Any, opened: set[int]) -> Any:
-    """Sort the keys of the objects that an operation went through: they were read into maps."""
+    """Sort the keys of the objects in ``opened``: Go's library has read them into maps."""
     if isinstance(value, list):
         return [_in_order(item, opened) for item in value]
     if not isinstance(value, dict):

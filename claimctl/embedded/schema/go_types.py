@@ -20,7 +20,7 @@ class Place:
 
     @property
     def field(self) -> str:
-        """The field, as the decoder tells it."""
+        """The field in the decoder's errors."""
         return f"struct field {self.struct}.{self.path}"
 
     @property

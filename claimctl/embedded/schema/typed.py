@@ -15,7 +15,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "number": (int, float),
 }
 _UNTYPED = ("int-or-string", "quantity", "date-time", "micro-time")
-"""Types that read themselves: the schema of an apply takes any scalar for them."""
+"""Types with a decoder of their own: the schema of an apply accepts any scalar for them."""
 _NAMES = {"integer": "numeric (int or float)", "number": "numeric (int or float)"}
 
 
@@ -70,7 +70,7 @@ def _map(schema: Schema, value: Json, path: str) -> Iterator[str]:
         if below is not None:
             yield from _problems(below, item, f"{path}.{key}")
         elif schema.type == "object" and schema.properties and not schema.keeps_unknown:
-            # A struct without fields is a map of anything here.
+            # a struct without fields is a map of anything here
             yield f"{path}.{key}: field not declared in schema"
 
 

@@ -67,12 +67,12 @@ def subdomain(value: str, unit: str = "characters") -> list[str]:
 
 
 def short_name(value: str) -> list[str]:
-    """A label, in the words of validation that is declared in the types (k8s-short-name)."""
+    """Errors of a label, with the texts of declarative validation (k8s-short-name)."""
     return label(value, "bytes")
 
 
 def long_name(value: str) -> list[str]:
-    """A subdomain, in the words of validation that is declared in the types (k8s-long-name)."""
+    """Errors of a subdomain, with the texts of declarative validation (k8s-long-name)."""
     return subdomain(value, "bytes")
 
 

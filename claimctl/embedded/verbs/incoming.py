@@ -94,7 +94,7 @@ def _texts(meta: Object) -> None:
 
 
 def check_name(target: Target, meta: Object) -> None:
-    """Refuse an object that bears no name, or another one than its address (400)."""
+    """Refuse an object without a name, or with another name than in the URL (400)."""
     name = meta.get("name", "")
     if not name:
         text = f"({target.name} based on URL) was undeterminable: name must be provided"
@@ -124,7 +124,7 @@ def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted
     version, kind = given
     target, name = write.target, obj["metadata"].get("name", "")
     if write.verb == "patch":
-        # Wrong types in the metadata come first.
+        # wrong types in the metadata are reported first
         write.state.decoder.clean(target.kind, target.version_or_default, decode(encode(obj)))
     if write.verb != "create":
         check_name(target, obj["metadata"])
@@ -191,7 +191,7 @@ def _check_fields(write: Write, obj: Object) -> None:
     version = write.target.version_or_default
     found = write.state.decoder.clean(write.target.kind, version, obj, maps=write.maps)
     if write.verb == "apply":
-        # Merging has refused the fields that are not known; nobody is told of the others.
+        # the merge has refused unknown fields already; there is no warning about the others
         found = []
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:

@@ -84,7 +84,7 @@ def _store_new(write: Write, obj: Object) -> Object:
     if found is not None:
         deleting = bool(found["metadata"].get("deletionTimestamp"))
         generated = bool(obj["metadata"].get("generateName"))
-        # Events of both groups are one kind; a generated name is told of that one.
+        # events of both groups are stored as one kind, which an error about a generated name gives
         events = target.kind.plural == "events" and generated
         subject = errors.Subject("", "events", target.name) if events else target.subject
         raise errors.already_exists(subject, deleting=deleting, generated=generated)
@@ -369,14 +369,14 @@ def _check_version_and_kind(write: Write, new: Object) -> None:
 
 
 def report_unknown(write: Write, unknown: list[str], patched: Object) -> None:
-    """Tell of fields of a patched object that are not known, or refuse them under Strict."""
-    told = [f'unknown field "{name}"' for name in unknown]
-    if told and write.options.field_validation == "Strict":
+    """Warn of unknown fields of a patched object, or refuse them under Strict."""
+    texts = [f'unknown field "{name}"' for name in unknown]
+    if texts and write.options.field_validation == "Strict":
         shown = json.dumps(patched, separators=(",", ":"))
-        why = f"strict decoding error: {', '.join(told)}"
+        why = f"strict decoding error: {', '.join(texts)}"
         raise errors.invalid(errors.Subject("", ""), [errors.invalid_value("patch", shown, why)])
     if write.options.field_validation != "Ignore":
-        write.options.warnings.extend(told)
+        write.options.warnings.extend(texts)
 
 
 def _converted(write: Write, new: Object, patched: Object) -> Object:
@@ -403,8 +403,10 @@ def unreadable(
 
 
 def _merged(write: Write, body: Object, merged: Object) -> Object:
-    """An applied object as a struct holds it. Raises StatusError 500 if no struct can; the error
-    has the name that the configuration has."""
+    """An applied object as a struct holds it. Raises StatusError 500 if no struct can.
+
+    The error has the name in the configuration.
+    """
     target = write.target
     try:
         return write.state.decoder.convert(target.kind, target.version_or_default, merged)

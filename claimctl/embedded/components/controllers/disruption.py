@@ -37,10 +37,12 @@ class DisruptionController(Component[Key]):
         self.views["pods"].subscribe(self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
-        """Gather changes, but look at once when a pod goes: upstream sees that there is none
-        before a StatefulSet's controller has created the next one."""
-        goes = change.new is None or deleting(change.new)
-        pause = 0.0 if goes else GATHER_SECONDS
+        """Collect changes, but update at once when a pod is deleted.
+
+        Upstream updates before a StatefulSet's controller has created the next pod.
+        """
+        deleted = change.new is None or deleting(change.new)
+        pause = 0.0 if deleted else GATHER_SECONDS
         for budget in self.views["poddisruptionbudgets"].items():
             if namespace(budget) == change.key[0] and _covers(budget, change.object):
                 self.queue.add_after(key_of(budget), pause)

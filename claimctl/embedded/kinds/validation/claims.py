@@ -74,7 +74,7 @@ class ClaimStrategy(Converted):
 
 
 def _drop_deallocated(status: Object, before: Object) -> None:
-    """What drivers say of devices goes with the devices."""
+    """Remove the drivers' statuses of devices that are not allocated any more."""
     gone = _allocated(before) - _allocated(status)
     if gone and status.get("devices"):
         status["devices"] = [each for each in status["devices"] if _device_of(each) not in gone]

@@ -93,7 +93,7 @@ class PodGroupStrategy(Strategy):
             finalizers.append(PROTECTION)
 
     def read_back(self, obj: Object) -> bool:
-        """The first update writes a group anew, also one that changes nothing."""
+        """Return True: the first update of a group is stored even if it changes nothing."""
         return True
 
     def admit(self, obj: Object, context: Context) -> None:
