@@ -10,6 +10,7 @@ from claimctl.reservation.decision import WriteList
 from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.support.builders import deployment_ref, node, reservation
 from tests.support.stage import Stage
@@ -48,3 +49,13 @@ def lists(writes: Sequence[object]) -> list[tuple[tuple[Reference, ...], bool]]:
 def condition(on: Stage, type_: str, name: str = "train-slice") -> tuple[str, str]:
     conditions = on.reservations[name][0].status.conditions
     return next((c.status, c.reason) for c in conditions if c.type == type_)
+
+
+def status_with(*conditions: tuple[str, str, str]) -> ClaimReservationStatus:
+    """A status with these conditions: type, status and reason."""
+    return ClaimReservationStatus(
+        conditions=tuple(
+            Condition(type=type_, status=value, reason=reason, message="why")
+            for type_, value, reason in conditions
+        )
+    )

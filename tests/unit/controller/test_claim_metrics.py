@@ -6,73 +6,24 @@ from dataclasses import replace
 
 from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.ghosts import BootIds
-from claimctl.controller.observations.observations import PATIENCE_SECONDS, OwnWrites
 from claimctl.reservation.decision import Decision
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.telemetry.face import Metric
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
     NOW,
     claim,
     deployment_ref,
-    node,
     pod_ref,
     reservation,
 )
-from tests.support.hand_clock import HandClock
 from tests.support.recording import Recording
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
-
-
-def meta(version: str) -> ObjectMeta:
-    return ObjectMeta(name=CLAIM, namespace=NAMESPACE, resource_version=version)
-
-
-def lags(fresh: OwnWrites, cached: ObjectMeta | None) -> bool:
-    return fresh.lags(RESOURCECLAIMS, NAMESPACE, CLAIM, cached)
-
-
-def test_a_cache_lags_until_it_shows_what_was_written_or_more() -> None:
-    fresh = OwnWrites(HandClock())
-    assert not lags(fresh, meta("9"))
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    assert lags(fresh, None)
-    assert lags(fresh, meta("9"))
-    assert not lags(fresh, meta("11"))
-    assert not lags(fresh, meta("9"))
-
-
-def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
-    fresh = OwnWrites(HandClock())
-    fresh.wrote(RESOURCECLAIMS, meta("b"))
-    assert lags(fresh, meta("c"))
-    assert not lags(fresh, meta("b"))
-
-
-def test_patience_with_a_cache_has_an_end() -> None:
-    clock = HandClock()
-    fresh = OwnWrites(clock)
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    clock.time = PATIENCE_SECONDS
-    assert not lags(fresh, meta("9"))
-
-
-def test_a_node_is_known_by_the_last_boot_it_showed() -> None:
-    boots = BootIds()
-    assert not boots.observe(node(boot="boot-1"))
-    assert not boots.observe(node(boot="boot-1"))
-    assert not boots.observe(node(boot=""))
-    assert boots.of("node-0") == "boot-1"
-    assert boots.observe(node(boot="boot-2"))
-    assert boots.of("nosuch") == ""
 
 
 def snapshot(found: ResourceClaim | None, *dead: str) -> Snapshot:

@@ -6,14 +6,12 @@ import asyncio
 from itertools import pairwise
 from random import Random
 
-import pytest
 import structlog
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from claimctl.controller.keys import PlanKey
-from claimctl.controller.supervisor import TaskEnded, Tasks
-from claimctl.controller.workers import DONE, After, Controller, Outcome, Shift, WorkerPool
+from claimctl.controller.workers import DONE, After, Controller, Outcome, WorkerPool
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import TooManyRequests, Unreachable
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
@@ -133,81 +131,3 @@ def test_what_failed_in_an_outage_is_tried_again_soon_after_it() -> None:
     worked(reconciler, 600, KEY)
     times = [at for _, at in reconciler.asked]
     assert max(b - a for a, b in pairwise(times)) <= 10.0
-
-
-async def test_work_that_has_begun_ends_before_the_drain_does() -> None:
-    done: list[str] = []
-    pool = WorkerPool()
-
-    async def slow(shift: Shift) -> None:
-        shift.busy = True
-        await asyncio.sleep(3)
-        done.append("slow")
-
-    async def stuck(shift: Shift) -> None:
-        shift.busy = True
-        await asyncio.Event().wait()
-
-    async def idle(shift: Shift) -> None:
-        await asyncio.Event().wait()
-
-    for name, job in (("slow", slow), ("stuck", stuck), ("idle", idle)):
-        pool.add(name, job)
-    await asyncio.sleep(1)
-    await pool.drain(5)
-    assert asyncio.get_running_loop().time() == 6
-    assert done == ["slow"]
-
-
-async def test_a_worker_that_fails_is_heard_of() -> None:
-    pool = WorkerPool()
-
-    async def broken(shift: Shift) -> None:
-        raise RuntimeError("broken")
-
-    pool.add("broken", broken)
-    with pytest.raises(RuntimeError, match="broken"):
-        await pool.work()
-    await pool.cancel()
-
-
-async def fails(error: Exception) -> None:
-    await asyncio.sleep(1)
-    raise error
-
-
-async def test_the_first_failure_of_a_task_is_raised_to_the_watcher() -> None:
-    tasks = Tasks()
-    tasks.spawn("one", fails(RuntimeError("first")))
-    tasks.spawn("two", fails(RuntimeError("second")))
-    with pytest.raises(RuntimeError, match="first"):
-        await tasks.failed()
-    await tasks.stop(deadline=1)
-
-
-async def test_a_task_that_just_ends_is_a_failure_too() -> None:
-    tasks = Tasks()
-    tasks.spawn("brief", asyncio.sleep(1))
-    with pytest.raises(TaskEnded, match="brief ended unexpectedly"):
-        await tasks.failed()
-
-
-async def test_tasks_stop_in_the_reverse_order_and_within_the_deadline() -> None:
-    tasks = Tasks()
-    stopped: list[str] = []
-
-    async def lives(name: str, slow: float = 0.0) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(slow)
-            stopped.append(name)
-
-    for name, slow in (("one", 0.0), ("two", 2.0), ("stuck", 100.0), ("three", 0.0)):
-        tasks.spawn(name, lives(name, slow))
-    await asyncio.sleep(1)
-    await tasks.stop("three", deadline=1)
-    assert stopped == ["three"]
-    await tasks.stop(deadline=5)
-    assert asyncio.get_running_loop().time() == 6
-    assert stopped[0] == "three"

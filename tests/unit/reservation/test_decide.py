@@ -7,8 +7,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from claimctl.reservation.decide import reads_before, serves
+from claimctl.reservation.decide import decide, reads_before, serves
 from claimctl.reservation.decision import (
+    ClearReleaseRequest,
     ListReservations,
     ReadClaim,
     SetFinalizer,
@@ -17,8 +18,19 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.snapshot import Evidence, Held, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
-from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, reservation
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    claim,
+    deployment_ref,
+    pod_ref,
+    reservation,
+    running,
+)
+from tests.support.claim_cases import ACTIVE, held_status, stage
 
 PARTS = SetFinalizer(reservation(), present=False)
 FREES = WriteList("10", (), deallocate=True)
@@ -78,3 +90,17 @@ def test_a_claim_read_live_is_good_for_the_write_that_asked_for_it(
     asked: Write, write: Write | None, good: bool
 ) -> None:
     assert serves(asked, write) is good
+
+
+@pytest.mark.parametrize(
+    "now", [claim(pod_ref("a")), claim(allocated=False)], ids=["allocated anew", "free"]
+)
+def test_a_request_goes_first_once_its_claim_has_been_released(now: ResourceClaim) -> None:
+    asked = reservation(status=held_status(), annotations={"claimctl.io/release": "uid-slice"})
+    on = stage(now, ACTIVE, reserved=asked)
+    if now.status.allocation is not None:
+        on.put(running("a"))
+    snapshot = on.snapshot()
+    held = replace(snapshot.reservations[0], released_since_asked=True)
+    decision = decide(replace(snapshot, reservations=(held,)))
+    assert decision.write == ClearReleaseRequest(asked)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import WriteStatus
-from claimctl.reservation.ghosts import agreed, ghosts_to_record
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.retention import Action, decide_retention
-from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
@@ -50,95 +48,9 @@ def test_the_record_of_an_intent_outlives_a_controller_that_started_later() -> N
         assert (status.release.step, status.release.claim_uid) == (begun.step, begun.claim_uid)
 
 
-def ghost(**changes: Any) -> ForceDeletedPod:
-    base = ForceDeletedPod(
-        uid="g", name="lost", node_name="node-0", boot_id="boot-1", since=after(-60)
-    )
-    return replace(base, **changes)
-
-
-LATER = after(86_400)
-
-
-@pytest.mark.parametrize(
-    ("recorded", "mine", "expected"),
-    [
-        pytest.param(ghost(), ghost(since=LATER), ghost(), id="another clock saw it"),
-        pytest.param(ghost(), ghost(boot_id=""), ghost(), id="I do not know the boot"),
-        pytest.param(ghost(), ghost(boot_id="boot-2"), ghost(boot_id=""), id="two boots"),
-        pytest.param(ghost(boot_id=""), ghost(), ghost(boot_id=""), id="doubt stays"),
-        pytest.param(
-            ghost(node_name="", boot_id=""), ghost(since=LATER), ghost(), id="I know where it ran"
-        ),
-        pytest.param(
-            ghost(), ghost(node_name="", boot_id="", since=LATER), ghost(), id="I know less"
-        ),
-    ],
+GHOST = ForceDeletedPod(
+    uid="g", name="lost", node_name="node-0", boot_id="boot-1", since=after(-60)
 )
-def test_two_that_saw_a_pod_vanish_agree_on_the_record(
-    recorded: ForceDeletedPod, mine: ForceDeletedPod, expected: ForceDeletedPod
-) -> None:
-    found = agreed(recorded, mine)
-    assert found == expected
-    assert agreed(found, mine) == agreed(found, recorded) == found
-
-
-def vanished(
-    *known: tuple[ForceDeletedPod, float],
-    recorded: tuple[ForceDeletedPod, ...] = (),
-    elsewhere: tuple[ForceDeletedPod, ...] = (),
-    told: frozenset[str] = frozenset(),
-) -> tuple[ForceDeletedPod, ...]:
-    """What the first of two reservations tells of the ghosts known here, with their ages."""
-    reservations = tuple(
-        Held(
-            reservation(name, status=ClaimReservationStatus(force_deleted_pods=ghosts)),
-            WorkloadState(Life.ABSENT),
-        )
-        for name, ghosts in (("one", recorded), ("two", elsewhere))
-    )
-    snapshot = Snapshot(
-        now=NOW,
-        namespace=NAMESPACE,
-        name=CLAIM,
-        claim=claim(),
-        reservations=reservations,
-        ghosts=tuple(each for each, _ in known),
-        memory=Memory(ghost_age={each.uid: age for each, age in known}, told_ghosts=told),
-    )
-    return ghosts_to_record(snapshot, recorded)
-
-
-UNSEEN = ghost(node_name="", boot_id="")
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        pytest.param(vanished((ghost(), 0)), (ghost(),), id="news"),
-        pytest.param(vanished((UNSEEN, 4)), (), id="the pod may still show up"),
-        pytest.param(vanished((UNSEEN, 5)), (UNSEEN,), id="nobody saw it"),
-        pytest.param(
-            vanished((ghost(since=LATER), 9), recorded=(ghost(),)), (ghost(),), id="on record"
-        ),
-        pytest.param(vanished((ghost(), 300), recorded=(ghost(),)), (), id="its grace is over"),
-        pytest.param(
-            vanished((ghost(), 9), told=frozenset({"g"})), (), id="another one found it over"
-        ),
-        pytest.param(
-            vanished((ghost(since=LATER), 9), elsewhere=(ghost(),), told=frozenset({"g"})),
-            (ghost(),),
-            id="on record of another reservation",
-        ),
-        pytest.param(vanished(recorded=(ghost(),)), (), id="it came back"),
-    ],
-)
-def test_the_record_of_vanished_pods(
-    told: tuple[ForceDeletedPod, ...], expected: tuple[ForceDeletedPod, ...]
-) -> None:
-    assert told == expected
-
-
 IDLE = WorkloadState(Life.IDLE, "uid-train")
 RECORDED = ClaimReservationStatus(
     claim_uid="uid-slice", reserved_for=deployment_ref(), idle_since=NOW
@@ -191,7 +103,7 @@ def idle(status: ClaimReservationStatus, idle_age: float | None) -> Action:
 
 def test_times_that_another_clock_told_stay_as_they_are() -> None:
     """Neither those ahead of us nor those behind: each writer would correct the other."""
-    for moment in (after(-86_400), LATER):
+    for moment in (after(-86_400), after(86_400)):
         status = replace(RECORDED, idle_since=moment, last_consumer_time=moment)
         made = reservation(status=status)
         on = Stage(claim(deployment_ref()), {made.metadata.name: (made, IDLE)})
@@ -209,7 +121,7 @@ def test_times_that_another_clock_told_stay_as_they_are() -> None:
             "ConsumersLeft", (), ("HistoryUnknown", "pods may have vanished"), id="no longer true"
         ),
         pytest.param(
-            "Releasing", (ghost(),), ("ForceDeletedPods", "pod lost vanished"), id="a new ghost"
+            "Releasing", (GHOST,), ("ForceDeletedPods", "pod lost vanished"), id="a new ghost"
         ),
     ],
 )

@@ -32,8 +32,19 @@ from tests.support.builders import (
     claim,
     node,
     pending,
+    pod_ref,
     reservation,
     running,
+)
+from tests.support.claim_cases import (
+    ACTIVE,
+    HOLD,
+    NATIVE,
+    WORKLOAD,
+    condition,
+    held_status,
+    lists,
+    stage,
 )
 
 NODE = node()
@@ -205,3 +216,31 @@ def test_the_last_consumer_went_when_this_process_saw_it(
     pods = (pending("a", unschedulable_at=after(-60)),)
     snapshot = replace_state(seen(node(cordoned=True), pods=pods), reservations=(held,))
     assert stuck_since(snapshot, snapshot.consumers()) == expected
+
+
+def test_devices_that_pods_cannot_reach_are_given_up_after_the_timeout() -> None:
+    for rules, shared in ((NATIVE, True), (HOLD, False)):
+        created_for = WORKLOAD if shared else None
+        on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), ACTIVE, rules)
+        on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+        on.put(pending("a", unschedulable_at=after(0)))
+        assert on.settle(seconds=59) == []
+        assert lists(on.settle(seconds=68))[-1] == ((), True)
+        assert condition(on, "Released") == ("True", "Reallocated")
+
+
+@pytest.mark.parametrize(
+    "what", ["a bound pod", "a usable node", "no timeout", "a listed pending pod"]
+)
+def test_devices_are_not_given_up_while(what: str) -> None:
+    timeout = None if what == "no timeout" else 60
+    reserved = reservation(status=held_status(), reallocate_timeout_seconds=timeout)
+    refs = (pod_ref("b"), WORKLOAD) if what == "a listed pending pod" else (WORKLOAD,)
+    on = stage(claim(*refs), ACTIVE, reserved=reserved)
+    on.nodes = {"node-0": node(cordoned=what != "a usable node")}
+    on.put(pending("a", unschedulable_at=after(0)))
+    if what == "a listed pending pod":
+        on.put(pending("b"))
+    if what == "a bound pod":
+        on.put(running("b"))
+    assert on.settle(seconds=3600) == []

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import tracemalloc
 
-from claimctl.controller.caches.transforms import owning
+from msgspec.structs import replace
+
+from claimctl.controller.caches.transforms import owning, slim_pod
 from claimctl.kube.codec import decode_page
+from claimctl.reservation.release.binding import binding_seconds
+from claimctl.reservation.snapshot import Rules
+from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
 from claimctl.wire.resources import RESOURCECLAIMS
+from tests.support.builders import pending, running, slow
 from tests.support.wire_server import thing
 
 
@@ -35,3 +42,30 @@ def test_a_kept_claim_does_not_keep_the_page_it_came_in() -> None:
     assert held < 50_000
     (entry,) = claim.metadata.managed_fields
     assert (entry.manager, bytes(entry.fields_v1)) == ("m", b'{"f:spec": {}}')
+
+
+BODY = b"""{"metadata": {"name": "a"}, "spec": {
+    "schedulerName": "mine", "resourceClaims": [{"name": "c", "resourceClaimName": "slice"}],
+    "volumes": [{"name": "v", "%s": {"claimName": "data"}}]}}"""
+
+
+def kept_pod(pod: Pod) -> Pod:
+    slimmed = slim_pod(pod)
+    assert slimmed is not None
+    return slimmed
+
+
+def test_volumes_that_may_be_late_are_read_and_kept_and_others_are_not() -> None:
+    rules = Rules(known_schedulers=frozenset({"mine"}))
+    for kind, seconds in ((b"persistentVolumeClaim", 600), (b"ephemeral", 600), (b"emptyDir", 60)):
+        pod = kept_pod(decode(BODY % kind, Pod))
+        assert binding_seconds(pod, rules) == seconds
+        assert len(pod.spec.volumes) == (seconds == 600)
+
+
+def test_of_a_pod_that_is_bound_neither_its_scheduler_nor_its_volumes_matter() -> None:
+    pod = slow(pending("a"), scheduler="other", volume=True)
+    assert kept_pod(pod).spec.scheduler_name == "other"
+    bound = slow(running("a"), scheduler="other", volume=True)
+    bound = replace(bound, spec=replace(bound.spec, node_name="node-0"))
+    assert (kept_pod(bound).spec.scheduler_name, kept_pod(bound).spec.volumes) == ("", ())

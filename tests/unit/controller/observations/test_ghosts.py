@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
+from claimctl.controller.observations.ghosts import RETENTION_SECONDS, BootIds, GhostLedger, Ghosts
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
@@ -241,3 +241,13 @@ async def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_bef
     await asyncio.sleep(5)
     found = ledger.of(KEY)
     assert dict(found.ages) == {"uid-early": 5.0}
+
+
+def test_a_node_is_known_by_the_last_boot_it_showed() -> None:
+    boots = BootIds()
+    assert not boots.observe(node(boot="boot-1"))
+    assert not boots.observe(node(boot="boot-1"))
+    assert not boots.observe(node(boot=""))
+    assert boots.of("node-0") == "boot-1"
+    assert boots.observe(node(boot="boot-2"))
+    assert boots.of("nosuch") == ""

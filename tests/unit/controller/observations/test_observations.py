@@ -8,9 +8,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from claimctl.controller.keys import GroupKey
-from claimctl.controller.observations.observations import GroupNames, Observations
+from claimctl.controller.observations.observations import (
+    PATIENCE_SECONDS,
+    GroupNames,
+    Observations,
+    OwnWrites,
+)
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.snapshot import Memory, Rules, Snapshot
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, pod_ref
 from tests.support.hand_clock import HandClock
 
@@ -77,3 +84,36 @@ def test_a_name_is_quiet_since_its_last_use_or_since_all_groups_are_known() -> N
     assert names.quiet(GroupKey(NAMESPACE, "other")) == 3.0
     names.unknown()
     assert names.quiet(GROUP) == 0.0
+
+
+def meta(version: str) -> ObjectMeta:
+    return ObjectMeta(name=CLAIM, namespace=NAMESPACE, resource_version=version)
+
+
+def lags(fresh: OwnWrites, cached: ObjectMeta | None) -> bool:
+    return fresh.lags(RESOURCECLAIMS, NAMESPACE, CLAIM, cached)
+
+
+def test_a_cache_lags_until_it_shows_what_was_written_or_more() -> None:
+    fresh = OwnWrites(HandClock())
+    assert not lags(fresh, meta("9"))
+    fresh.wrote(RESOURCECLAIMS, meta("10"))
+    assert lags(fresh, None)
+    assert lags(fresh, meta("9"))
+    assert not lags(fresh, meta("11"))
+    assert not lags(fresh, meta("9"))
+
+
+def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
+    fresh = OwnWrites(HandClock())
+    fresh.wrote(RESOURCECLAIMS, meta("b"))
+    assert lags(fresh, meta("c"))
+    assert not lags(fresh, meta("b"))
+
+
+def test_patience_with_a_cache_has_an_end() -> None:
+    clock = HandClock()
+    fresh = OwnWrites(clock)
+    fresh.wrote(RESOURCECLAIMS, meta("10"))
+    clock.time = PATIENCE_SECONDS
+    assert not lags(fresh, meta("9"))

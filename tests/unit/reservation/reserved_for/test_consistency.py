@@ -24,6 +24,7 @@ from tests.support.builders import (
     running,
     tomb,
 )
+from tests.support.claim_cases import ACTIVE, HOLD, OLD_HOLD, WORKLOAD, lists, stage
 
 FOREIGN = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
 OURS, OLD = deployment_ref(), deployment_ref(uid="uid-old")
@@ -150,3 +151,34 @@ def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, DesiredHolds]) ->
     )
     second = consistent_list(again, again.consumers(), wishes)
     assert second.reserved_for == first.reserved_for
+
+
+def test_a_finished_pod_beside_a_hold_becomes_a_tombstone_until_it_is_gone() -> None:
+    for rules in (HOLD, OLD_HOLD):
+        on = stage(claim(pod_ref("a"), pod_ref("b"), WORKLOAD), ACTIVE, rules)
+        on.put(finished("a"), running("b"))
+        assert lists(on.settle()) == [((tomb("a"), pod_ref("b"), WORKLOAD), False)]
+        on.remove("a")
+        assert lists(on.settle(seconds=20)) == [((pod_ref("b"), WORKLOAD), False)]
+
+
+def test_a_finished_pod_that_is_not_listed_gets_a_tombstone_too() -> None:
+    on = stage(claim(pod_ref("b"), WORKLOAD), ACTIVE)
+    on.put(finished("a"), running("b"))
+    assert lists(on.settle()) == [((pod_ref("b"), WORKLOAD, tomb("a")), False)]
+
+
+def test_a_vanished_pod_is_left_to_a_kcm_that_cleans_and_removed_beside_one_that_does_not() -> None:
+    on = stage(claim(pod_ref("a"), pod_ref("b"), WORKLOAD), ACTIVE, OLD_HOLD)
+    on.put(running("b"))
+    assert lists(on.settle()) == [((pod_ref("b"), WORKLOAD), False)]
+    on = stage(claim(pod_ref("a"), pod_ref("b"), WORKLOAD), ACTIVE)
+    on.put(running("b"))
+    assert lists(on.settle(seconds=9)) == []
+    assert lists(on.settle(seconds=2)) == [((pod_ref("b"), WORKLOAD), False)]
+
+
+def test_a_listed_pod_that_only_the_cache_lacks_stays() -> None:
+    on = stage(claim(pod_ref("new"), WORKLOAD), ACTIVE, OLD_HOLD)
+    on.unseen_pods = {"uid-new": running("new")}
+    assert on.settle(seconds=60) == []

@@ -19,7 +19,18 @@ from tests.support.builders import (
     running,
     tomb,
 )
-from tests.support.claim_cases import HOLD, OLD_HOLD, condition, held_status, lists
+from tests.support.claim_cases import (
+    ACTIVE,
+    GONE,
+    HOLD,
+    NATIVE,
+    OLD_HOLD,
+    WORKLOAD,
+    condition,
+    held_status,
+    lists,
+    stage,
+)
 from tests.support.stage import Stage
 
 MEMBER = WorkloadState(Life.ACTIVE, "uid-train", wants=3, pod_group="train")
@@ -105,3 +116,72 @@ def test_tombstones_stay_when_the_hold_of_an_ended_workload_steps_aside() -> Non
     on.rules = OLD_HOLD
     on.put(finished("done"), *map(running, names), pending("waits"))
     assert lists(on.settle(seconds=60)) == [(others, False)]
+
+
+def test_a_hold_is_added_beside_the_pods_of_an_allocated_claim() -> None:
+    on = stage(claim(pod_ref("a")), ACTIVE, recorded=False)
+    on.put(running("a"))
+    assert lists(on.settle()) == [((pod_ref("a"), WORKLOAD), False)]
+    assert condition(on, "Reserved") == ("True", "Reserved")
+    assert on.settle(seconds=5) == []
+
+
+def test_nothing_is_added_to_a_claim_that_is_not_allocated_or_being_deleted() -> None:
+    assert stage(claim(allocated=False), ACTIVE, recorded=False).settle() == []
+    on = stage(claim(pod_ref("a"), deleting=True), ACTIVE, recorded=False)
+    on.put(running("a"))
+    assert on.settle(seconds=60) == []
+
+
+def test_a_recreated_workload_takes_the_place_of_its_earlier_incarnation() -> None:
+    on = stage(claim(pod_ref("a"), WORKLOAD), WorkloadState(Life.ACTIVE, "uid-2", wants=1))
+    on.put(running("a"))
+    new = deployment_ref(uid="uid-2")
+    assert lists(on.settle()) == [((pod_ref("a"), new), False)]
+
+
+def test_unknown_references_are_left_alone_and_reported() -> None:
+    foreign = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+    on = stage(claim(foreign, WORKLOAD), GONE)
+    assert on.settle(seconds=3600) == []
+    assert condition(on, "Released") == ("False", "UnknownReferences")
+    assert condition(on, "Consistent") == ("False", "UnknownReferences")
+
+
+def test_the_hold_steps_aside_for_a_waiting_pod_when_the_list_is_full() -> None:
+    pods = [running(f"p{i}") for i in range(255)]
+    refs = [pod_ref(f"p{i}") for i in range(255)]
+    on = stage(claim(*refs, WORKLOAD), ACTIVE)
+    on.put(*pods, pending("waiting"))
+    assert lists(on.settle(seconds=60)) == [(tuple(refs), False)]
+    assert condition(on, "Reserved") == ("False", "HoldYielded")
+    on.remove("waiting")
+    assert lists(on.settle(seconds=60)) == [((*refs, WORKLOAD), False)]
+
+
+def test_a_list_that_somebody_else_keeps_changing_back_is_reported_and_left() -> None:
+    on = stage(claim(pod_ref("a")), ACTIVE)
+    on.put(running("a"))
+    on.repeated_writes = 3
+    assert on.settle(seconds=60) == []
+    assert condition(on, "Consistent") == ("False", "FightingWriter")
+
+
+def test_frozen_for_a_downgrade_no_workload_reference_is_added_and_new_pods_are_listed() -> None:
+    on = stage(claim(pod_ref("a"), shared=True, created_for=WORKLOAD), ACTIVE, NATIVE)
+    on.frozen = True
+    on.put(running("a"), running("b"))
+    assert lists(on.settle(seconds=5)) == [((pod_ref("a"), pod_ref("b")), False)]
+    assert condition(on, "Reserved") == ("False", "FrozenForDowngrade")
+
+
+def test_frozen_a_workload_reference_that_still_stands_is_left_as_it_is() -> None:
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), ACTIVE, NATIVE)
+    on.frozen = True
+    on.put(running("a"))
+    assert on.settle(seconds=5) == []
+
+
+def test_killed_before_the_status_was_written_the_hold_is_still_known_as_ours() -> None:
+    on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), GONE, NATIVE, recorded=False)
+    assert lists(on.settle(seconds=6)) == [((), False), ((), True)]

@@ -12,11 +12,14 @@ from claimctl.api.claimreservation import ClaimReservationStatus as Model
 from claimctl.api.common import MAX_ITEMS
 from claimctl.controller.patches import status_body
 from claimctl.reservation.ghosts import MOST
+from claimctl.reservation.reasons import Reason
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
+from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
-from tests.support.builders import NOW, claim, deployment_ref, reservation, running
+from tests.support.builders import NOW, after, claim, deployment_ref, reservation, running
+from tests.support.claim_cases import status_with
 from tests.support.stage import Stage
 
 ETCD_TAKES = 1_500_000
@@ -126,3 +129,30 @@ def test_a_release_that_waits_for_many_names_a_few() -> None:
     message = condition(told(on), "Released").message
     assert message.count("vanished while running") == 3
     assert message.endswith("; and 6 more")
+
+
+def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
+    wanted = status_with(("Ready", "True", "Ready"), ("Reserved", "True", "Reserved"))
+    first = refused_status(reservation(), wanted, Refusal(Reason.FORBIDDEN, "no"), NOW)
+    assert first.conditions == (
+        Condition(
+            type="Ready",
+            status="False",
+            reason="Forbidden",
+            message="no",
+            observed_generation=1,
+            last_transition_time=NOW,
+        ),
+        *status_with(("Reserved", "True", "Reserved")).conditions,
+    )
+    again = refused_status(
+        reservation(status=first), wanted, Refusal(Reason.FORBIDDEN, "no"), after(60)
+    )
+    assert again == first
+
+
+def test_a_refusal_of_any_length_is_a_message_that_the_schema_takes() -> None:
+    refusal = Refusal(Reason.INVALID, "x" * 100_000)
+    (ready,) = refused_status(reservation(), status_with(), refusal, NOW).conditions
+    assert (ready.reason, len(ready.message)) == ("Invalid", LONGEST_MESSAGE)
+    assert ready.message.endswith("x...")
