@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from types import NoneType
 from typing import Any
 
-from claimctl.embedded.errors import StatusError, Subject, bad_request, forbidden_field, invalid
+from claimctl.embedded.errors import (
+    StatusError,
+    Subject,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_value,
+)
+from claimctl.embedded.kinds.not_emulated import refusal
 from claimctl.embedded.patch.json_patch import PatchError, json_patch, merge, refused
 from claimctl.embedded.patch.strategic import strategic_patch
+from claimctl.embedded.schema.conversion import Unconvertible
+from claimctl.embedded.schema.typed import go_value
 from claimctl.embedded.storage.raw_json import sorted_keys
+from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text import json_text
 from claimctl.embedded.verbs import writing
+from claimctl.embedded.verbs.incoming import check_name, check_type, inward
+from claimctl.embedded.verbs.reading import stored
 from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.writing import Write
 from claimctl.wire.base import Object
@@ -33,18 +48,113 @@ def patch(write: Write, patch_type: str, body: Any) -> Object:
     if target.subresource == "scale":
         return _patch_scale(write, change)
     strategic = body if patch_type == "strategic" else None
-    return write.state.outward(target.kind, target.version, writing.patch(write, change, strategic))
+    return write.state.outward(target.kind, target.version, _patch_object(write, change, strategic))
+
+
+def _patch_object(
+    write: Write, change: Callable[[Object], Object], strategic: Object | None
+) -> Object:
+    """Read, change and write. ``change`` gets the object in the version of the request.
+
+    ``strategic`` is the patch if it is a strategic merge patch.
+
+    Raises:
+        StatusError: 400, 404, 409, 422.
+    """
+    old = stored(write.state, write.target)
+    outward = write.state.outward(write.target.kind, write.target.version, decode(encode(old)))
+    new = change(outward)
+    if strategic is not None:
+        write, new = replace(write, maps=True), _converted(write, new, strategic)
+    shown = _compact(new, sort_keys=True)
+    _check_patched(write, outward, new)
+    try:
+        obj = inward(write, new)
+    except StatusError as error:
+        raise _undecodable(error, shown, strategic) from None
+    writing.check_namespace(write, obj["metadata"])
+    check_name(write.target, obj["metadata"])
+    return writing.modify(write, old, obj)
+
+
+_GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+
+
+def _check_patched(write: Write, old: Object, new: Object) -> None:
+    """Refuse a patch result without a version or metadata."""
+    target = write.target
+    texts = all(isinstance(new.get(key), (str, NoneType)) for key in ("apiVersion", "kind"))
+    if target.kind.custom and texts and not new.get("kind"):
+        shown = _compact(new, sort_keys=True)
+        raise _invalid_patch(shown, f"Object 'Kind' is missing in '{shown}'")
+    unversioned = texts and not new.get("apiVersion") and not write.maps
+    if unversioned and (target.kind.custom or (new.get("kind") or old["kind"]) != old["kind"]):
+        raise refusal("a patch of apiVersion and kind", target.kind.resource)
+    if unversioned:
+        unknown = sorted(new.keys() - {"kind", "apiVersion"})
+        _report_unknown(write, [f'unknown field "{name}"' for name in unknown], new)
+        check_name(target, {})
+    metadata = new.get("metadata")
+    if metadata is None or not texts:
+        new["metadata"] = metadata if isinstance(metadata, dict) else {}
+    elif not isinstance(metadata, dict):
+        _check_version_and_kind(write, new)
+        name, version = target.kind.kind, target.version_or_default
+        found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
+        why = f"{found} {name}.metadata of type v1.ObjectMeta"
+        if not target.kind.custom:
+            why = write.state.decoder.problem(target.kind.group, version, name, new) or why
+        text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
+        raise _undecodable(bad_request(text), _compact(new))
+
+
+def _check_version_and_kind(write: Write, new: Object) -> None:
+    try:
+        check_type(write, {**new, "metadata": {}})
+    except StatusError as error:
+        raise _undecodable(error, _compact(new)) from None
+
+
+def _report_unknown(write: Write, texts: list[str], patched: Object) -> None:
+    """Warn of unknown fields of a patched object, or refuse them under Strict."""
+    if texts and write.options.field_validation == "Strict":
+        raise _invalid_patch(_compact(patched), f"strict decoding error: {', '.join(texts)}")
+    if write.options.field_validation != "Ignore":
+        write.options.warnings.extend(texts)
+
+
+def _converted(write: Write, new: Object, patched: Object) -> Object:
+    target = write.target
+    try:
+        return write.state.decoder.convert(target.kind, target.version_or_default, new)
+    except Unconvertible as error:
+        raise _invalid_patch(go_value(patched), str(error)) from None
+
+
+def _undecodable(error: StatusError, shown: str, patched: Object | None = None) -> StatusError:
+    """422: the patched object cannot be decoded. Quote it, or the strategic merge patch."""
+    _, cannot, why = error.message.partition(" cannot be handled as a ")
+    if not cannot:
+        return error
+    return _invalid_patch(shown if patched is None else go_value(patched), why.partition(": ")[2])
+
+
+def _invalid_patch(shown: str, why: str) -> StatusError:
+    return invalid(Subject("", ""), [invalid_value("patch", shown, why)])
+
+
+def _compact(obj: Object, *, sort_keys: bool = False) -> str:
+    return json.dumps(obj, sort_keys=sort_keys, separators=(",", ":"))
 
 
 def _patch_scale(write: Write, change: Callable[[Object], Object]) -> Object:
     scale = change(get_scale(write.state, write.target))
-    shown = json.dumps(scale, separators=(",", ":"))
+    shown = _compact(scale)
     try:
         unknown = write.state.decoder.check("autoscaling", "v1", "Scale", scale)
     except StatusError as error:
-        raise writing.unreadable(error, shown) from None
-    paths = [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
-    writing.report_unknown(write, paths, scale)
+        raise _undecodable(error, shown) from None
+    _report_unknown(write, unknown, scale)
     return put_scale(write, scale)
 
 

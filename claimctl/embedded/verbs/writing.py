@@ -1,24 +1,19 @@
-"""create, update, patch and apply: from a body to the store."""
+"""create, update and apply: from a body to the store. ``patching`` uses their parts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
-from types import NoneType
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
-from claimctl.embedded.kinds.not_emulated import refusal
 from claimctl.embedded.managed_fields.apply import ApplyRequest
 from claimctl.embedded.managed_fields.managers import FieldWrite
 from claimctl.embedded.schema.conversion import Unconvertible
-from claimctl.embedded.schema.typed import go_value
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.verbs.incoming import Write as Write
-from claimctl.embedded.verbs.incoming import check_name, check_type, inward
-from claimctl.embedded.verbs.reading import Target, stored
+from claimctl.embedded.verbs.incoming import check_name, inward
+from claimctl.embedded.verbs.reading import Target
 from claimctl.wire.base import Object
 
 
@@ -29,11 +24,11 @@ def create(write: Write, body: Object) -> Object:
         StatusError: 400, 403, 404 (no namespace), 409, 422, 500.
     """
     obj = inward(write, body)
-    _check_namespace(write, obj["metadata"])
+    check_namespace(write, obj["metadata"])
     return _insert(write, obj)
 
 
-def _check_namespace(write: Write, meta: Object) -> None:
+def check_namespace(write: Write, meta: Object) -> None:
     namespace = write.target.namespace
     if not write.target.kind.namespaced:
         meta.pop("namespace", None)
@@ -175,7 +170,7 @@ def update(write: Write, body: Object) -> Object:
     obj = inward(write, body)
     target, meta = write.target, obj["metadata"]
     check_name(target, meta)
-    _check_namespace(write, meta)
+    check_namespace(write, meta)
     old = write.state.store.get(target.address)
     if old is None:
         if target.kind.create_on_update and not meta.get("uid"):
@@ -300,108 +295,6 @@ def _timeless(obj: Object, meta: Object) -> Object:
     return {**obj, "metadata": {**meta, "managedFields": fields}}
 
 
-def patch(
-    write: Write, change: Callable[[Object], Object], strategic: Object | None = None
-) -> Object:
-    """Read, change and write. ``change`` gets the object in the version of the request.
-
-    ``strategic`` is the patch if it is a strategic merge patch.
-
-    Raises:
-        StatusError: 400, 404, 409, 422.
-    """
-    old = stored(write.state, write.target)
-    outward = write.state.outward(write.target.kind, write.target.version, decode(encode(old)))
-    new = change(outward)
-    if strategic is not None:
-        write, new = replace(write, maps=True), _converted(write, new, strategic)
-    shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
-    _check_patched(write, outward, new)
-    try:
-        obj = inward(write, new)
-    except errors.StatusError as error:
-        raise unreadable(error, shown, strategic) from None
-    _check_namespace(write, obj["metadata"])
-    check_name(write.target, obj["metadata"])
-    return modify(write, old, obj)
-
-
-_GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
-
-
-def _check_patched(write: Write, old: Object, new: Object) -> None:
-    """Refuse a patch result without a version or metadata."""
-    target = write.target
-    texts = all(isinstance(new.get(key), (str, NoneType)) for key in ("apiVersion", "kind"))
-    if target.kind.custom and texts and not new.get("kind"):
-        shown = json.dumps(new, sort_keys=True, separators=(",", ":"))
-        why = f"Object 'Kind' is missing in '{shown}'"
-        field = errors.invalid_value("patch", shown, why)
-        raise errors.invalid(errors.Subject("", ""), [field])
-    unversioned = texts and not new.get("apiVersion") and not write.maps
-    if unversioned and (target.kind.custom or (new.get("kind") or old["kind"]) != old["kind"]):
-        raise refusal("a patch of apiVersion and kind", target.kind.resource)
-    if unversioned:
-        report_unknown(
-            write, [key for key in sorted(new) if key not in ("kind", "apiVersion")], new
-        )
-        check_name(target, {})
-    metadata = new.get("metadata")
-    if metadata is None or not texts:
-        new["metadata"] = metadata if isinstance(metadata, dict) else {}
-    elif not isinstance(metadata, dict):
-        _check_version_and_kind(write, new)
-        name, version = target.kind.kind, target.version_or_default
-        found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
-        why = f"{found} {name}.metadata of type v1.ObjectMeta"
-        if not target.kind.custom:
-            why = write.state.decoder.problem(target.kind.group, version, name, new) or why
-        text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
-        shown = json.dumps(new, separators=(",", ":"))
-        raise unreadable(errors.bad_request(text), shown)
-
-
-def _check_version_and_kind(write: Write, new: Object) -> None:
-    try:
-        check_type(write, {**new, "metadata": {}})
-    except errors.StatusError as error:
-        raise unreadable(error, json.dumps(new, separators=(",", ":"))) from None
-
-
-def report_unknown(write: Write, unknown: list[str], patched: Object) -> None:
-    """Warn of unknown fields of a patched object, or refuse them under Strict."""
-    texts = [f'unknown field "{name}"' for name in unknown]
-    if texts and write.options.field_validation == "Strict":
-        shown = json.dumps(patched, separators=(",", ":"))
-        why = f"strict decoding error: {', '.join(texts)}"
-        raise errors.invalid(errors.Subject("", ""), [errors.invalid_value("patch", shown, why)])
-    if write.options.field_validation != "Ignore":
-        write.options.warnings.extend(texts)
-
-
-def _converted(write: Write, new: Object, patched: Object) -> Object:
-    target = write.target
-    try:
-        return write.state.decoder.convert(target.kind, target.version_or_default, new)
-    except Unconvertible as error:
-        field = errors.invalid_value("patch", go_value(patched), str(error))
-        raise errors.invalid(errors.Subject("", ""), [field]) from None
-
-
-def unreadable(
-    error: errors.StatusError, shown: str, patched: Object | None = None
-) -> errors.StatusError:
-    """422: the patched object cannot be decoded. Quote it, or the strategic merge patch."""
-    _, cannot, why = error.message.partition(" cannot be handled as a ")
-    if not cannot:
-        return error
-    reason = why.partition(": ")[2]
-    if patched is not None:
-        shown = go_value(patched)
-    field = errors.invalid_value("patch", shown, reason)
-    return errors.invalid(errors.Subject("", ""), [field])
-
-
 def _merged(write: Write, body: Object, merged: Object) -> Object:
     """An applied object as a struct holds it. Raises StatusError 500 if no struct can.
 
@@ -453,5 +346,5 @@ def apply(write: Write, body: Object) -> Object:
     same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)
     obj = inward(write, _merged(write, body, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])
-    _check_namespace(write, obj["metadata"])
+    check_namespace(write, obj["metadata"])
     return _insert(write, obj) if old is None else modify(write, old, obj)
