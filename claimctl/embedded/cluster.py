@@ -176,9 +176,9 @@ class Cluster:
         """Call ``fault`` before every request of a component (clients: see the handler)."""
         self._context.fault = fault
 
-    def set_lag(self, seconds: float) -> None:
-        """Delay everything that the scheduler sees by ``seconds`` from now on."""
-        self.scheduler.views.lag = seconds
+    def set_lag(self, seconds: float, plural: str = "") -> None:
+        """Delay what the scheduler sees (of all kinds, or of one) by ``seconds`` from now on."""
+        self.scheduler.views.set_lag(seconds, plural)
 
     def slow_scheduler(self, pauses: Pauses | None) -> None:
         """Delay the scheduler: for each pod, between its decision and its writes."""

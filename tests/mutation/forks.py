@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, TypeVar, cast
 
+MOST_BYTES = 4 << 30
+"""Memory of a process: a mutation can make a loop fill it."""
 T = TypeVar("T")
 Tell = Callable[[Any], None]
 Task = Callable[[Tell], None]
@@ -59,6 +63,9 @@ def _forked(task: Task) -> tuple[Connection, int]:
     code = 1
     try:
         told.close()
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, resource.RLIM_INFINITY))
+        # a shell starts background jobs with SIGINT ignored, and tests interrupt commands
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         _be_quiet()
         task(tells.send)
         code = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -47,7 +47,10 @@ class _Failures:
 
 
 def play(
-    session: pytest.Session, items: Iterable[pytest.Item], usual: dict[str, float]
+    session: pytest.Session,
+    items: Sequence[pytest.Item],
+    usual: Mapping[str, float],
+    begins: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Played]:
     """Play the tests one by one. SIGPROF ends the process if one of them runs away.
 
@@ -55,13 +58,14 @@ def play(
         session: where the tests were collected.
         items: the tests.
         usual: CPU seconds that each test takes, if known.
+        begins: called with the node id of each test before it is played.
     """
     manager = session.config.pluginmanager
     if (reporter := manager.getplugin("terminalreporter")) is not None:
         manager.unregister(reporter)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    items = list(items)
     for item, after in zip_longest(items, items[1:]):
+        begins(item.nodeid)
         failures = _Failures()
         manager.register(failures)
         limit = FEWEST_CPU_SECONDS + TIMES_USUAL * usual.get(item.nodeid, 0.0)

@@ -38,17 +38,19 @@ class Reach:
         found = json.loads(file.read_text())
         keys = found["keys"]
         places = {test: frozenset(keys[at] for at in which) for test, which in found["tests"]}
-        return cls(found["seconds"], places)
+        return cls(found["seconds"], places, found["broken"])
 
     def write(self, file: Path) -> None:
         keys = sorted(set().union(*self.places.values()))
         at = {key: number for number, key in enumerate(keys)}
         tests = [(test, [at[key] for key in which]) for test, which in self.places.items()]
-        file.write_text(json.dumps({"keys": keys, "tests": tests, "seconds": self.seconds}))
+        found = {"keys": keys, "tests": tests, "seconds": self.seconds, "broken": self.broken}
+        file.write_text(json.dumps(found))
 
     def measure(self, session: pytest.Session, places: Sequence[Place], workers: int) -> None:
         """Play every test that was not measured yet, the tests of a file in one process."""
-        new = [item for item in session.items if item.nodeid not in self.seconds]
+        known = self.seconds.keys() | self.broken.keys()
+        new = [item for item in session.items if item.nodeid not in known]
         files = groupby(new, key=lambda item: item.path)
         tasks = [(file, partial(_tell_all, session, list(items))) for file, items in files]
         for ended in forks.run(tasks, workers):

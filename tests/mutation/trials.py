@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,8 @@ from tests.mutation.places import Place
 from tests.mutation.playing import play
 from tests.mutation.reach import Reach
 
+BATCH = 10
+"""Number of mutations that are tried before the tests that failed are played without them."""
 BEGINS, FAILED = "begins", "failed"
 
 
@@ -63,17 +66,16 @@ class Trials:
 
     def results(self, chosen: Sequence[Place]) -> Iterator[Result]:
         """Try each mutation. A test that fails alone without the mutation does not count."""
-        waiting = list(chosen)
+        waiting = deque(chosen)
         while waiting:
-            doubtful: list[Result] = []
-            for result in self._tried(waiting):
-                if result.test and result.test not in self._sound:
-                    doubtful.append(result)
+            batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
+            found = list(self._tried(batch))
+            self._check({result.test for result in found} - {""} - self._sound)
+            for result in found:
+                if result.test in self.unsound:
+                    waiting.append(result.place)
                 else:
                     yield result
-            self._check({result.test for result in doubtful})
-            yield from (result for result in doubtful if result.test in self._sound)
-            waiting = [result.place for result in doubtful if result.test in self.unsound]
 
     def _tried(self, chosen: Sequence[Place]) -> Iterator[Result]:
         numbers = {place: number for number, place in enumerate(self.places)}
@@ -113,14 +115,11 @@ class Trials:
 
     def _play(self, items: list[pytest.Item], number: int, tell: forks.Tell) -> None:
         switch.choose(number)
-        ahead = iter(items)
-        following = next(ahead, None)
-        if following is not None:
-            tell((BEGINS, following.nodeid))
-        for played in play(self.session, items, self.reach.seconds):
+
+        def begins(test: str) -> None:
+            tell((BEGINS, test))
+
+        for played in play(self.session, items, self.reach.seconds, begins):
             if played.failure:
                 tell((FAILED, played.failure))
                 return
-            following = next(ahead, None)
-            if following is not None:
-                tell((BEGINS, following.nodeid))

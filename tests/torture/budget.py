@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 
@@ -54,15 +54,16 @@ class Budget:
 
 
 class Timer:
-    """A limited amount of real time."""
+    """A limited amount of real time, or of what another clock shows."""
 
-    def __init__(self, seconds: float) -> None:
-        self._began = time.monotonic()
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
         self._seconds = seconds
 
     @property
     def spent(self) -> float:
-        return time.monotonic() - self._began
+        return self._clock() - self._began
 
     @property
     def over(self) -> bool:

@@ -11,6 +11,9 @@ from claimctl.embedded.cluster import Cluster
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e.dying_transport import WRITES
 
+STALL_STEP = 0.05
+"""Seconds after which a stalled watch looks whether it may go on."""
+
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
@@ -53,6 +56,10 @@ class FaultyTransport:
         """Writes that the server refused as invalid."""
         self.partitioned = False
         """Whether the connection is cut, open streams included."""
+        self.stalled = ""
+        """The plural name of the kind whose watches stay open and bring nothing."""
+        self.contested = False
+        """Whether every other write is answered with a conflict and does not reach the server."""
         self.dead = asyncio.Event()
         self._listed: dict[str, None] = {}
         self._until = cluster.clock.monotonic() + plan.stale_seconds if plan.stale_at else 0.0
@@ -71,7 +78,7 @@ class FaultyTransport:
             if not self._plan.delivered:
                 raise Dead
         self.writes += _changes(method, path, query)
-        if _changes(method, path, query) and self.writes == self._plan.refused_at:
+        if _changes(method, path, query) and self._is_refused():
             return _conflict()
         before = self._cluster.store.revision
         response = await self._inner.send(method, path, self._query(path, query), headers, body)
@@ -87,6 +94,10 @@ class FaultyTransport:
         if method == "GET" and ("watch", "true") in query:
             response.body = self._stream(path, response.body)
         return response
+
+    def _is_refused(self) -> bool:
+        """Whether the write that was just counted gets a conflict as its answer."""
+        return self.writes == self._plan.refused_at or (self.contested and self.writes % 2 == 1)
 
     def _query(self, path: str, query: Query) -> Query:
         """Let the first list of every kind show an older revision."""
@@ -111,6 +122,8 @@ class FaultyTransport:
         if late > 0:
             await self._cluster.clock.sleep(late)
         async for part in body:
+            while self.stalled and path.endswith(f"/{self.stalled}"):
+                await self._cluster.clock.sleep(STALL_STEP)
             if self.partitioned:
                 raise ConnectionResetError("no route to host")
             kept: list[bytes] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count, zip_longest
@@ -30,9 +31,9 @@ Case = Point | int
 
 
 def hunt(seconds: float) -> str:
-    """The failure that revealed the bug; "" if there was none within ``seconds``."""
+    """The failure that revealed the bug; "" if there was none within ``seconds`` of CPU time."""
     quiet()
-    timer = Timer(seconds)
+    timer = Timer(seconds, time.process_time)
     for case in _cases():
         wrong = played(case)
         if wrong and _passes_elsewhere(case):

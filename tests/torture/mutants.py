@@ -17,7 +17,7 @@ from tests.torture.planting import Mutant, plant
 
 CAUGHT, MISSED = 0, 1
 PATIENCE = 180.0
-"""Seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
+"""CPU seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
 
 RELEASE, BLOCKERS = "claimctl.reservation.release.protocol", "claimctl.reservation.release.blockers"
 LIST, CLAIMS = (

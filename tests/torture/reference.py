@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -12,15 +12,14 @@ from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.support.virtual import run
+from tests.torture import moments
 from tests.torture.faulty_transport import FaultPlan
 from tests.torture.final_checks import conclude
 from tests.torture.testbed import GRACE, Testbed, Verdict, closed, history, judge, opened, views
+from tests.torture.train import PLURALS, running, want
 
 KINDS = ("Deployment", "StatefulSet", "Job")
-PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
-LAG = 4.4
-"""Lag of the scheduler's cache in seconds; just below the settle time."""
 SLOWLY = 18.0
 """Seconds until a slow bind; below the binding time, above every other wait of a release."""
 LIMIT = 20_000.0
@@ -72,19 +71,19 @@ async def begin(testbed: Testbed, reference: Reference) -> None:
     admin.create("resourceclaimtemplates", manifests.claim_template())
     admin.create("claimreservations", reservation(kind))
     admin.create(PLURALS[kind], workload(reference.dialect, kind, 2))
-    await testbed.until(lambda: _running(testbed) == 2, 20, step=0.25)
+    await testbed.until(lambda: running(testbed) == 2, 20, step=0.25)
     await testbed.sleep(1.0)
 
 
 async def idle(testbed: Testbed, reference: Reference) -> None:
     """Scale to 0 or suspend, for long enough to release the claim."""
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     await testbed.sleep(12.0)
 
 
 async def back(testbed: Testbed, reference: Reference) -> None:
-    _want(testbed, reference.kind, 2)
-    await testbed.until(lambda: _running(testbed) == 2, 20, step=0.25)
+    want(testbed, reference.kind, 2)
+    await testbed.until(lambda: running(testbed) == 2, 20, step=0.25)
     await testbed.sleep(0.5)
 
 
@@ -92,7 +91,7 @@ async def vanish(testbed: Testbed, reference: Reference) -> None:
     """Force-delete a pod, and scale to 0 or suspend at once."""
     for pod in testbed.objects("pods")[:1]:
         testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     await testbed.sleep(8.0)
 
 
@@ -103,10 +102,10 @@ async def end(testbed: Testbed, reference: Reference) -> None:
 
 async def withdraw(testbed: Testbed, reference: Reference) -> None:
     """Delete the ClaimReservation while a slow scheduler is about to bind pods on an older view."""
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
-    testbed.cluster.set_lag(LAG)
-    _want(testbed, reference.kind, 2)
+    testbed.cluster.set_lag(moments.LAG)
+    want(testbed, reference.kind, 2)
     await testbed.sleep(0.1)
     testbed.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
     await testbed.sleep(12.0)
@@ -121,7 +120,7 @@ async def trap(testbed: Testbed, reference: Reference) -> None:
     for pod in pods:
         testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     old = {pod["metadata"]["uid"] for pod in pods}
-    if not await testbed.until(lambda: _running(testbed, but=old) == 2, 60, step=0.25):
+    if not await testbed.until(lambda: running(testbed, but=old) == 2, 60, step=0.25):
         testbed.unmet.append("pods that could run elsewhere do not")
 
 
@@ -155,7 +154,7 @@ async def trap_slowly(testbed: Testbed, reference: Reference) -> None:
     await _begin_slowly(testbed, reference)
     for node in testbed.cluster.admin.list("nodes"):
         testbed.cluster.cordon(node["metadata"]["name"])
-    _want(testbed, reference.kind, 3)
+    want(testbed, reference.kind, 3)
     await _end_slowly(testbed)
     for node in testbed.cluster.admin.list("nodes"):
         testbed.cluster.cordon(node["metadata"]["name"], unschedulable=False)
@@ -163,10 +162,10 @@ async def trap_slowly(testbed: Testbed, reference: Reference) -> None:
 
 async def _begin_slowly(testbed: Testbed, reference: Reference) -> None:
     """Create pods for a held claim; the scheduler binds each slowly."""
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
     testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
-    _want(testbed, reference.kind, 2)
+    want(testbed, reference.kind, 2)
     await testbed.sleep(0.1)
 
 
@@ -185,13 +184,13 @@ async def lose(testbed: Testbed, reference: Reference) -> None:
     """Cut the pods' nodes off; PodGC deletes pods whose containers run on."""
     for node in sorted({pod["spec"].get("nodeName", "") for pod in testbed.objects("pods")} - {""}):
         testbed.cluster.lose_node(node)
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     await testbed.sleep(22.0)
 
 
 async def miss(testbed: Testbed, reference: Reference) -> None:
     """Create, bind and force-delete pods while the watches have a gap; then they begin anew."""
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
     transport = testbed.processes["one"].transport
     transport.partitioned = True
@@ -210,11 +209,11 @@ async def sleep_through(testbed: Testbed, reference: Reference) -> None:
 
 
 async def _come_and_vanish(testbed: Testbed, reference: Reference) -> None:
-    _want(testbed, reference.kind, 2)
-    await testbed.until(lambda: _running(testbed) == 2, 5, step=0.05)
+    want(testbed, reference.kind, 2)
+    await testbed.until(lambda: running(testbed) == 2, 5, step=0.05)
     for pod in testbed.objects("pods"):
         testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
-    _want(testbed, reference.kind, 0)
+    want(testbed, reference.kind, 0)
     for pod in testbed.objects("pods"):
         testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
 
@@ -269,23 +268,12 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "released gap": (begin, idle, miss, end),
     "absence": (begin, sleep_through, end),
     "completion": (begin, complete, end),
+    "late pods": (begin, moments.withdraw_before_pods, end),
+    "late watch": (begin, moments.stall, end),
+    "early deletion": (begin, moments.delete_early, end),
+    "allocation in halves": (moments.allocate_in_halves, begin, idle, end),
+    "conflicts": (moments.contest, begin, idle, back, end),
 }
-
-
-def _want(testbed: Testbed, kind: str, pods: int) -> None:
-    admin = testbed.cluster.admin
-    plural = PLURALS[kind]
-    if admin.find(plural, NAMESPACE, "train") is None:
-        return
-    spec = {"suspend": not pods} if kind == "Job" else {"replicas": pods}
-    admin.patch(plural, NAMESPACE, "train", {"spec": spec})
-
-
-def _running(testbed: Testbed, but: Container[str] = ()) -> int:
-    return sum(
-        pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] not in but
-        for pod in testbed.objects("pods")
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +298,7 @@ def references() -> list[Reference]:
     known = dialects()
     lives = [Reference(dialect, kind) for dialect in known for kind in KINDS]
     others = [script for script in SCRIPTS if script != "life"]
-    kinds = {"completion": "Job"}
+    kinds = {"completion": "Job", "early deletion": "Job"}
     return lives + [
         Reference(dialect, kinds.get(each, "Deployment"), each)
         for dialect in known

@@ -11,8 +11,9 @@ from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
-from tests.torture.reference import KINDS, PLURALS, reservation, workload
+from tests.torture.reference import KINDS, reservation, workload
 from tests.torture.testbed import Testbed
+from tests.torture.train import PLURALS
 
 Object = dict[str, Any]
 RETENTIONS = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")

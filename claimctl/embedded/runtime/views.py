@@ -140,15 +140,52 @@ class View:
             handler(change)
 
 
-class Views:
-    """Views by plural, for one or several components; ``lag`` is in seconds."""
+class _Stream:
+    """Revisions on their way to views, in order; each arrives ``lag`` seconds late."""
 
-    def __init__(self, store: Store, lag: float = 0.0) -> None:
+    def __init__(self, arrived: Callable[[Revision, Object], None], lag: float = 0.0) -> None:
         self.lag = lag
-        self._store = store
-        self._views: dict[tuple[str, str], View] = {}
+        self._arrived = arrived
         self._late: deque[tuple[float, Revision, Object]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+
+    def take(self, revision: Revision, obj: Object) -> None:
+        if self.lag <= 0 and not self._late:
+            self._arrived(revision, obj)
+            return
+        loop = asyncio.get_running_loop()
+        self._late.append((loop.time() + self.lag, revision, obj))
+        if self._timer is None:
+            self._timer = loop.call_later(self.lag, self._catch_up)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _catch_up(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._late and self._late[0][0] <= loop.time():
+            _, revision, obj = self._late.popleft()
+            self._arrived(revision, obj)
+        self._timer = loop.call_at(self._late[0][0], self._catch_up) if self._late else None
+
+
+class Views:
+    """Views by plural, for one or several components."""
+
+    def __init__(self, store: Store, lag: float = 0.0) -> None:
+        self._store = store
+        self._views: dict[tuple[str, str], View] = {}
+        self._stream = _Stream(self._apply, lag)
+        self._own_streams: dict[str, _Stream] = {}
+
+    def set_lag(self, seconds: float, plural: str = "") -> None:
+        """Show every change ``seconds`` late; with ``plural``, only changes of that kind."""
+        stream = self._stream
+        if plural:
+            stream = self._own_streams.setdefault(plural, _Stream(self._apply))
+        stream.lag = seconds
 
     def __getitem__(self, plural: str) -> View:
         kind = (GROUPS.get(plural, ""), plural)
@@ -167,25 +204,11 @@ class Views:
         return kind in self._views
 
     def take(self, revision: Revision, obj: Object) -> None:
-        if self.lag <= 0 and not self._late:
-            self._apply(revision, obj)
-            return
-        loop = asyncio.get_running_loop()
-        self._late.append((loop.time() + self.lag, revision, obj))
-        if self._timer is None:
-            self._timer = loop.call_later(self.lag, self._catch_up)
+        self._own_streams.get(revision.plural, self._stream).take(revision, obj)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _catch_up(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._late and self._late[0][0] <= loop.time():
-            _, revision, obj = self._late.popleft()
-            self._apply(revision, obj)
-        self._timer = loop.call_at(self._late[0][0], self._catch_up) if self._late else None
+        for stream in (self._stream, *self._own_streams.values()):
+            stream.close()
 
     def _apply(self, revision: Revision, obj: Object) -> None:
         view = self._views[revision.group, revision.plural]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.keys import ClaimKey
-from claimctl.reservation.decision import Decision
+from claimctl.controller.observations.claims import Memories
+from claimctl.reservation.decision import Decision, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
 from claimctl.telemetry.face import Metric
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -21,6 +24,7 @@ from tests.support.builders import (
     pod_ref,
     reservation,
 )
+from tests.support.hand_clock import HandClock
 from tests.support.recording import Recording
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
@@ -67,3 +71,23 @@ def test_dangling_references_are_counted_over_all_claims() -> None:
     assert telemetry.nonzero(Metric.DANGLING_REFERENCES) == {"": 3}
     census.count(KEY, replace(snapshot(claim()), reservations=()), Decision())
     assert telemetry.nonzero(Metric.DANGLING_REFERENCES) == {"": 1}
+
+
+@pytest.mark.parametrize(
+    ("found", "written", "observed"),
+    [
+        pytest.param(claim(), deployment_ref(), [7.0], id="the hold is new"),
+        pytest.param(claim(deployment_ref()), deployment_ref(), [], id="the hold was there"),
+        pytest.param(claim(), pod_ref("a"), [], id="a pod"),
+        pytest.param(claim(allocated=False), deployment_ref(), [], id="not allocated"),
+    ],
+)
+def test_the_time_from_the_allocation_to_the_hold_is_measured_once(
+    found: ResourceClaim, written: Reference, observed: list[float]
+) -> None:
+    telemetry, clock = Recording(), HandClock()
+    memories = Memories(clock)
+    memories.see(claim())
+    clock.time = 7.0
+    ClaimMetrics(telemetry).wrote(snapshot(found), WriteList("10", (written,)), memories)
+    assert telemetry.observed.get((Metric.ALLOCATION_TO_HOLD_SECONDS.value, ()), []) == observed

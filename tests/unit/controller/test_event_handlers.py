@@ -1,0 +1,327 @@
+"""Which keys a change in the cluster puts into the queues."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.event_handlers import Queues, Triggers
+from claimctl.controller.observations.observations import Observations
+from claimctl.embedded.options import Dialect
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.wire.reservations import POD_GROUP_ANNOTATION, RESERVE_ANNOTATION
+from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.counting_server import Server, pod_body, server
+from tests.support.spoiling import Spoiling
+from tests.unit.controller.cluster import furnish
+
+pytestmark = pytest.mark.virtual_limit(60)
+CLAIM_KEY, WORKLOAD_KEY = f"claim {NAMESPACE}/{CLAIM}", f"workload {NAMESPACE}/train"
+
+
+@dataclass
+class Followed:
+    """The handlers of a cluster where a Deployment's pod uses a reserved claim."""
+
+    server: Server
+    spoilt: Spoiling
+    triggers: Triggers
+    told: set[str] = field(default_factory=set)
+
+    async def after(self, change: Callable[[Server], object]) -> set[str]:
+        """The keys that a change puts into the queues."""
+        self.told.clear()
+        change(self.server)
+        await asyncio.sleep(1.0)
+        return set(self.told)
+
+
+@asynccontextmanager
+async def following(
+    before: Callable[[Server], object] = lambda _: None, *, leads: bool = True
+) -> AsyncIterator[Followed]:
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    furnish(made)
+    before(made)
+    spoilt, clock = Spoiling(made.transport), LoopClock(NOW)
+    caches = Caches(Client(spoilt, clock, rng=Random(0)), clock, Random(0))
+    told: set[str] = set()
+    queues = Queues(
+        claims=lambda key: told.add(f"claim {key}"),
+        workloads=lambda key: told.add(f"workload {key.namespace}/{key.name}"),
+        plans=lambda key: told.add(f"plan {key.name}"),
+        groups=lambda key: told.add(f"group {key.namespace}/{key.name}"),
+    )
+    triggers = Triggers(caches, Observations(clock), queues)
+    informers = [*caches.informers(), caches.groups.follow()]
+    tasks = [asyncio.create_task(each.run()) for each in informers]
+    for each in informers:
+        await each.wait_synced()
+    if leads:
+        triggers.lead()
+    yield Followed(made, spoilt, triggers, told)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _listing(*entries: dict[str, str]) -> Callable[[Server], object]:
+    """Create a claim without ClaimReservation that lists these."""
+
+    def change(made: Server) -> object:
+        request = {"name": "tpu", "exactly": {"deviceClassName": "tpu.example.com"}}
+        spec = {"devices": {"requests": [request]}}
+        meta = {"name": "other", "namespace": NAMESPACE}
+        made.create("resourceclaims", {"metadata": meta, "spec": spec})
+        claim = made.admin.get("resourceclaims", NAMESPACE, "other")
+        claim["status"] = {"allocation": {"devices": {}}, "reservedFor": list(entries)}
+        return made.admin.update("resourceclaims", claim, "status")
+
+    return change
+
+
+POD_ENTRY = {"resource": "pods", "name": "alone", "uid": "uid-alone"}
+WORKLOAD_ENTRY = {
+    "apiGroup": "apps",
+    "resource": "deployments",
+    "name": "other",
+    "uid": "uid-other",
+}
+OTHER_KEY = f"claim {NAMESPACE}/other"
+
+
+@pytest.mark.parametrize(
+    ("entries", "concerns"),
+    [
+        pytest.param((), False, id="a list with no entry"),
+        pytest.param((POD_ENTRY,), False, id="a list of pods"),
+        pytest.param((WORKLOAD_ENTRY,), True, id="a workload"),
+        pytest.param((POD_ENTRY, WORKLOAD_ENTRY), True, id="a workload among pods"),
+    ],
+)
+async def test_a_claim_without_reservation_concerns_claimctl_if_it_lists_a_workload(
+    entries: tuple[dict[str, str], ...], concerns: bool
+) -> None:
+    async with following(_listing(*entries)) as followed:
+        assert (OTHER_KEY in followed.told) is concerns
+    async with following() as followed:
+        assert (OTHER_KEY in await followed.after(_listing(*entries))) is concerns
+
+
+def _slice(made: Server) -> object:
+    return made.create(
+        "resourceslices",
+        {
+            "metadata": {"name": "devices"},
+            "spec": {
+                "driver": "tpu.example.com",
+                "pool": {"name": "pool", "resourceSliceCount": 1},
+                "nodeName": "node-0",
+                "devices": [{"name": "device-0"}],
+            },
+        },
+    )
+
+
+def _change_slice(**change: Any) -> Callable[[Server], object]:
+    return lambda made: made.admin.patch("resourceslices", "", "devices", change)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "told"),
+    [
+        pytest.param(lambda _: None, _slice, True, id="created"),
+        pytest.param(
+            _slice, _change_slice(spec={"devices": [{"name": "device-1"}]}), True, id="new devices"
+        ),
+        pytest.param(_slice, _change_slice(metadata={"labels": {"a": "b"}}), False, id="a label"),
+        pytest.param(
+            _slice, lambda made: made.admin.delete("resourceslices", "", "devices"), True, id="gone"
+        ),
+    ],
+)
+async def test_devices_matter_to_reserved_claims_with_a_pending_pod(
+    before: Callable[[Server], object], change: Callable[[Server], object], told: bool
+) -> None:
+    async with following(before) as followed:
+        assert await followed.after(change) == set()
+
+    def with_a_pending_pod(made: Server) -> None:
+        before(made)
+        made.create("pods", pod_body("waits"))
+
+    async with following(with_a_pending_pod) as followed:
+        assert await followed.after(change) == ({CLAIM_KEY} if told else set())
+
+
+def _plan(*namespaces: str) -> Callable[[Server], object]:
+    body = {"metadata": {"name": "claimctl"}, "spec": {"namespaces": list(namespaces)}}
+    return lambda made: made.create("downgradeplans", body)
+
+
+def _tell_of_plan(phase: str) -> Callable[[Server], object]:
+    status = {"status": {"phase": phase, "claims": []}}
+    return lambda made: made.admin.patch("downgradeplans", "", "claimctl", status, "status")
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "told"),
+    [
+        pytest.param((), _plan(), {"plan claimctl", CLAIM_KEY}, id="a plan for all namespaces"),
+        pytest.param(
+            (), _plan(NAMESPACE), {"plan claimctl", CLAIM_KEY}, id="a plan for this namespace"
+        ),
+        pytest.param((), _plan("default"), {"plan claimctl"}, id="a plan for another namespace"),
+        pytest.param(
+            (_plan(),), _tell_of_plan("Frozen"), {"plan claimctl", CLAIM_KEY}, id="another phase"
+        ),
+        pytest.param(
+            (_plan(), _tell_of_plan("Frozen")),
+            lambda made: made.admin.patch(
+                "downgradeplans", "", "claimctl", {"metadata": {"labels": {"a": "b"}}}
+            ),
+            {"plan claimctl"},
+            id="the same phase",
+        ),
+        pytest.param(
+            (_plan(),),
+            lambda made: made.admin.delete("downgradeplans", "", "claimctl"),
+            {"plan claimctl", CLAIM_KEY},
+            id="a plan that is gone",
+        ),
+    ],
+)
+async def test_a_plan_matters_to_its_claims_when_it_comes_goes_or_changes_its_phase(
+    before: tuple[Callable[[Server], object], ...],
+    change: Callable[[Server], object],
+    told: set[str],
+) -> None:
+    def prepare(made: Server) -> None:
+        for each in before:
+            each(made)
+
+    async with following(prepare) as followed:
+        assert await followed.after(change) == told
+    async with following(prepare, leads=False) as followed:
+        assert await followed.after(change) == set()
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "told"),
+    [
+        ("downgradeplans", "claimctl", True),
+        ("nodes", "node-9", False),
+    ],
+)
+async def test_a_plan_that_cannot_be_read_is_looked_at(plural: str, name: str, told: bool) -> None:
+    async with following(_plan()) as followed:
+        followed.spoilt.spoil(plural, name)
+
+        def change(made: Server) -> object:
+            if plural == "nodes":
+                return made.create("nodes", {"metadata": {"name": name}})
+            return made.admin.patch(plural, "", name, {"metadata": {"labels": {"a": "b"}}})
+
+        assert ("plan claimctl" in await followed.after(change)) is told
+
+
+def _annotated(**annotations: str) -> Callable[[Server], object]:
+    """Create another Deployment with these annotations."""
+
+    def change(made: Server) -> object:
+        body = made.admin.get("deployments", NAMESPACE, "train")
+        body["metadata"] |= {"name": "other", "annotations": annotations}
+        for key in ("uid", "resourceVersion", "creationTimestamp", "generation"):
+            body["metadata"].pop(key, None)
+        return made.create("deployments", {"metadata": body["metadata"], "spec": body["spec"]})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("annotations", "told"),
+    [
+        pytest.param({}, False, id="neither annotated nor the owner of a reservation"),
+        pytest.param({RESERVE_ANNOTATION: "true"}, True, id="it asks for a reservation"),
+        pytest.param({POD_GROUP_ANNOTATION: "inject"}, True, id="it asks for its PodGroup's name"),
+    ],
+)
+async def test_a_workload_is_looked_at_if_an_annotation_asks_for_something(
+    annotations: dict[str, str], told: bool
+) -> None:
+    async with following() as followed:
+        found = await followed.after(_annotated(**annotations))
+        assert (f"workload {NAMESPACE}/other" in found) is told
+
+
+async def test_a_workload_that_owns_a_reservation_is_looked_at() -> None:
+    def own(made: Server) -> None:
+        uid = made.admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "name": "train",
+            "uid": uid,
+            "controller": True,
+        }
+        meta = {"metadata": {"ownerReferences": [owner]}}
+        made.admin.patch("claimreservations", NAMESPACE, "train-slice", meta)
+
+    async with following() as followed:
+        assert WORKLOAD_KEY not in followed.told
+    async with following(own) as followed:
+        assert WORKLOAD_KEY in followed.told
+
+
+async def test_the_status_of_a_workload_matters_only_for_jobs() -> None:
+    def told(made: Server) -> object:
+        status = {"status": {"observedGeneration": 7}}
+        return made.admin.patch("deployments", NAMESPACE, "train", status, "status")
+
+    def scaled(made: Server) -> object:
+        return made.admin.patch("deployments", NAMESPACE, "train", {"spec": {"replicas": 5}})
+
+    async with following() as followed:
+        assert await followed.after(told) == set()
+        assert CLAIM_KEY in await followed.after(scaled)
+
+
+def _claim_status(**status: Any) -> Callable[[Server], object]:
+    return lambda made: made.admin.patch(
+        "resourceclaims", NAMESPACE, CLAIM, {"status": status}, "status"
+    )
+
+
+def _group(made: Server) -> object:
+    spec = {
+        "schedulingPolicy": {"basic": {}},
+        "resourceClaims": [{"name": "tpu", "resourceClaimName": CLAIM}],
+    }
+    meta = {"name": "train", "namespace": NAMESPACE}
+    return made.create("podgroups", {"metadata": meta, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param(_claim_status(reservedFor=[]), False, id="pods are listed no more"),
+        pytest.param(
+            _claim_status(reservedFor=None, allocation=None), True, id="the allocation is gone"
+        ),
+    ],
+)
+async def test_a_group_that_shares_a_claim_is_looked_at_when_the_allocation_comes_or_goes(
+    change: Callable[[Server], object], told: bool
+) -> None:
+    async with following(_group) as followed:
+        found = await followed.after(change)
+        assert CLAIM_KEY in found
+        assert (f"group {NAMESPACE}/train" in found) is told
