@@ -1,8 +1,13 @@
-"""Single answers of real servers that no recording holds, for it would need definitions."""
+"""Single answers of real servers that no recording has.
+
+A recording would need definitions of custom kinds, or the message quotes the patched object.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+import pytest
 
 from tests.differential.playing import definitions
 from tests.support.virtual import run
@@ -99,3 +104,136 @@ def test_a_template_requests_nothing_of_what_it_is_limited_to_and_a_pod_does() -
     made, single = run(go())
     assert made == {"limits": {"cpu": "1"}}
     assert single == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
+
+
+_JSON = {"content-type": "application/json-patch+json"}
+_MERGE = {"content-type": "application/merge-patch+json"}
+_APPLY = {"content-type": "application/apply-patch+yaml"}
+
+
+async def test_a_null_that_is_applied_to_a_custom_object_has_the_wrong_type() -> None:
+    spec = {**_RESERVATION["spec"], "workloadRef": {**_WORKLOAD, "kind": None}}
+    body = {**_RESERVATION, "spec": spec}
+    applied = await with_definitions().send("PATCH", f"{_ROOT}/a?fieldManager=x", body, _APPLY)
+    created = await with_definitions().send("POST", _ROOT, body)
+    assert [each.body["details"]["causes"][0]["message"] for each in (applied, created)] == [
+        'Invalid value: "null": spec.workloadRef.kind in body must be of type string: "null"',
+        "Required value",
+    ]
+
+
+async def test_a_status_that_is_no_object_is_named_without_a_dot() -> None:
+    served = with_definitions()
+    made = await served.send("POST", _ROOT, _RESERVATION)
+    body = {**made.body, "status": "b"}
+    answer = await served.send("PUT", f"{_ROOT}/a/status", body)
+    assert answer.body["details"]["causes"][0]["field"] == "status"
+
+
+@pytest.mark.parametrize(
+    ("operations", "status", "message"),
+    [
+        (
+            [{"op": "move", "path": "/kind", "from": "/metadata/name"}],
+            400,
+            "the name of the object (a based on URL) was undeterminable: name must be provided",
+        ),
+        (
+            [{"op": "add", "path": "/apiVersion", "value": "x"}],
+            422,
+            'ClaimReservation "a" is invalid: apiVersion: Invalid value: "x": '
+            "must be claimctl.io/v1alpha1",
+        ),
+        (
+            [
+                {"op": "add", "path": "/kind", "value": "x"},
+                {"op": "add", "path": "/metadata/labels", "value": 1},
+            ],
+            422,
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type "
+            "map[string]string",
+        ),
+    ],
+)
+async def test_a_custom_object_that_is_patched_into_another_kind_is_refused(
+    operations: Any, status: int, message: str
+) -> None:
+    served = with_definitions()
+    await served.send("POST", _ROOT, _RESERVATION)
+    answer = await served.send("PATCH", f"{_ROOT}/a", operations, _JSON)
+    assert answer.status == status
+    assert answer.body["message"].endswith(message)
+
+
+async def test_a_custom_object_with_a_wrong_type_loses_its_managed_fields() -> None:
+    served = with_definitions()
+    made = await served.send("POST", _ROOT, _RESERVATION)
+    spec = {**_RESERVATION["spec"], "resourceClaimTemplateName": []}
+    answer = await served.send("PUT", f"{_ROOT}/a/status", {**made.body, "spec": spec})
+    assert answer.status == 200
+    assert "managedFields" in made.body["metadata"]
+    assert "managedFields" not in answer.body["metadata"]
+
+
+_JOB = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "template": {
+            "spec": {"containers": [{"name": "m", "image": "x"}], "restartPolicy": "Never"}
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("patch", "headers", "message"),
+    [
+        (
+            # a time stops the decoder at once, other types do not
+            {"status": {"ready": "x", "startTime": "a"}},
+            _MERGE,
+            'parsing time "a" as "2006-01-02T15:04:05Z07:00": cannot parse "a" as "2006"',
+        ),
+        (
+            # keys of the objects that a patch opens are read in their order
+            [
+                {"op": "replace", "path": "/spec/suspend", "value": "x"},
+                {"op": "replace", "path": "/spec/maxFailedIndexes", "value": "x"},
+            ],
+            _JSON,
+            "json: cannot unmarshal string into Go struct field JobSpec.spec.maxFailedIndexes of "
+            "type int32",
+        ),
+        (
+            [
+                {"op": "add", "path": "/metadata", "value": []},
+                {"op": "add", "path": "/kind", "value": "x"},
+            ],
+            _JSON,
+            'no kind "x" is registered for version "batch/v1" in scheme '
+            '"pkg/runtime/scheme.go:111"',
+        ),
+    ],
+)
+async def test_one_of_several_errors_of_a_patched_job_is_told(
+    patch: Any, headers: dict[str, str], message: str
+) -> None:
+    served = server()
+    path = "/apis/batch/v1/namespaces/ns/jobs"
+    await served.send("POST", path, _JOB)
+    below = "/status" if "status" in patch else ""
+    answer = await served.send("PATCH", f"{path}/a{below}", patch, headers)
+    assert answer.status == 422
+    assert answer.body["message"].endswith(message)
+
+
+async def test_a_patch_that_removes_the_version_knows_no_field_under_strict() -> None:
+    served = server()
+    path = "/api/v1/namespaces/ns/configmaps"
+    await served.send("POST", path, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    operations = [{"op": "remove", "path": "/apiVersion"}]
+    answer = await served.send("PATCH", f"{path}/a?fieldValidation=Strict", operations, _JSON)
+    assert answer.status == 422
+    assert answer.body["message"].endswith(
+        'strict decoding error: unknown field "data", unknown field "metadata"'
+    )
