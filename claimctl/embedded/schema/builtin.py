@@ -7,12 +7,11 @@ has.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from claimctl.embedded.options import Features
 from claimctl.embedded.schema import alpha
 from claimctl.embedded.schema.facts import FACTS, ListRule
 from claimctl.embedded.schema.tree import ANY, Schema
@@ -34,37 +33,35 @@ Model = Any
 class BuiltinSchemas:
     """Schema trees by (group, version, kind) and by model name, built on demand.
 
-    ``features`` is called at every look-up, because gates can be switched while the server runs.
+    ``reserved_for``: whether they have the fields of KEP-5194.
     """
 
-    def __init__(self, features: Callable[[], Features]) -> None:
-        self._features = features
-        self._kinds: dict[tuple[str, str, str, bool], Schema | None] = {}
-        self._models: dict[tuple[str, bool], Schema] = {}
+    def __init__(self, *, reserved_for: bool) -> None:
+        self._reserved_for = reserved_for
+        self._kinds: dict[tuple[str, str, str], Schema | None] = {}
+        self._models: dict[str, Schema] = {}
 
     def find(self, group: str, version: str, kind: str) -> Schema | None:
         """The schema of a built-in kind; None if the package has no such kind."""
-        reserved_for = self._features().api_reserved_for
-        key = (group, version, kind, reserved_for)
+        key = (group, version, kind)
         if key not in self._kinds:
-            self._kinds[key] = self._find(group, version, kind, reserved_for)
+            self._kinds[key] = self._find(group, version, kind)
         return self._kinds[key]
 
-    def _find(self, group: str, version: str, kind: str, reserved_for: bool) -> Schema | None:
+    def _find(self, group: str, version: str, kind: str) -> Schema | None:
         added = alpha.ADDED.get((group, version, kind))
         if added is not None:
-            return self._added_model(added, reserved_for)
+            return self._added_model(added)
         name = model_name(group, version, kind)
-        return self.model(name, reserved_for) if name else None
+        return self.model(name) if name else None
 
-    def model(self, name: str, reserved_for: bool) -> Schema:
+    def model(self, name: str) -> Schema:
         """The schema of one model. Each model is built once."""
-        key = (name, reserved_for)
-        if key not in self._models:
-            self._models[key] = self._build(name, reserved_for)
-        return self._models[key]
+        if name not in self._models:
+            self._models[name] = self._build(name)
+        return self._models[name]
 
-    def _build(self, name: str, reserved_for: bool) -> Schema:
+    def _build(self, name: str) -> Schema:
         model = getattr(_models(), name)
         return Schema(
             type="object",
@@ -72,59 +69,54 @@ class BuiltinSchemas:
             description=(model.__doc__ or "").split("Attributes:")[0].strip(),
             atomic=name in FACTS.atomic_objects,
             required=tuple(name for name, info in _infos(model).items() if info.is_required()),
-            load=lambda: self._properties(name, model, reserved_for),
+            load=lambda: self._properties(name, model),
         )
 
-    def _properties(self, name: str, model: Model, reserved_for: bool) -> Mapping[str, Schema]:
+    def _properties(self, name: str, model: Model) -> Mapping[str, Schema]:
         infos = _infos(model)
         found = {
             json_name: self._field(
                 f"{name}.{json_name}",
                 model.openapi_types[attribute],
                 infos[json_name].description or "",
-                reserved_for,
             )
             for attribute, json_name in model.attribute_map.items()
         }
-        if reserved_for:
+        if self._reserved_for:
             for json_name, (type_name, text) in alpha.RESERVED_FOR_FIELDS.get(name, {}).items():
-                found[json_name] = self._field(f"{name}.{json_name}", type_name, text, True)
+                found[json_name] = self._field(f"{name}.{json_name}", type_name, text)
         return found
 
-    def _added_model(self, definition: alpha.AddedModel, reserved_for: bool) -> Schema:
+    def _added_model(self, definition: alpha.AddedModel) -> Schema:
         return Schema(
             type="object",
             definition=definition.name,
             description=definition.description,
             required=definition.required,
             load=lambda: {
-                name: (
-                    self._added_model(alpha.DEFINITIONS[type_name], reserved_for)
-                    if type_name in alpha.DEFINITIONS
-                    else self._field(f"{definition.name}.{name}", type_name, text, reserved_for)
-                )
+                name: self._field(f"{definition.name}.{name}", type_name, text)
                 for name, (type_name, text) in definition.fields.items()
             },
         )
 
-    def _field(self, place: str, type_name: str, text: str, reserved_for: bool) -> Schema:
+    def _field(self, place: str, type_name: str, text: str = "") -> Schema:
+        if type_name in alpha.DEFINITIONS:
+            return self._added_model(alpha.DEFINITIONS[type_name])
         generic = _GENERIC.match(type_name)
         if generic is not None:
-            return self._collection(place, generic[1], generic[2], text, reserved_for)
+            return self._collection(place, generic[1], generic[2], text)
         if type_name in _SCALARS:
             return _scalar(place, type_name, text)
         if type_name == "object":
             return _untyped(place, text)
-        return self._reference(place, type_name, text, reserved_for)
+        return self._reference(place, type_name, text)
 
-    def _collection(
-        self, place: str, shape: str, item: str, text: str, reserved_for: bool
-    ) -> Schema:
+    def _collection(self, place: str, shape: str, item: str, text: str) -> Schema:
         quantities = item == "str" and place.rsplit(".", 1)[-1] in FACTS.quantity_maps
         if shape == "Dict" and quantities:
             items = Schema(format="quantity")
         else:
-            items = self._item(place, item, reserved_for)
+            items = self._field(place, item)
         if shape == "Dict":
             return Schema(
                 type="map",
@@ -144,13 +136,8 @@ class BuiltinSchemas:
             merge_key=rule.merge_key,
         )
 
-    def _item(self, place: str, type_name: str, reserved_for: bool) -> Schema:
-        if type_name in alpha.DEFINITIONS:
-            return self._added_model(alpha.DEFINITIONS[type_name], reserved_for)
-        return self._field(place, type_name, "", reserved_for)
-
-    def _reference(self, place: str, name: str, text: str, reserved_for: bool) -> Schema:
-        target = self.model(name, reserved_for)
+    def _reference(self, place: str, name: str, text: str) -> Schema:
+        target = self.model(name)
         return Schema(
             type="object",
             definition=target.definition,

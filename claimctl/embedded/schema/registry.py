@@ -14,7 +14,8 @@ class Schemas:
     """Schemas by (group, version, kind). Definitions add and remove those of custom kinds."""
 
     def __init__(self, features: Callable[[], Features]) -> None:
-        self.builtin = BuiltinSchemas(features)
+        self._builtin = {gate: BuiltinSchemas(reserved_for=gate) for gate in (False, True)}
+        """By the feature gate, which can be switched while the server runs."""
         self._features = features
         self._custom: dict[tuple[str, str, str], Schema] = {}
         self._raw: dict[tuple[str, str, str], dict[str, Json]] = {}
@@ -28,11 +29,17 @@ class Schemas:
     def find(self, group: str, version: str, kind: str) -> Schema | None:
         """The schema of a kind; None if it has none."""
         custom = self._custom.get((group, version, kind))
-        return custom if custom is not None else self.builtin.find(group, version, kind)
+        if custom is not None:
+            return custom
+        return self._builtin[self._features().api_reserved_for].find(group, version, kind)
+
+    def model(self, name: str) -> Schema:
+        """The schema of a model of the official client."""
+        return self._builtin[False].model(name)
 
     def add_custom(self, group: str, version: str, kind: str, raw: Mapping[str, Json]) -> None:
         """Set a custom kind's schema from its ``openAPIV3Schema``."""
-        metadata = self.builtin.model("V1ObjectMeta", False)
+        metadata = self.model("V1ObjectMeta")
         self._custom[(group, version, kind)] = structural(raw, metadata)
         self._raw[(group, version, kind)] = dict(raw)
         self._changes += 1

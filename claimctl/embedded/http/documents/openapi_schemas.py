@@ -60,7 +60,7 @@ class Components:
         return f"{_PREFIX}{name}"
 
     def _custom(self, raw: dict[str, Any]) -> dict[str, Any]:
-        metadata = self._schemas.builtin.model("V1ObjectMeta", False)
+        metadata = self._schemas.model("V1ObjectMeta")
         head = {
             "apiVersion": {"type": "string", "description": _API_VERSION},
             "kind": {"type": "string", "description": _KIND},
@@ -150,7 +150,7 @@ _CORE_ROOTS = ("V1PodTemplateSpec", "V1NodeSelector", "V1ObjectReference", "V1Se
 def _core_models(schemas: Schemas) -> frozenset[str]:
     """Models of the core group that other groups use, too."""
     found: set[str] = set()
-    waiting = [schemas.builtin.model(name, False) for name in _CORE_ROOTS]
+    waiting = [schemas.model(name) for name in _CORE_ROOTS]
     while waiting:
         schema = waiting.pop()
         if schema.definition:
