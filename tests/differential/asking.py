@@ -28,10 +28,14 @@ def asking_sequence(rng: Random, kinds: tuple[Exemplar, ...], name: str) -> Sequ
 
 
 def _discovery(rng: Random, kind: Exemplar) -> Step:
-    builtin = kind.group and kind.group != "claimctl.io"
-    group = f"/apis/{kind.group if builtin else 'apps'}"
-    path = rng.choice((group, kind.root, kind.root, f"{group}/v9", "/apis/nosuch.example.com"))
-    headers = {"accept": rng.choice(_ACCEPTS)} if rng.random() < 0.3 else {}
+    group = f"/apis/{kind.group or 'apps'}"
+    paths = (group, kind.root, kind.root, f"{group}/v9", "/apis/nosuch.example.com", "/api")
+    path = rng.choice(paths)
+    custom = kind.group == "claimctl.io"
+    accepts = _ACCEPTS if custom else (*_ACCEPTS, "text/html")
+    if path == "/api":
+        accepts = ("application/json", "*/*", "text/html")
+    headers = {"accept": rng.choice(accepts)} if rng.random() < 0.3 else {}
     return {"request": {"method": "GET", "path": path, "headers": headers}}
 
 

@@ -18,6 +18,8 @@ _AGE = re.compile(r"(?:\d+[smhdy])+|<unknown>|<invalid>")
 _SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
 _LAYOUT = "2006-01-02T15:04:05Z"
 """Go's layout of a time, which is part of messages."""
+_ADDRESS = "127.0.0.1:6443"
+"""The address that discovery tells on the embedded server; another server has another one."""
 _AGES = ("Age", "Last Seen", "First Seen", "Duration")
 
 
@@ -130,7 +132,7 @@ class Encoder:
         if key in ("resourceVersion", "continue", "token"):
             kind = {"resourceVersion": "rv"}.get(key, key)
             return self._names.get(f"{kind} {value}", value)
-        return self._text(value)
+        return _ADDRESS if key == "serverAddress" else self._text(value)
 
     def _cells(self, table: Mapping[str, Any], key: str, inner: Any) -> Any:
         """The rows of a table with a placeholder for ages."""

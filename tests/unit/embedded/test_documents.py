@@ -82,6 +82,23 @@ def test_a_form_that_cannot_be_given_is_406(path: str, accept: str) -> None:
     assert refused.value.code == 406
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/apis/apps", "only the following media types are accepted: "),
+        ("/apis/apps/v1", "406: Not Acceptable\n\nAvailable representations: "),
+        ("/api", "406: Not Acceptable\n\nAvailable representations: "),
+    ],
+)
+def test_an_unknown_media_type_is_refused_in_the_words_of_who_refuses_it(
+    path: str, message: str
+) -> None:
+    with pytest.raises(StatusError) as refused:
+        documents().get(path, "text/html")
+    media = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    assert refused.value.message == f"{message}{media}"
+
+
 def test_unknown_groups_have_no_document_and_unknown_versions_are_404() -> None:
     source = documents()
     assert source.get("/apis/nosuch.example.com/v1", "") is None

@@ -68,6 +68,18 @@ class Discovery:
                 a group that is served.
         """
         parts = path.strip("/").split("/")
+        try:
+            return self._document(parts, accept)
+        except StatusError as error:
+            # The router refuses media types that it does not know; paths of groups go past it.
+            group = len(parts) == 2 and parts[0] == "apis"
+            media = {entry.partition(";")[0].strip() for entry in accept.split(",")}
+            if error.code != 406 or group or media & {*_MEDIA_TYPES.split(", "), "*/*"}:
+                raise
+            text = f"406: Not Acceptable\n\nAvailable representations: {_MEDIA_TYPES}"
+            raise StatusError(406, "NotAcceptable", text, {}) from None
+
+    def _document(self, parts: list[str], accept: str) -> Answer | None:
         if parts[0] not in ("api", "apis") or len(parts) > (2 if parts[0] == "api" else 3):
             return None
         if len(parts) == 1:
@@ -78,6 +90,9 @@ class Discovery:
             return None
         if len(parts) == 2:
             return _plain(accept, {"kind": "APIGroup", "apiVersion": "v1", **self._group(parts[1])})
+        custom = all(kind.custom for kind in self._kinds if kind.group == parts[1])
+        if custom and parts[2] not in self._kinds.versions(parts[1]):
+            return None
         return self._resources(parts[1], parts[2], accept)
 
     def paths(self) -> list[str]:
