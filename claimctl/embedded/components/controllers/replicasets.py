@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from claimctl.embedded.components.objects import (
     annotations_of,
@@ -100,30 +101,13 @@ class ReplicaSetController(Component[Key]):
         missing = _wanted(replica_set) - len(pods)
         if missing > 0:
             for _ in range(min(missing, BURST)):
-                if not self._create(replica_set):
+                if create_pod(self, replica_set, pod_from(replica_set)) is None:
                     return
         elif missing < 0:
             for pod in deletable(pods)[: min(-missing, BURST)]:
-                self._delete(replica_set, pod)
+                delete_pod(self, replica_set, pod)
         if abs(missing) > BURST:
             self.queue.add(key_of(replica_set))
-
-    def _create(self, replica_set: Object) -> bool:
-        """Create a pod. False if the namespace is being deleted and refuses pods."""
-        try:
-            created = self.api.create("pods", pod_from(replica_set))
-        except StatusError as error:
-            if refused_at_the_end(error):
-                return False
-            self.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
-            raise
-        self.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name(created)}")
-        return True
-
-    def _delete(self, replica_set: Object, pod: Object) -> None:
-        with suppress(NotFound):
-            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        self.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
 
     def _write_status(self, replica_set: Object, pods: list[Object]) -> None:
         current = self.views["replicasets"].get(*key_of(replica_set))
@@ -160,6 +144,25 @@ class ReplicaSetController(Component[Key]):
         if rest:
             self.queue.add_after(key_of(replica_set), min(rest))
         return len(waits) - len(rest)
+
+
+def create_pod(controller: Component[Any], workload: Object, pod: Object) -> Object | None:
+    """Create a pod of a workload; None if the namespace is being deleted and refuses pods."""
+    try:
+        created = controller.api.create("pods", pod)
+    except StatusError as error:
+        if refused_at_the_end(error):
+            return None
+        controller.event(workload, "Warning", "FailedCreate", f"Error creating: {error.message}")
+        raise
+    controller.event(workload, "Normal", "SuccessfulCreate", f"Created pod: {name(created)}")
+    return created
+
+
+def delete_pod(controller: Component[Any], workload: Object, pod: Object) -> None:
+    with suppress(NotFound):
+        controller.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
+    controller.event(workload, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
 
 
 def available_in(pod: Object, wanted: int, now: str) -> float:

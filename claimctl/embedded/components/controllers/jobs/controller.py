@@ -8,7 +8,6 @@ removed and the counter grows.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 from claimctl.embedded.components.controllers.jobs.backoff import Backoff, finished_at, remaining
 from claimctl.embedded.components.controllers.jobs.count import (
@@ -37,7 +36,12 @@ from claimctl.embedded.components.controllers.jobs.status import (
     outcome,
     suspension,
 )
-from claimctl.embedded.components.controllers.replicasets import deletable, pod_from
+from claimctl.embedded.components.controllers.replicasets import (
+    create_pod,
+    deletable,
+    delete_pod,
+    pod_from,
+)
 from claimctl.embedded.components.objects import (
     controller_of,
     controller_uid,
@@ -46,13 +50,11 @@ from claimctl.embedded.components.objects import (
     is_true,
     key_of,
     name,
-    refused_at_the_end,
     seconds_between,
     uid,
     without,
 )
 from claimctl.embedded.components.pods import ended
-from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -188,7 +190,7 @@ class JobController(Component[Task]):
         for pod in pods:
             if untrack:
                 self._untrack(pod)
-            self._delete(job, pod)
+            delete_pod(self, job, pod)
             counted.running -= 1
             counted.terminating += 1
             counted.ready -= is_true(pod, "Ready")
@@ -242,20 +244,8 @@ class JobController(Component[Task]):
         return remaining(failures, finished_at(failed), first, now)
 
     def _create(self, job: Object, counted: Counted, pod: Object) -> None:
-        try:
-            made = self.api.create("pods", pod)
-        except StatusError as error:
-            if refused_at_the_end(error):
-                return
-            self.event(job, "Warning", "FailedCreate", f"Error creating: {error.message}")
-            raise
-        counted.running += 1
-        self.event(job, "Normal", "SuccessfulCreate", f"Created pod: {name(made)}")
-
-    def _delete(self, job: Object, pod: Object) -> None:
-        with suppress(NotFound):
-            self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
-        self.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name(pod)}")
+        if create_pod(self, job, pod) is not None:
+            counted.running += 1
 
     # The status, in two steps
 
