@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_state
+
 import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, WriteList
+from claimctl.reservation.reasons import Reason
+from claimctl.reservation.retention import Action, RetentionDecision, decide_retention
+from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState
-from tests.support.builders import claim, deployment_ref, pod_ref, reservation, running
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    after,
+    claim,
+    deployment_ref,
+    finished,
+    pending,
+    pod_ref,
+    reservation,
+    running,
+    tomb,
+)
 from tests.support.claim_cases import (
     ACTIVE,
     GONE,
+    HOLD,
     IDLE,
     NATIVE,
     WORKLOAD,
@@ -91,3 +113,190 @@ def test_a_withdrawn_hold_without_consumers_is_a_release() -> None:
 def test_a_replica_set_that_lives_on_keeps_the_hold_of_its_deleted_deployment() -> None:
     on = stage(claim(WORKLOAD), WorkloadState(Life.ABSENT, orphaned_replica_sets=("train-abc",)))
     assert on.settle(seconds=3600) == []
+
+
+def decision(
+    workload: WorkloadState,
+    on: ResourceClaim | None = None,
+    *pods: Pod,
+    reserved: ClaimReservation | None = None,
+    rules: Rules = HOLD,
+) -> RetentionDecision:
+    """What one reservation of the claim asks for; by default it holds the claim already."""
+    held = Held(reserved or reservation(status=held_status()), workload)
+    snapshot = Snapshot(NOW, NAMESPACE, CLAIM, on or claim(WORKLOAD), (held,), pods, rules=rules)
+    return decide_retention(snapshot, held, snapshot.consumers(), frozenset())
+
+
+def recorded(*, deleting: bool = False, asked: str = "", **spec: object) -> ClaimReservation:
+    """A reservation that holds the claim."""
+    annotations = {"claimctl.io/release": asked} if asked else None
+    return reservation(status=held_status(), deleting=deleting, annotations=annotations, **spec)
+
+
+NEW = reservation()
+"""A reservation that has held nothing yet."""
+ENDED = WorkloadState(Life.ENDED, "uid-train")
+UNREADABLE = WorkloadState(Life.UNREADABLE, "uid-train", problem="cannot be read")
+HELD_POD = claim(pod_ref("a"), WORKLOAD)
+IDLE_SINCE = reservation(status=held_status(idle_since=after(-60)))
+FULL = claim(*(tomb(f"p{number}") for number in range(255)), WORKLOAD)
+FILLING = tuple(finished(f"p{number}") for number in range(255))
+
+
+@pytest.mark.parametrize(
+    ("found", "action", "reason"),
+    [
+        pytest.param(
+            decision(ACTIVE), Action.HOLD, Reason.WORKLOAD_WANTS_PODS, id="the workload wants pods"
+        ),
+        pytest.param(
+            decision(GONE), Action.RELEASE, Reason.WORKLOAD_ENDED, id="the workload is gone"
+        ),
+        pytest.param(
+            decision(ENDED), Action.RELEASE, Reason.WORKLOAD_ENDED, id="the workload has ended"
+        ),
+        pytest.param(
+            decision(ENDED, reserved=recorded(retention_policy="Persistent")),
+            Action.RELEASE,
+            Reason.WORKLOAD_ENDED,
+            id="the workload has ended, Persistent",
+        ),
+        pytest.param(
+            decision(ENDED, reserved=recorded(retention_policy="Manual")),
+            Action.HOLD,
+            Reason.RETENTION,
+            id="the workload has ended, Manual",
+        ),
+        pytest.param(
+            decision(ENDED, reserved=recorded(retention_policy="WhileItRains")),
+            Action.HOLD,
+            Reason.RETENTION,
+            id="the workload has ended, unknown policy",
+        ),
+        pytest.param(
+            decision(IDLE), Action.HOLD, Reason.IDLE_TIMEOUT, id="idle, and not on record yet"
+        ),
+        pytest.param(
+            decision(IDLE, reserved=IDLE_SINCE),
+            Action.RELEASE,
+            Reason.IDLE,
+            id="idle for as long as the timeout",
+        ),
+        pytest.param(
+            decision(IDLE, HELD_POD, running("a"), reserved=IDLE_SINCE),
+            Action.HOLD,
+            Reason.CONSUMERS_LEFT,
+            id="idle, and a pod still uses the claim",
+        ),
+        pytest.param(
+            decision(IDLE, reserved=recorded(retention_policy="Persistent")),
+            Action.HOLD,
+            Reason.RETENTION,
+            id="idle, Persistent",
+        ),
+        pytest.param(
+            decision(ACTIVE, claim(WORKLOAD, deleting=True)),
+            Action.RELEASE,
+            Reason.CLAIM_DELETED,
+            id="the claim is being deleted",
+        ),
+        pytest.param(
+            decision(ACTIVE, reserved=recorded(deleting=True)),
+            Action.RELEASE,
+            Reason.WITHDRAWN,
+            id="the reservation is being deleted",
+        ),
+        pytest.param(
+            decision(ACTIVE, claim(WORKLOAD, deleting=True), reserved=recorded(deleting=True)),
+            Action.RELEASE,
+            Reason.CLAIM_DELETED,
+            id="both are being deleted",
+        ),
+        pytest.param(
+            decision(ACTIVE, reserved=recorded(asked="uid-slice")),
+            Action.RELEASE,
+            Reason.RELEASE_REQUESTED,
+            id="a release is requested",
+        ),
+        pytest.param(
+            decision(ACTIVE, reserved=recorded(asked="uid-of-an-earlier-claim")),
+            Action.HOLD,
+            Reason.WORKLOAD_WANTS_PODS,
+            id="a release of an earlier claim was requested",
+        ),
+        pytest.param(
+            decision(UNREADABLE), Action.HOLD, Reason.UNREADABLE, id="the workload cannot be read"
+        ),
+        pytest.param(
+            decision(UNREADABLE, reserved=NEW),
+            Action.NONE,
+            Reason.UNREADABLE,
+            id="new, and the workload cannot be read",
+        ),
+        pytest.param(
+            decision(ACTIVE, reserved=reservation(kind="CronJob")),
+            Action.NONE,
+            Reason.WORKLOAD_KIND_UNSUPPORTED,
+            id="an unsupported kind",
+        ),
+        pytest.param(
+            decision(GONE, claim(pod_ref("a")), reserved=NEW),
+            Action.NONE,
+            Reason.WORKLOAD_NOT_FOUND,
+            id="new, and the workload is gone",
+        ),
+        pytest.param(
+            decision(ENDED, claim(pod_ref("a")), reserved=NEW),
+            Action.NONE,
+            Reason.WORKLOAD_ENDED,
+            id="new, and the workload has ended",
+        ),
+        pytest.param(
+            decision(ENDED, claim(), reserved=NEW),
+            Action.RELEASE,
+            Reason.WORKLOAD_ENDED,
+            id="new, the workload has ended, and no other component deallocates",
+        ),
+        pytest.param(
+            decision(replace_state(ACTIVE, names_claim=False), claim(pod_ref("a")), reserved=NEW),
+            Action.NONE,
+            Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
+            id="new, and the pod template does not name the claim",
+        ),
+        pytest.param(
+            decision(ACTIVE, claim(shared=True), reserved=NEW, rules=NATIVE),
+            Action.NONE,
+            Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
+            id="new, and the dialect refuses the claim",
+        ),
+        pytest.param(
+            decision(
+                ACTIVE,
+                claim(shared=True, created_for=deployment_ref(uid="uid-old")),
+                reserved=recorded(),
+                rules=NATIVE,
+            ),
+            Action.RELEASE,
+            Reason.WORKLOAD_RECREATED,
+            id="the claim was created for an earlier incarnation",
+        ),
+        pytest.param(
+            decision(ACTIVE, FULL, *FILLING, pending("waits")),
+            Action.RELEASE,
+            Reason.HOLD_YIELDED,
+            id="tombstones fill the list, and a pod waits for a place",
+        ),
+        pytest.param(
+            decision(ACTIVE, FULL, *FILLING),
+            Action.HOLD,
+            Reason.WORKLOAD_WANTS_PODS,
+            id="tombstones fill the list, and no pod waits",
+        ),
+    ],
+)
+def test_a_reservation_asks_for(found: RetentionDecision, action: Action, reason: Reason) -> None:
+    """With HOLD, ``reason`` is why the claim is not released."""
+    said = found.blocker.reason if found.action is Action.HOLD and found.blocker else found.reason
+    assert (found.action, said) == (action, reason)
+    assert (found.yield_reason is not None) == (reason is Reason.HOLD_YIELDED)
