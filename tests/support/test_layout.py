@@ -27,3 +27,63 @@ def test_no_module_imports_from_a_test_module() -> None:
         if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
     ]
     assert found == []
+
+
+DECIDING = ("audit", "controller", "downgrade", "inspect", "kube", "orphans", "reservation")
+"""The packages whose modules decide something. A module has its tests in a file of its name."""
+NO_TESTS_OF_ITS_NAME = {
+    "audit/world.py": "the tests of the witness read every history by it",
+    "controller/caches/informers.py": "wiring, used by the tests of all reconcilers",
+    "controller/caches/pod_groups.py": "wiring, used by reconcilers/test_pod_group.py",
+    "controller/dialect/watcher.py": "tests/e2e/test_controller_releases.py upgrades a cluster",
+    "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
+    "controller/keys.py": "names only",
+    "controller/manager.py": "wiring, used by all tests in tests/e2e",
+    "controller/preflight.py": "tests/e2e/test_controller_rights.py, packaging/test_manifests.py",
+    "controller/template_injection.py": "tests/e2e/test_controller_podgroup.py",
+    "downgrade/expander.py": "test_prepare.py and test_prepare_interleavings.py",
+    "downgrade/ledger.py": "test_prepare.py and test_prepare_interleavings.py",
+    "kube/clock.py": "three lines, used by all tests on a virtual clock",
+    "kube/official.py": "names only",
+    "kube/request.py": "test_client.py tests each request by the client's methods",
+    "kube/tls.py": "test_transport.py connects with each setting",
+    "orphans/model.py": "data only",
+    "reservation/assessment.py": "data only: test_assess.py",
+    "reservation/decision.py": "data only",
+    "reservation/reasons.py": "names only",
+    "reservation/snapshot.py": "data only",
+}
+"""Why a module has no test file of its name, and where it is tested."""
+NO_MODULE_OF_ITS_NAME = {
+    "kube/test_embedded_server.py": "several modules together against an embedded server",
+    "kube/test_package.py": "what the import of the package loads",
+}
+
+
+def modules() -> set[str]:
+    product = TESTS.parent / "claimctl"
+    paths = (path for package in DECIDING for path in (product / package).rglob("*.py"))
+    return {str(path.relative_to(product)) for path in paths if path.name != "__init__.py"}
+
+
+def files_of_tests() -> set[str]:
+    unit = TESTS / "unit"
+    paths = (path for package in DECIDING for path in (unit / package).rglob("test_*.py"))
+    return {str(path.relative_to(unit)) for path in paths}
+
+
+def test_each_module_that_decides_has_a_test_file_of_its_name() -> None:
+    wanted = {name: str(Path(name).with_name(f"test_{Path(name).name}")) for name in modules()}
+    without = {name for name, test in wanted.items() if test not in files_of_tests()}
+    assert without == NO_TESTS_OF_ITS_NAME.keys()
+
+
+def test_each_test_file_has_the_name_of_a_module() -> None:
+    """A file for one topic adds it to the name: ``test_<module>_<topic>.py``."""
+
+    def tested(test: str) -> set[str]:
+        words = Path(test).stem.split("_")[1:]
+        names = ("_".join(words[:end]) for end in range(1, len(words) + 1))
+        return {str(Path(test).with_name(f"{name}.py")) for name in names} & modules()
+
+    assert {test for test in files_of_tests() if not tested(test)} == NO_MODULE_OF_ITS_NAME.keys()

@@ -10,6 +10,7 @@ from claimctl.embedded.storage.store import Address, Author, Store
 
 US = "claimctl"
 KCM = "system:kube-controller-manager"
+OWN = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "d"}
 ALLOCATED = {"allocation": {"devices": {"results": [{"request": "gpu", "device": "gpu-0"}]}}}
 
 
@@ -49,3 +50,25 @@ class Past:
     def violations(self) -> list[Violation]:
         self.world.read(self.store.history())
         return self.witness.violations
+
+
+def held(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {**ALLOCATED, "reservedFor": list(entries)}
+
+
+def rules(past: Past) -> list[str]:
+    return [violation.rule for violation in past.violations()]
+
+
+def reserved(past: Past, grace: int, name: str = "r") -> Past:
+    spec = {"resourceClaimName": "slice", "forceDeletedPodGraceSeconds": grace}
+    meta = {"namespace": "ml", "name": name, "uid": name, "finalizers": ["claimctl.io/release"]}
+    where = Address("claimctl.io", "claimreservations", "ml", name)
+    past.store.put(where, {"metadata": meta, "spec": spec}, Author("somebody", "create"))
+    return past
+
+
+def withdrawn(past: Past, name: str = "r", by: str = US) -> Past:
+    where = Address("claimctl.io", "claimreservations", "ml", name)
+    past.store.delete(where, Author(by, "delete"))
+    return past

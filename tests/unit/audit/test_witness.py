@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from claimctl.audit.witness import (
     DEALLOCATED_IN_USE,
+    EMPTIED,
     STARTED_WITHOUT_ALLOCATION,
+    STRANDED,
+    TOOK_FINALIZER,
+    WROTE_NOTHING,
     Violation,
 )
-from tests.unit.audit.past import ALLOCATED, KCM, US, Past
+from claimctl.embedded.storage.store import Address, Author
+from tests.unit.audit.past import ALLOCATED, KCM, OWN, US, Past, held, rules
 
 
 def test_a_life_as_it_should_be_has_no_violation() -> None:
@@ -97,3 +104,49 @@ def test_writes_to_a_claim_are_counted_by_writer() -> None:
 def test_revisions_are_judged_once_although_the_history_is_read_twice() -> None:
     past = Past().claim({}).pod()
     assert len(past.violations()) == len(past.violations()) == 1
+
+
+def test_leaving_an_allocation_to_nobody() -> None:
+    assert rules(Past().claim(ALLOCATED).claim(held(OWN), by=US).claim(ALLOCATED, by=US)) == [
+        EMPTIED
+    ]
+
+
+def test_binding_a_pod_to_what_claimctl_has_deallocated() -> None:
+    bound = {"phase": "Pending", "node": "n1"}
+    assert rules(Past().claim(ALLOCATED).claim({}, by=US).pod(**bound)) == [STRANDED]
+    assert rules(Past().claim(ALLOCATED).claim({}, by=KCM).pod(**bound)) == []
+
+
+def test_a_write_that_says_nothing_new() -> None:
+    assert rules(Past().claim(ALLOCATED).claim(ALLOCATED, by=US)) == [WROTE_NOTHING]
+
+
+FINALIZER = {"finalizers": ["resource.kubernetes.io/delete-protection"]}
+
+
+GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "g"}
+
+
+def protected(past: Past, status: dict[str, Any], *, kept: bool = True, by: str = KCM) -> Past:
+    meta = {"namespace": "ml", "name": "slice", **(FINALIZER if kept else {})}
+    where = Address("resource.k8s.io", "resourceclaims", "ml", "slice")
+    past.store.put(where, {"metadata": meta, "status": status}, Author(by, "update"))
+    return past
+
+
+def test_taking_the_finalizer_of_what_others_deallocated() -> None:
+    past = protected(protected(Past(), ALLOCATED), {})
+    assert rules(protected(past, {}, kept=False, by=US)) == [TOOK_FINALIZER]
+
+
+def test_a_release_that_claimctl_began_with_a_fence_is_its_to_finish() -> None:
+    past = protected(protected(Past(), held(GROUP)), held(GROUP, OWN), by=US)
+    fenced = protected(past, held(), by=US)
+    assert rules(protected(protected(fenced, {}), {}, kept=False, by=US)) == []
+
+
+def test_a_fence_that_somebody_came_after_is_none_any_more() -> None:
+    past = protected(protected(Past(), held(GROUP)), held(GROUP, OWN), by=US)
+    used = protected(protected(past, held(), by=US), held(GROUP))
+    assert rules(protected(protected(used, {}), {}, kept=False, by=US)) == [TOOK_FINALIZER]

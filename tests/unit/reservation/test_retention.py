@@ -128,10 +128,16 @@ def decision(
     return decide_retention(snapshot, held, snapshot.consumers(), frozenset())
 
 
-def recorded(*, deleting: bool = False, asked: str = "", **spec: object) -> ClaimReservation:
+def recorded(
+    *, deleting: bool = False, asked: str = "", retention_policy: str = "WhileRunning"
+) -> ClaimReservation:
     """A reservation that holds the claim."""
-    annotations = {"claimctl.io/release": asked} if asked else None
-    return reservation(status=held_status(), deleting=deleting, annotations=annotations, **spec)
+    return reservation(
+        status=held_status(),
+        deleting=deleting,
+        annotations={"claimctl.io/release": asked} if asked else None,
+        retention_policy=retention_policy,
+    )
 
 
 NEW = reservation()

@@ -1,0 +1,117 @@
+"""Credentials: from the kubeconfig, a plugin or a provider."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.errors import ConfigError
+from tests.unit.kube.kubeconfigs import credentials, document, encoded, write
+
+
+def test_user_and_password_become_basic_authorization(tmp_path: Path) -> None:
+    content = document(user={"username": "u", "password": "p"})
+    found = load_connection(write(tmp_path / "k", content))
+    assert credentials(found).authorization == f"Basic {encoded('u:p')}"
+
+
+def plugin(tmp_path: Path, script: str, **settings: Any) -> Connection:
+    """A kubeconfig whose plugin is ``script``, named relative to it."""
+    file = tmp_path / "plugin"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    exec_ = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin", **settings}
+    return load_connection(write(tmp_path / "k", document(user={"exec": exec_})))
+
+
+def answer(status: str) -> str:
+    return (
+        'echo \'{"apiVersion": "client.authentication.k8s.io/v1",'
+        f' "kind": "ExecCredential", "status": {status}}}\''
+    )
+
+
+COUNTING = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n+1)); echo $n > "$0.n"\n'
+
+
+def counting(status: str) -> str:
+    return COUNTING + answer(status).replace("NUMBER", "'$n'")
+
+
+def both(connection: Connection, *, reject: bool) -> list[str]:
+    """Two credentials in a row, the first rejected by the server or not."""
+
+    async def main() -> list[str]:
+        first = await connection.auth.credentials()
+        second = await connection.auth.credentials(first if reject else None)
+        return [first.authorization, second.authorization]
+
+    return asyncio.run(main())
+
+
+def test_a_plugin_is_run_once_while_its_token_is_good(tmp_path: Path) -> None:
+    end = '"expirationTimestamp": "2126-01-01T00:00:00Z"'
+    connection = plugin(tmp_path, counting(f'{{"token": "t-NUMBER", {end}}}'))
+    assert both(connection, reject=False) == ["Bearer t-1", "Bearer t-1"]
+
+
+def test_a_plugin_is_run_again_for_a_token_that_was_refused(tmp_path: Path) -> None:
+    connection = plugin(tmp_path, counting('{"token": "t-NUMBER"}'))
+    assert both(connection, reject=True) == ["Bearer t-1", "Bearer t-2"]
+
+
+def test_a_plugin_is_run_again_for_a_token_that_has_ended(tmp_path: Path) -> None:
+    end = '"expirationTimestamp": "2020-01-01T00:00:00Z"'
+    connection = plugin(tmp_path, counting(f'{{"token": "t-NUMBER", {end}}}'))
+    assert both(connection, reject=False) == ["Bearer t-1", "Bearer t-2"]
+
+
+def test_a_plugin_gets_its_arguments_and_its_environment(tmp_path: Path) -> None:
+    connection = plugin(
+        tmp_path,
+        answer('{"token": "NUMBER"}').replace("NUMBER", "'$1-$WHO'"),
+        args=[7],
+        env=[{"name": "WHO", "value": "me"}],
+    )
+    assert credentials(connection).authorization == "Bearer 7-me"
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo no; (echo the; echo net) >&2; exit 3", "plugin: process returned 3: the net"),
+        ("echo nonsense", "failed to decode process output"),
+        ("echo '{}'", "malformed response. missing key 'apiVersion'"),
+        (answer('"no"'), "'status' of its answer is not a mapping"),
+        (answer("{}"), "gave neither a token nor a certificate with key"),
+        (answer('{"token": "t", "expirationTimestamp": "soon"}'), "'soon' is not a time"),
+    ],
+)
+def test_what_is_wrong_with_a_plugin_is_said_in_one_line(
+    tmp_path: Path, script: str, says: str
+) -> None:
+    connection = plugin(tmp_path, script)
+    with pytest.raises(ConfigError) as caught:
+        credentials(connection)
+    text = str(caught.value)
+    assert text.startswith(f"kubeconfig {tmp_path}/k: user 'u': exec")
+    assert says in text
+    assert "\n" not in text
+
+
+def test_a_plugin_that_is_not_installed_is_named_with_its_hint(tmp_path: Path) -> None:
+    exec_ = {"apiVersion": "v1", "command": "no-such-plugin", "installHint": "get it at x"}
+    connection = load_connection(write(tmp_path / "k", document(user={"exec": exec_})))
+    with pytest.raises(ConfigError, match="no-such-plugin: No such file or directory; get it at x"):
+        credentials(connection)
+
+
+def test_an_auth_provider_that_fails_is_named(tmp_path: Path) -> None:
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": "bad"}}}
+    connection = load_connection(write(tmp_path / "k", document(user=user)))
+    with pytest.raises(ConfigError, match="user 'u': auth-provider: oidc: JWT tokens should"):
+        credentials(connection)
