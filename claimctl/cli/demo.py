@@ -146,9 +146,9 @@ async def _real_story(plane: ControlPlane, dialect: Dialects, json: bool) -> int
 async def _story(dialect: str, version: str | None, json: bool) -> int:
     from claimctl.cli.output import print_document
     from claimctl.demo.report import Printer, Quiet
-    from claimctl.demo.show import Show, play
+    from claimctl.demo.show import play
 
-    report = await play(Show.of(dialect, version), Quiet() if json else Printer())
+    report = await play(dialect, version, Quiet() if json else Printer())
     if json:
         print_document(report.document(), Data.JSON)
     return exit_code(report)

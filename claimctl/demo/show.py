@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from claimctl.controlplane.plane import ControlPlane
 from claimctl.demo.real import really_staged
@@ -20,38 +21,28 @@ VERSIONS = {
 """The versions that are played by default, by dialect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
-    dialect: Dialect
-    versions: tuple[str, ...]
-
-    @classmethod
-    def of(cls, dialect: str, version: str | None) -> Show:
-        chosen = Dialect(dialect)
-        return cls(chosen, (version,) if version else VERSIONS[chosen])
-
-    def options(self, version: str) -> ClusterOptions:
-        major, minor = version.split(".")
-        return ClusterOptions(
-            dialect=self.dialect, kubernetes_version=(int(major), int(minor)), nodes=3
-        )
+@contextmanager
+def _timed(report: Report, printer: Printer) -> Iterator[None]:
+    """Measure how long a report takes, then print its end."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    yield
+    report.seconds = loop.time() - start
+    printer.end(report)
 
 
 async def play_real(plane: ControlPlane, dialect: str, printer: Printer) -> Report:
     """Play the story on a running control plane."""
     version = ".".join(map(str, plane.programs.version))
     report = Report(dialect, (version,), played_on=f"Kubernetes {plane.programs.text}")
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    for line in _introduction(plane, dialect):
-        printer.head(line)
-    plot = Plot.of_real(Dialect(dialect), version)
-    async with really_staged(plane) as (stage, scene):
-        await Story(stage, plot, report, printer).play()
-    report.violations += stage.witness.violations + scene.findings()
-    report.errors += [str(error) for error in scene.failures]
-    report.seconds = loop.time() - start
-    printer.end(report)
+    with _timed(report, printer):
+        for line in _introduction(plane, dialect):
+            printer.head(line)
+        plot = Plot.of_real(Dialect(dialect), version)
+        async with really_staged(plane) as (stage, scene):
+            await Story(stage, plot, report, printer).play()
+        report.violations += stage.witness.violations + scene.findings()
+        report.errors += [str(error) for error in scene.failures]
     return report
 
 
@@ -63,17 +54,17 @@ def _introduction(plane: ControlPlane, dialect: str) -> tuple[str, ...]:
     )
 
 
-async def play(show: Show, printer: Printer) -> Report:
-    """Play the story on each version in turn."""
-    report = Report(show.dialect.value, show.versions)
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    for version in show.versions:
-        printer.head(f"An embedded cluster, dialect {show.dialect.value}, Kubernetes {version}")
-        async with staged(show.options(version)) as stage:
-            await Story(stage, Plot.of(show.dialect, version), report, printer).play()
-        report.violations += stage.witness.violations
-        report.errors += [str(error) for error in stage.scene.failures]
-    report.seconds = loop.time() - start
-    printer.end(report)
+async def play(dialect: str, version: str | None, printer: Printer) -> Report:
+    """Play the story on one version, or on each of ``VERSIONS`` in turn."""
+    chosen = Dialect(dialect)
+    report = Report(dialect, (version,) if version else VERSIONS[chosen])
+    with _timed(report, printer):
+        for each in report.versions:
+            printer.head(f"An embedded cluster, dialect {dialect}, Kubernetes {each}")
+            major, minor = map(int, each.split("."))
+            options = ClusterOptions(dialect=chosen, kubernetes_version=(major, minor), nodes=3)
+            async with staged(options) as stage:
+                await Story(stage, Plot.of(chosen, each), report, printer).play()
+            report.violations += stage.witness.violations
+            report.errors += [str(error) for error in stage.scene.failures]
     return report
