@@ -15,7 +15,7 @@ from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.informer import Informer
-from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, ListLivePods
+from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, DeleteClaim, ListLivePods
 from claimctl.reservation.snapshot import Memory, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import PODS
@@ -198,3 +198,25 @@ async def test_a_live_list_tells_of_pods_that_may_name_the_claim(
         assert [pod.metadata.name for pod in found.pods] == ["good"]
         assert bool(found.unreadable) == told
         assert found.uids == ({good} if path == ("metadata",) else {good, bad})
+
+
+@pytest.mark.parametrize(
+    ("findings", "no_template", "claim_gone"),
+    [
+        pytest.param(Findings(), False, False, id="nothing was read"),
+        pytest.param(Findings(template_missing=True), True, False, id="no template"),
+        pytest.param(Findings(template_refused="no"), True, False, id="a refused template"),
+        pytest.param(
+            Findings(claim_read_for=DeleteClaim("uid", "7")), False, True, id="no claim any more"
+        ),
+        pytest.param(
+            Findings(claim_read_for=DeleteClaim("uid", "7"), live_claim=claim()),
+            False,
+            False,
+            id="a claim",
+        ),
+        pytest.param(Findings(live_claim=claim()), False, False, id="a claim from before"),
+    ],
+)
+def test_what_findings_show(findings: Findings, no_template: bool, claim_gone: bool) -> None:
+    assert (findings.no_template, findings.claim_gone) == (no_template, claim_gone)

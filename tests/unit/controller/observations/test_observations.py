@@ -7,18 +7,28 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from claimctl.controller.keys import GroupKey
+from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.observations.observations import (
     PATIENCE_SECONDS,
     GroupNames,
     Observations,
     OwnWrites,
 )
+from claimctl.kube.informer import Change
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.snapshot import Memory, Rules, Snapshot
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.resources import RESOURCECLAIMS
-from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, pod_ref
+from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    claim,
+    deployment_ref,
+    pod_ref,
+    reservation,
+)
 from tests.support.hand_clock import HandClock
 
 RULES = Rules(kcm_cleans_mixed_lists=True, dead_reference_seconds=10)
@@ -117,3 +127,17 @@ def test_patience_with_a_cache_has_an_end() -> None:
     fresh.wrote(RESOURCECLAIMS, meta("10"))
     clock.time = PATIENCE_SECONDS
     assert not lags(fresh, meta("9"))
+
+
+def test_a_deleted_reservation_is_forgotten_and_one_that_stays_is_not() -> None:
+    observations, key = Observations(HandClock()), ClaimKey(NAMESPACE, CLAIM)
+    observations.claims.wrote_status(key, "train-slice", ClaimReservationStatus())
+    before = reservation()
+    observations.reservation_changed(
+        Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, before, relist=False)
+    )
+    assert list(observations.claims.memory_without_claim(key).status_age) == ["train-slice"]
+    observations.reservation_changed(
+        Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, None, relist=False)
+    )
+    assert observations.claims.memory_without_claim(key) == Memory()
