@@ -74,17 +74,17 @@ class TokenFileAuth:
 
     async def credentials(self, rejected: Credentials | None = None) -> Credentials:
         now = asyncio.get_running_loop().time()
-        old = self._last
-        if old is not None and old != rejected and now - self._read_at < _TOKEN_FILE_SECONDS:
-            return old
+        fresh = now - self._read_at < _TOKEN_FILE_SECONDS
+        if self._last is not None and self._last != rejected and fresh:
+            return self._last
         try:
             self._last = self._read()
         except ConfigError as error:
-            if old is None:
+            if self._last is None:
                 raise
             log.warning("token file cannot be read, the last token is used", error=str(error))
         self._read_at = now
-        return self._last or Credentials()
+        return self._last
 
     def _read(self) -> Credentials:
         try:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from claimctl.kube.auth import Credentials, FetchedAuth, TokenFileAuth
 from claimctl.kube.connection import Connection, load_connection
 from claimctl.kube.errors import ConfigError
+from tests.support.builders import NOW
 from tests.unit.kube.kubeconfigs import credentials, document, encoded, write
 
 
@@ -115,3 +118,88 @@ def test_an_auth_provider_that_fails_is_named(tmp_path: Path) -> None:
     connection = load_connection(write(tmp_path / "k", document(user=user)))
     with pytest.raises(ConfigError, match="user 'u': auth-provider: oidc: JWT tokens should"):
         credentials(connection)
+
+
+LONG, SHORT = 61.0, 59.0
+"""Seconds: a token file is read anew after a minute."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "token").write_text("first\n")
+    return tmp_path / "token"
+
+
+def put(file: Path, content: bytes | None) -> None:
+    """Write a file; None deletes it."""
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rejected", "token"),
+    [
+        pytest.param(SHORT, "", "first", id="soon"),
+        pytest.param(LONG, "", "second", id="after a minute"),
+        pytest.param(SHORT, "Bearer first", "second", id="soon, but the token was rejected"),
+        pytest.param(SHORT, "Bearer other", "first", id="soon, and an older one was rejected"),
+    ],
+)
+async def test_a_token_file_is_read_anew(
+    file: Path, seconds: float, rejected: str, token: str
+) -> None:
+    auth = TokenFileAuth(str(file), "user")
+    assert await auth.credentials() == Credentials("Bearer first")
+    put(file, b"second")
+    await asyncio.sleep(seconds)
+    found = await auth.credentials(Credentials(rejected) if rejected else None)
+    assert found == Credentials(f"Bearer {token}")
+
+
+async def test_without_its_file_the_last_token_is_used_again(file: Path) -> None:
+    auth = TokenFileAuth(str(file), "user")
+    await auth.credentials()
+    put(file, None)
+    await asyncio.sleep(LONG)
+    assert await auth.credentials() == Credentials("Bearer first")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(None, "No such file or directory", id="no file"),
+        pytest.param(b"\xff\xfe", "not a text file", id="bytes that are no text"),
+        pytest.param(b" \n", "the file is empty", id="an empty file"),
+    ],
+)
+async def test_a_first_token_that_cannot_be_read_is_an_error(
+    file: Path, content: bytes | None, words: str
+) -> None:
+    put(file, content)
+    with pytest.raises(ConfigError, match=f"^user: .*token: {words}"):
+        await TokenFileAuth(str(file), "user").credentials()
+
+
+@pytest.mark.parametrize(
+    ("left", "fetches"),
+    [
+        pytest.param(None, 1, id="no end is known"),
+        pytest.param(timedelta(seconds=3600), 1, id="they last"),
+        pytest.param(timedelta(), 2, id="they have expired"),
+    ],
+)
+async def test_credentials_are_fetched_again_shortly_before_they_expire(
+    left: timedelta | None, fetches: int
+) -> None:
+    count = 0
+
+    async def fetch() -> tuple[Credentials, datetime | None]:
+        nonlocal count
+        count += 1
+        return Credentials(f"Bearer {count}"), None if left is None else NOW + left
+
+    auth = FetchedAuth(fetch, now=lambda: NOW)
+    await auth.credentials()
+    assert await auth.credentials() == Credentials(f"Bearer {fetches}")

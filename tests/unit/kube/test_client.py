@@ -245,10 +245,16 @@ def test_an_answer_of_another_shape_is_a_bad_answer(body: bytes) -> None:
         ask(WireServer(Reply(body=[body])), lambda client: client.get(PODS, "a", "ns"))
 
 
-def test_a_redirect_is_not_followed() -> None:
-    reply = Reply(302, headers={"location": "https://login"})
+@pytest.mark.parametrize("status", [300, 302, 399])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    reply = Reply(status, headers={"location": "https://login"})
     with pytest.raises(errors.BadAnswer, match="redirected to https://login"):
         ask(WireServer(reply), lambda client: client.get_raw("/version"))
+
+
+def test_the_first_status_after_redirects_is_an_error_of_the_request() -> None:
+    with pytest.raises(errors.BadRequest, match="no"):
+        ask(WireServer(failure(400, "BadRequest")), lambda client: client.get_raw("/version"))
 
 
 def test_write_conflicts_are_counted_by_resource() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.documents import DocumentClient, NotServed
+from claimctl.kube.documents import DocumentClient, NotServed, Refused
 from claimctl.kube.errors import BadAnswer
-from tests.support.wire_server import WireServer, ok
+from tests.support.wire_server import WireServer, failure, ok
 
 CLAIMS = {"name": "resourceclaims", "kind": "ResourceClaim", "namespaced": True}
 STATUS = {"name": "resourceclaims/status", "kind": "ResourceClaim", "namespaced": True}
@@ -40,3 +40,43 @@ async def test_a_version_without_resources_serves_nothing(nothing: dict[str, Any
 async def test_an_answer_of_another_shape_names_the_request() -> None:
     with pytest.raises(BadAnswer, match=f"GET /apis/{API}: unexpected answer: Expected"):
         await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")
+
+
+def _causes(*causes: dict[str, str] | None) -> dict[str, Any]:
+    return {"message": "no", "details": {"causes": list(causes)}}
+
+
+@pytest.mark.parametrize(
+    ("status", "lines"),
+    [
+        pytest.param({}, ["status 422"], id="not even a message"),
+        pytest.param({"message": "no"}, ["no"], id="no details"),
+        pytest.param({"message": "no", "details": None}, ["no"], id="null as details"),
+        pytest.param({"message": "no", "details": {"causes": None}}, ["no"], id="null as causes"),
+        pytest.param(_causes({"message": "bad"}), ["no"], id="a cause without a field"),
+        pytest.param(
+            _causes({"field": "a", "message": "bad"}, {"field": "a", "message": "bad"}),
+            ["a: bad"],
+            id="the same cause twice",
+        ),
+        pytest.param(
+            _causes({"field": "a", "message": "bad"}, {"message": "x"}, {"field": "b"}),
+            ["a: bad", "b: None"],
+            id="several fields",
+        ),
+    ],
+)
+def test_a_refusal_names_each_field_once(status: dict[str, Any], lines: list[str]) -> None:
+    assert Refused(422, status).causes == lines
+
+
+@pytest.mark.parametrize(("status", "raises"), [(404, False), (409, True)])
+async def test_deleting_what_is_gone_is_no_error(status: int, raises: bool) -> None:
+    server = WireServer(ok({"resources": [CLAIMS]}), failure(status, "Reason"))
+    deleting = DocumentClient(server, "test").delete((API, "ResourceClaim"), "team", "x")
+    if raises:
+        with pytest.raises(Refused):
+            await deleting
+    else:
+        await deleting
+    assert server.requests[-1].line == f"DELETE /apis/{API}/namespaces/team/resourceclaims/x"
