@@ -18,7 +18,7 @@ SIMILAR = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class EventIdentity:
     reporter: str
     namespace: str
     kind: str
@@ -27,13 +27,13 @@ class Happening:
     uid: str
 
 
-class EventRecorder(Component[Happening]):
+class EventRecorder(Component[EventIdentity]):
     name = "events"
 
     def __init__(self, context: Context) -> None:
-        self._regarding: dict[Happening, Object] = {}
-        self._made: OrderedDict[Happening, str] = OrderedDict()
-        self._counts: dict[Happening, int] = {}
+        self._regarding: dict[EventIdentity, Object] = {}
+        self._made: OrderedDict[EventIdentity, str] = OrderedDict()
+        self._counts: dict[EventIdentity, int] = {}
         self._similar: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._sequence = 0
         super().__init__(context)
@@ -48,12 +48,12 @@ class EventRecorder(Component[Happening]):
             self._similar.popitem(last=False)
         if self._similar.get(similar, 0) > SIMILAR:
             message = f"(combined from similar events): {reason}"
-        happening = Happening(reporter, space, kind, reason, message, uid(regarding))
-        self._regarding[happening] = regarding
-        self._counts[happening] = self._counts.get(happening, 0) + 1
-        self.queue.add(happening)
+        identity = EventIdentity(reporter, space, kind, reason, message, uid(regarding))
+        self._regarding[identity] = regarding
+        self._counts[identity] = self._counts.get(identity, 0) + 1
+        self.queue.add(identity)
 
-    def sync(self, key: Happening) -> None:
+    def sync(self, key: EventIdentity) -> None:
         """Write an event. A namespace that is being deleted refuses events; they are dropped."""
         regarding = self._regarding.pop(key)
         try:
@@ -65,12 +65,12 @@ class EventRecorder(Component[Happening]):
             self._counts.pop(key, None)
             self._made.pop(key, None)
 
-    def _count(self, key: Happening) -> None:
+    def _count(self, key: EventIdentity) -> None:
         patch = {"count": self._counts[key], "lastTimestamp": self.context.now()}
         self.api.patch("events", key.namespace, self._made[key], patch)
         self._made.move_to_end(key)
 
-    def _create(self, key: Happening, regarding: Object) -> None:
+    def _create(self, key: EventIdentity, regarding: Object) -> None:
         self._sequence += 1
         now = self.context.now()
         plain = f"{name(regarding)}.{self._sequence:016x}"
