@@ -16,18 +16,11 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage
+from tests.e2e.scenes import hold_for_deployment
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
 both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-
-
-async def reserved_deployment(stage: Stage, replicas: int = 2, **annotations: str) -> None:
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(
-        DEPLOYMENTS, manifests.deployment(replicas=replicas, reserve="*", **annotations)
-    )
-    await stage.until_running(replicas)
 
 
 async def pod_names(stage: Stage) -> tuple[str, ...]:
@@ -40,17 +33,15 @@ async def test_a_deployment_is_listed_beside_its_pods(stage: Stage) -> None:
     manager = await stage.started()
     assert manager.detection is not None
     assert manager.detection.dialect == "hold"
-    await reserved_deployment(stage, replicas=3)
+    await hold_for_deployment(stage, 3)
     await stage.until_listed("deployments/train", *await pod_names(stage))
-    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 @pytest.mark.core
 @both
 async def test_a_hold_survives_idle_time_and_pods_that_come_and_go(stage: Stage) -> None:
     await stage.started()
-    await reserved_deployment(stage, idle_timeout_seconds="20")
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage, 2, idle_timeout_seconds="20")
     before = (await stage.claim()).status.allocation
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
     await stage.until_listed("deployments/train")
@@ -135,7 +126,7 @@ async def test_removing_the_annotation_lets_go_and_the_pods_keep_their_reference
     stage: Stage,
 ) -> None:
     await stage.started()
-    await reserved_deployment(stage)
+    await hold_for_deployment(stage, 2)
     await stage.until_listed("deployments/train", *await pod_names(stage))
     await stage.patch(
         DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
@@ -175,8 +166,7 @@ async def test_a_force_deleted_pod_counts_for_its_grace(stage: Stage) -> None:
 
 async def test_a_reboot_of_its_node_ends_a_ghost_at_once(stage: Stage) -> None:
     await stage.started()
-    await reserved_deployment(stage, replicas=1, idle_timeout_seconds="1")
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage, idle_timeout_seconds="1")
     (pod,) = await stage.running()
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
     await stage.site.force_delete(pod.metadata.name)
@@ -207,8 +197,7 @@ async def test_a_cordoned_node_does_not_trap_the_workload(stage: Stage) -> None:
 
 async def test_nothing_is_written_when_nothing_changes(stage: Stage) -> None:
     await stage.started()
-    await reserved_deployment(stage, replicas=3)
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage, 3)
     await stage.quiet(60)
     before = max((each.number for each in await stage.site.history()), default=0)
     await stage.quiet(600)

@@ -18,6 +18,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, HOLD_134, HOLD_136, NewStage, Stage
+from tests.e2e.scenes import hold_for_deployment
 
 VERSIONS = {(1, 32): "v1beta1", (1, 33): "v1beta2"}
 """What is preferred of resource.k8s.io; v1 from 1.34 on."""
@@ -102,10 +103,7 @@ async def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_m
     stage: Stage,
 ) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
-    await stage.until_running(2)
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage, 2)
     before = await _writes(stage)
     await stage.create(JOBS, manifests.job("once", pods=1, seconds=2))
     await stage.until(lambda: _buried(stage), "the finished pod has a tombstone")
@@ -119,10 +117,7 @@ async def test_a_finished_pod_beside_running_ones_costs_fewer_than_10_writes_a_m
 @pytest.mark.cluster(HOLD_136)
 async def test_a_kcm_older_than_its_api_server_is_found_out_by_what_it_leaves(stage: Stage) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
-    await stage.until_running(3)
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage, 3)
     await stage.site.pause("resourceclaim-controller")
     for replicas, patience in ((2, 30.0), (1, 5.0)):
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
@@ -139,10 +134,7 @@ async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_ver
 ) -> None:
     stage.client.use_version(RESOURCECLAIMS.group, "v1beta2")
     manager = await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
-    await stage.until_running(1)
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage)
     cluster = stage.embedded
     newer = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
     cluster.switch(newer.features())

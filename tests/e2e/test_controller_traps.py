@@ -24,6 +24,7 @@ from claimctl.wire.seams import Query, Response
 from tests.e2e import manifests
 from tests.e2e.faulty import Faulty
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.scenes import hold_for_deployment
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -32,9 +33,7 @@ SLOW_PODS = replace(HOLD_136, timings=Timings(pod_stop=5.0))
 
 async def test_an_explicit_reservation_replaces_the_one_of_the_annotation(stage: Stage) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*"))
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage)
     await stage.create(CLAIMRESERVATIONS, manifests.reservation("explicit"))
 
     async def alone() -> bool:
@@ -65,10 +64,7 @@ async def test_pods_of_a_deleted_deployment_keep_their_devices_until_the_grace_i
     stage: Stage,
 ) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
-    await stage.until_running(2)
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage, 2)
     pods = await stage.running()
     await stage.delete(DEPLOYMENTS, "train")
     await stage.clock.sleep(0.5)

@@ -9,6 +9,7 @@ from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, HOLD_134, HOLD_136, Stage
 from tests.e2e.rights import Permission, as_account, grant, permissions, strict
+from tests.e2e.scenes import hold_for_deployment
 
 pytestmark = pytest.mark.cluster(strict(HOLD_136))
 
@@ -60,9 +61,7 @@ async def test_a_list_that_may_not_be_written_is_reported(
 async def test_a_server_that_knows_no_binding_right_asks_for_none(stage: Stage) -> None:
     await grant(stage, all_but("patch resourceclaims/binding"), FILE)
     await stage.started(transport=await as_account(stage))
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_for_deployment(stage)
 
 
 async def test_an_annotation_that_may_not_be_followed_is_reported_on_the_workload(
