@@ -226,7 +226,9 @@ def drop_nulls(schema: Schema, value: Json) -> None:
 def _zeroes_for_nulls(items: Schema, value: Json) -> None:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in list(pairs):
-        if item is None and items.type in _ZEROES:
+        if item is None and items.format == "quantity":
+            value[key] = "0"
+        elif item is None and items.type in _ZEROES:
             value[key] = _ZEROES[items.type]()
         else:
             drop_nulls(items, item)

@@ -54,6 +54,12 @@ def test_a_wrong_type_is_told_in_the_words_of_the_server(spec: Any, problem: str
     )
 
 
+def test_a_null_among_quantities_is_zero() -> None:
+    node = {"metadata": {}, "status": {"capacity": {"cpu": None, "memory": "1Ki"}}}
+    decoder().clean(KINDS.named("nodes"), "v1", node)
+    assert node["status"]["capacity"] == {"cpu": "0", "memory": "1Ki"}
+
+
 def test_unknown_fields_are_dropped_and_named() -> None:
     claim = {"metadata": {"name": "a"}, "spec": {"reservedFor": {}, "devices": {}}}
     named = decoder().clean(KINDS.named("resourceclaims"), "v1", claim)
