@@ -96,7 +96,9 @@ class PodStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
-            return [*_addresses(new["status"]), *_claim_statuses(new), *_nominated(new["status"])]
+            status = new["status"]
+            found = [*_addresses(status), *_claim_statuses(new), *_nominated(status)]
+            return [*found, *_conditions(status)]
         if context.subresource == "binding" or new["spec"] == old["spec"]:
             return []
         found = validate_pod_spec(new["spec"], "spec")
@@ -170,6 +172,20 @@ def _addresses(status: Object) -> list[FieldError]:
             ip_address(value)
         except ValueError:
             found.append(errors.invalid_value(f"status.podIPs[{index}]", value, text))
+    return found
+
+
+_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def _conditions(status: Object) -> list[FieldError]:
+    """The type of a condition that Kubernetes does not have must be a qualified name."""
+    found: list[FieldError] = []
+    for index, condition in enumerate(status.get("conditions") or []):
+        name = condition.get("type") or ""
+        if name not in _CONDITIONS:
+            path = f"status.conditions[{index}].Type"
+            found += errors.invalid_name(path, name, names.qualified_name)
     return found
 
 
