@@ -192,8 +192,12 @@ def _controller(reference: Object | None) -> list[FieldError]:
         return []
     path, group = "spec.controllerRef", reference.get("apiGroup") or ""
     found = errors.invalid_name(f"{path}.apiGroup", group, names.long_name) if group else []
-    wanted = ("kind", "name")
-    return [*found, *(errors.required(f"{path}.{k}") for k in wanted if not reference.get(k))]
+    for key in ("kind", "name"):
+        if not reference.get(key):
+            found.append(errors.required(f"{path}.{key}"))
+        else:
+            found += errors.invalid_name(f"{path}.{key}", reference[key], names.path_segment)
+    return found
 
 
 def _in_order(template: Object) -> Object:
