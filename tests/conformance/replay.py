@@ -225,7 +225,8 @@ def _streams(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _initial_end(event: Mapping[str, Any]) -> bool:
-    return "annotations" in event["object"].get("metadata", {})
+    annotations = event["object"].get("metadata", {}).get("annotations") or {}
+    return "k8s.io/initial-events-end" in annotations
 
 
 def _marked(event: dict[str, Any]) -> dict[str, Any]:

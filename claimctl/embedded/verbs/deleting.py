@@ -110,29 +110,33 @@ def _set_finalizers(removal: Removal, meta: Object) -> None:
     """Turn the propagation policy into a finalizer for the garbage collector."""
     if not removal.strategy.collects_garbage:
         return
-    wanted = _propagation(removal)
-    kept = [name for name in meta.get("finalizers") or [] if name not in (_ORPHAN, _FOREGROUND)]
-    had = [name for name in meta.get("finalizers") or [] if name in (_ORPHAN, _FOREGROUND)]
+    before = meta.get("finalizers") or []
+    kept = [name for name in before if name not in (_ORPHAN, _FOREGROUND)]
+    had = [name for name in before if name in (_ORPHAN, _FOREGROUND)]
+    wanted = _propagation(removal, bool(had))
     if wanted == "Orphan":
         kept.append(_ORPHAN)
     elif wanted == "Foreground":
         kept.append(_FOREGROUND)
     elif not wanted:
         kept += had
+    if set(kept) == set(before):
+        return
     if kept:
         meta["finalizers"] = kept
     else:
         meta.pop("finalizers", None)
 
 
-def _propagation(removal: Removal) -> str:
+def _propagation(removal: Removal, decided: bool) -> str:
+    """The policy; '' leaves the finalizers. ``decided``: an earlier deletion chose a finalizer."""
     options = removal.options
     if options.orphan_dependents is not None:
         return "Orphan" if options.orphan_dependents else "Background"
     if options.propagation:
         return options.propagation
     default = removal.strategy.default_propagation()
-    return "" if default == "Background" else default
+    return "" if decided or default == "Background" else default
 
 
 def _warn(removal: Removal) -> None:

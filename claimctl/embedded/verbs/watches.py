@@ -122,9 +122,15 @@ class Watch:
 
     def _bookmark(self, *, initial_end: bool = False) -> Event:
         kind = self._target.kind
-        metadata: Object = {"resourceVersion": str(self._state.store.revision)}
+        annotations: Object = {}
+        if kind.plural == "daemonsets":
+            # The empty object of a bookmark has a template, too.
+            annotations["deprecated.daemonset.template.generation"] = "0"
         if initial_end:
-            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+            annotations["k8s.io/initial-events-end"] = "true"
+        metadata: Object = {"resourceVersion": str(self._state.store.revision)}
+        if annotations:
+            metadata["annotations"] = annotations
         version = kind.api_version(self._target.version)
         body = {"kind": kind.kind, "apiVersion": version, "metadata": metadata}
         empty = self._state.decoder.empty(kind, self._target.version_or_default)

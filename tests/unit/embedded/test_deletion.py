@@ -49,6 +49,17 @@ def test_the_last_finalizer_of_a_pod_that_has_grace_left_does_not_remove_it() ->
     assert me.find("pods", "ns", "p") is None
 
 
+def test_a_second_delete_without_a_policy_keeps_that_of_the_first() -> None:
+    """Without one, deletions of Jobs orphan their pods."""
+    me = server().local()
+    template = {"spec": {"containers": [{"name": "m", "image": "x"}], "restartPolicy": "Never"}}
+    me.create("jobs", {"metadata": {"name": "a"}, "spec": {"template": template}}, "ns")
+    first = me.delete("jobs", "ns", "a", DeleteOptions(propagation="Foreground"))
+    second = me.delete("jobs", "ns", "a")
+    assert second["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
 @pytest.mark.parametrize(
     ("propagation", "finalizers"),
     [("Foreground", ["foregroundDeletion"]), ("Orphan", ["orphan"])],

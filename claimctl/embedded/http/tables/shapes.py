@@ -236,7 +236,7 @@ class Table:
 
     def bookmark(self, obj: Object) -> Object:
         version = obj["metadata"].get("resourceVersion", "")
-        ended = "annotations" in obj["metadata"]
+        ended = "k8s.io/initial-events-end" in obj["metadata"].get("annotations", {})
         return self._streamed(self._table({"resourceVersion": version}, [obj] if ended else []))
 
     def _streamed(self, table: Object) -> Object:
