@@ -20,13 +20,15 @@ emptied), which sequences side by side would disturb, or with components at work
 _LONGEST = 25
 _BENT = 0.25
 _NAMESPACE = "the namespace"
+_SOME_TIME = "2026-01-02T03:04:05Z"
+"""Sent where a recording does not say the time that was sent."""
 
 
 def recorded_sequence(rng: Random, name: str, version: tuple[int, int]) -> Sequence:
     """The beginning of a recording under another name; one body in four is bent."""
     recording, steps = rng.choice(_parts(version))
     made = [_bent(rng, step) for step in steps[: rng.randint(4, _LONGEST)]]
-    text = json.dumps(made)
+    text = json.dumps(made).replace('"<time>"', f'"{_SOME_TIME}"')
     old = str(recording.name).replace(".", "-")
     renamed = json.loads(re.sub(rf"\b{re.escape(old)}(?![0-9])", name, text))
     return Sequence(name, tuple(renamed), True, recording.managed_fields)
