@@ -92,6 +92,14 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "then claimctl removes it.",
         ),
     ] = 10.0,
+    list_ahead: Annotated[
+        bool,
+        typer.Option(
+            "--list-ahead/--no-list-ahead",
+            help="List the pending pods of a held claim in one write, so that the scheduler does "
+            "not add them one by one.",
+        ),
+    ] = False,
     allow_template_injection: Annotated[
         bool,
         typer.Option(
@@ -161,6 +169,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             slow_binding_seconds=slow_binding_seconds,
             known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
             dead_reference_seconds=dead_reference_seconds,
+            list_ahead=list_ahead,
             allow_template_injection=allow_template_injection,
             workers=workers,
             batch_seconds=batch_seconds,

@@ -38,6 +38,8 @@ class Settings(BaseModel):
     """``schedulerName`` of the schedulers for which ``binding_seconds`` are enough."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
     """How long to wait for kube-controller-manager to remove the reference of a dead pod."""
+    list_ahead: bool = False
+    """Whether claimctl lists pending pods before the scheduler does."""
     allow_template_injection: bool = False
     """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""
     workers: int = Field(default=4, ge=1, le=64)
@@ -72,4 +74,5 @@ class Settings(BaseModel):
             known_schedulers=self.known_schedulers,
             kcm_cleans_mixed_lists=kcm_cleans_mixed_lists,
             dead_reference_seconds=self.dead_reference_seconds,
+            list_ahead=self.list_ahead,
         )

@@ -106,7 +106,7 @@ class Snapshots:
             template_refused=findings.template_refused,
             rules=self._rules(),
             evidence=know.investigator.evidence(references, findings),
-            memory=seen.claims.memory(claim, ghosts)
+            memory=seen.claims.memory(claim, ghosts, seen.arrivals.ages(pods))
             if claim
             else seen.claims.memory_without_claim(key),
         )

@@ -38,6 +38,9 @@ class Rules:
     of unknown kinds (from Kubernetes 1.36)."""
     dead_reference_seconds: float = 10.0
     """How long claimctl waits for KCM to remove a dead pod."""
+    list_ahead: bool = False
+    """Whether claimctl lists pending pods before the scheduler does (see
+    ``reserved_for.listing_ahead``)."""
     status_seconds: float = 1.0
     """Least time between two status writes that only report."""
     fight_limit: int = 3
@@ -97,6 +100,20 @@ class Openings:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What listing ahead needs to know about pods and their entries. Ages are in seconds."""
+
+    claim_age: float = 0.0
+    """For how long this process has seen every version of the claim; inf if it saw the first."""
+    pod_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pending pod: the time since a watch event showed it as one that a scheduler may
+    schedule. Pods that a LIST showed first are not here."""
+    entry_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pod: the time since its own entry was first seen in the list. A removed entry
+    stays known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The memory of this process. Ages are seconds on its monotonic clock."""
 
@@ -105,6 +122,7 @@ class Memory:
     deleting_age: float = 0.0
     """Time since this process first saw the claim's deletionTimestamp."""
     openings: Openings = Openings()
+    arrivals: Arrivals = Arrivals()
     blind_age: float | None = None
     """Time since this process first saw the claim, if the claim was allocated by then; else None.
     Pods may have vanished before, and this process does not know whether they were done."""

@@ -53,6 +53,9 @@ class WorkloadState:
     """Whether the workload was read live, and not from a cache."""
     tolerations: tuple[Toleration, ...] = ()
     """The tolerations of the pod template."""
+    pod_owners: frozenset[str] = frozenset()
+    """UIDs of the objects that control this incarnation's pods: the workload itself, or the
+    ReplicaSets of a Deployment."""
     problem: str = ""
     """For UNREADABLE: what cannot be read."""
 
@@ -92,7 +95,16 @@ def observe(
         pod_group=group_of(workload.spec.template.spec),
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
         tolerations=workload.spec.template.spec.tolerations,
+        pod_owners=_pod_owners(workload, replica_sets or ()),
     )
+
+
+def _pod_owners(workload: Workload, replica_sets: Iterable[ReplicaSet]) -> frozenset[str]:
+    uid = workload.metadata.uid
+    if not isinstance(workload, Deployment):
+        return frozenset((uid,))
+    controllers = ((each.metadata.uid, each.metadata.controller()) for each in replica_sets)
+    return frozenset(made for made, owner in controllers if owner is not None and owner.uid == uid)
 
 
 def group_of(spec: PodSpec) -> str:

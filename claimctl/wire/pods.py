@@ -32,6 +32,10 @@ class Volume(Wire, frozen=True, kw_only=True):
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
+class PodSchedulingGate(Wire, frozen=True, kw_only=True):
+    """Schedulers leave a pod alone that has a gate. claimctl does not need the gate's name."""
+
+
 class PodWorkloadReference(Wire, frozen=True, kw_only=True):
     """The reference to a group in Kubernetes 1.35, where groups share no claims."""
 
@@ -43,6 +47,7 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     workload_ref: PodWorkloadReference | None = None
     tolerations: tuple[Toleration, ...] = ()
     scheduler_name: str = ""
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
 
 

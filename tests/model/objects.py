@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-import msgspec
 from msgspec.structs import replace
 
 from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, WriteList, WriteStatus
@@ -19,7 +17,7 @@ from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ManagedFieldsEntry, OwnerReference
+from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -103,7 +101,8 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
     )
     if dialect.shared:
         return made
-    return replace(made, metadata=replace(made.metadata, managed_fields=_managed(claim)))
+    ours = [ref.uid for ref in _holders(claim.holders)]
+    return builders.written_by_claimctl(made, ours)
 
 
 def _references(claim: Claim) -> list[Reference]:
@@ -118,15 +117,6 @@ def _groups(bits: int) -> list[Reference]:
 
 def _holders(bits: int) -> list[Reference]:
     return [ref for number, ref in enumerate(_INCARNATIONS) if bits & 1 << number]
-
-
-def _managed(claim: Claim) -> tuple[ManagedFieldsEntry, ...]:
-    """Where pods are listed one by one, only claimctl writes workload references."""
-    keys: dict[str, dict[str, str]] = {
-        "k:" + json.dumps({"uid": ref.uid}): {} for ref in _holders(claim.holders)
-    }
-    fields = msgspec.Raw(json.dumps({"f:status": {"f:reservedFor": keys}}).encode())
-    return (ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields),)
 
 
 @lru_cache(None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from claimctl.wire.claims import (
@@ -18,7 +21,13 @@ from claimctl.wire.claims import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta, OwnerReference
+from claimctl.wire.meta import (
+    Condition,
+    ManagedFieldsEntry,
+    ManagedObjectMeta,
+    ObjectMeta,
+    OwnerReference,
+)
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus, NodeSystemInfo
 from claimctl.wire.podgroups import (
     GangPolicy,
@@ -105,6 +114,14 @@ def running(name: str, node: str = "node-0", *, deleting: bool = False, group: s
 
 def pending(name: str, *, unschedulable_at: datetime | None = None, group: str = "") -> Pod:
     return pod(name, unschedulable_at=unschedulable_at, group=group)
+
+
+def owned(made: Pod, uid: str = "uid-set") -> Pod:
+    """The pod with a ReplicaSet, or another object of this UID, as its controller."""
+    owner = OwnerReference(
+        api_version="apps/v1", kind="ReplicaSet", name="set", uid=uid, controller=True
+    )
+    return replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
 
 
 def slow(made: Pod, *, scheduler: str = "", volume: bool = False) -> Pod:
@@ -206,6 +223,14 @@ def claim(
             reserved_for=reserved_for,
         ),
     )
+
+
+def written_by_claimctl(made: ResourceClaim, uids: Iterable[str]) -> ResourceClaim:
+    """The claim with managedFields that name claimctl as the writer of these entries."""
+    keys: dict[str, dict[str, str]] = {"k:" + json.dumps({"uid": uid}): {} for uid in sorted(uids)}
+    fields = msgspec.Raw(json.dumps({"f:status": {"f:reservedFor": keys}}).encode())
+    entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields)
+    return replace(made, metadata=replace(made.metadata, managed_fields=(entry,)))
 
 
 def reservation(

@@ -33,6 +33,7 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.pods import is_done
 from claimctl.reservation.snapshot import (
+    Arrivals,
     Evidence,
     Held,
     LiveList,
@@ -43,7 +44,7 @@ from claimctl.reservation.snapshot import (
 )
 from claimctl.reservation.unreadable import may_concern
 from claimctl.reservation.workloads import WorkloadState
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -51,7 +52,7 @@ from claimctl.wire.reservations import FINALIZER, ClaimReservation, ForceDeleted
 from claimctl.wire.resources import PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.builders import CLAIM, NAMESPACE, NOW, pod_ref, written_by_claimctl
 
 
 class _StageClock(Clock):
@@ -92,6 +93,10 @@ class Stage:
     repeated_writes: int = 0
     time: float = 0.0
     writes: list[Write] = field(default_factory=list)
+    arrived: dict[str, float] = field(default_factory=dict)
+    """By UID of a pod that a watch event showed first: the time of the event."""
+    written: set[str] = field(default_factory=set)
+    """UIDs of the entries that claimctl wrote and that are still listed, by managedFields."""
     _confirmed: dict[str, WorkloadState] = field(default_factory=dict)
     _version_seen: tuple[str, float] = ("", 0.0)
     _claim_seen: ResourceClaim | None = None
@@ -155,6 +160,7 @@ class Stage:
                     self._dead_seen.setdefault(reference.uid, self.time)
         return Memory(
             openings=self._opened(),
+            arrivals=self._arrivals(),
             version_age=self.time - self._version_seen[1],
             deleting_age=0.0 if self._deleting_seen is None else self.time - self._deleting_seen,
             blind_age=None if self.watched_since_before_allocation else self.time,
@@ -177,6 +183,12 @@ class Stage:
             self._openings.observe(change)
             self._claim_seen = claim
         return self._openings.of(claim)
+
+    def _arrivals(self) -> Arrivals:
+        if self.claim is None or self._openings is None:
+            return Arrivals()
+        ages = {uid: self.time - at for uid, at in self.arrived.items() if uid in self.pods}
+        return self._openings.arrivals(self.claim, ages)
 
     def decide(self) -> Decision:
         """Decide, with every live read that the decision asks for."""
@@ -274,8 +286,12 @@ class Stage:
         assert len(write.reserved_for) <= 256
         status = replace(self.claim.status, allocation=allocation, reserved_for=write.reserved_for)
         assert status != self.claim.status, "a write without effect"
+        before, after = self.claim.status.reserved_for, write.reserved_for
+        added = {each.uid for each in after} - {each.uid for each in before}
+        self.written = (self.written | added) & {each.uid for each in after}
         self.claim = replace(self.claim, status=status)
         self._change_claim()
+        self.claim = written_by_claimctl(self.claim, self.written)
 
     def _change_claim(self, **changes: object) -> None:
         assert self.claim is not None
@@ -285,6 +301,30 @@ class Stage:
 
     def put(self, *pods: Pod) -> None:
         self.pods |= {pod.metadata.uid: pod for pod in pods}
+
+    def come(self, *pods: Pod) -> None:
+        """A watch event shows each of the pods for the first time."""
+        self.put(*pods)
+        self.arrived |= {pod.metadata.uid: self.time for pod in pods}
+
+    def lose_entries(self, *names: str) -> None:
+        """Another client removes the entries of these pods from the list."""
+        assert self.claim is not None
+        gone = {f"uid-{name}" for name in names}
+        self._relist(tuple(each for each in self.claim.status.reserved_for if each.uid not in gone))
+
+    def gain_entries(self, *names: str) -> None:
+        """Another client lists these pods."""
+        assert self.claim is not None
+        self._relist((*self.claim.status.reserved_for, *map(pod_ref, names)))
+
+    def _relist(self, references: tuple[Reference, ...]) -> None:
+        assert self.claim is not None
+        status = replace(self.claim.status, reserved_for=references)
+        self.claim = replace(self.claim, status=status)
+        self.written &= {each.uid for each in references}
+        self._change_claim()
+        self.claim = written_by_claimctl(self.claim, self.written)
 
     def remove(self, *names: str) -> None:
         for name in names:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from claimctl.reservation.pods import DISRUPTED, claim_names
 from claimctl.reservation.workloads import named_claims
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod, Volume
 from claimctl.wire.workloads import ReplicaSet
 
@@ -27,7 +28,7 @@ def slim_pod(pod: Pod) -> Pod | None:
             namespace=sys.intern(meta.namespace),
             labels=None,
             annotations=None,
-            owner_references=(),
+            owner_references=() if pod.spec.node_name else _controllers(meta),
             finalizers=(),
         ),
         spec=replace(
@@ -43,6 +44,11 @@ def slim_pod(pod: Pod) -> Pod | None:
             conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
         ),
     )
+
+
+def _controllers(meta: ObjectMeta) -> tuple[OwnerReference, ...]:
+    controller = meta.controller()
+    return () if controller is None else (controller,)
 
 
 def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:

@@ -32,7 +32,7 @@ separated them with ``--etcd-servers-overrides``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cachetools import LRUCache
@@ -178,8 +178,14 @@ class Memories:
         starting = sight.unstarted_since
         sight.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
 
-    def memory(self, claim: ResourceClaim, ghosts: Ghosts) -> Memory:
-        """The memory of a claim. A claim that is not known counts as seen for the first time."""
+    def memory(
+        self, claim: ResourceClaim, ghosts: Ghosts, pod_age: Mapping[str, float] | None = None
+    ) -> Memory:
+        """The memory of a claim. A claim that is not known counts as seen for the first time.
+
+        Args:
+            pod_age: by UID of the claim's pending pods: seconds since their arrival.
+        """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         sight = self._sights.get(key) or _first_sight(claim, now)
         ages, repeats = self._told(key, now)
@@ -187,6 +193,7 @@ class Memories:
             version_age=now - sight.version_since,
             deleting_age=_age(now, sight.deleting_since) or 0.0,
             openings=self.openings.of(claim),
+            arrivals=self.openings.arrivals(claim, pod_age or {}),
             blind_age=self._blind_age(sight, claim, now),
             ghost_age=dict(ghosts.ages),
             told_ghosts=ghosts.told,

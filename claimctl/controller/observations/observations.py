@@ -13,6 +13,7 @@ import structlog
 from cachetools import LRUCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey
+from claimctl.controller.observations.arrivals import PodArrivals
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
 from claimctl.kube.informer import Change
@@ -50,6 +51,7 @@ class Observations:
         self.boots = BootIds()
         self.ghosts = GhostLedger(clock, self.boots.of)
         self.claims = Memories(clock)
+        self.arrivals = PodArrivals(clock)
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
         self.kcm_left_dead_references = False
@@ -75,6 +77,7 @@ class Observations:
 
     def pod_changed(self, change: Change[Pod]) -> None:
         self.ghosts.observe(change.old, change.new, relist=change.relist)
+        self.arrivals.observe(change)
         if same_to_claims(change):
             return
         for pod in (change.old, change.new):

@@ -1,4 +1,5 @@
-"""Since when each claim is closed to pods (see ``reservation.release.binding``).
+"""Since when each claim is closed to pods (see ``reservation.release.binding``), and which pods it
+has listed.
 
 Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may
 skip versions: after a LIST, the claim counts as seen for the first time.
@@ -6,13 +7,14 @@ skip versions: after a LIST, the claim counts as seen for the first time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.informer import Change
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
-from claimctl.reservation.snapshot import Openings
+from claimctl.reservation.snapshot import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.seams import Clock
 
@@ -30,6 +32,8 @@ class _Seen:
     group: float = -inf
     holder: float = -inf
     delisted: dict[str, float] = field(default_factory=dict)
+    listed: dict[str, float] = field(default_factory=dict)
+    """By UID of a pod: when its entry was first seen. Removed entries are kept."""
 
 
 class OpeningsSeen:
@@ -71,15 +75,32 @@ class OpeningsSeen:
             entry_age={uid: now - at for uid, at in seen.delisted.items()},
         )
 
+    def arrivals(self, claim: ResourceClaim, pod_age: Mapping[str, float]) -> Arrivals:
+        """What listing ahead needs to know. It also holds for a version that was read live.
+
+        Args:
+            pod_age: by UID of the claim's pending pods: seconds since their arrival.
+        """
+        now, seen = self._clock.monotonic(), self._seen.get(ClaimKey.of(claim.metadata))
+        if seen is None or seen.uid != claim.metadata.uid:
+            return Arrivals()
+        entry_age = {uid: now - at for uid, at in seen.listed.items()}
+        return Arrivals(now - seen.watched, pod_age, entry_age)
+
 
 def _note(
     seen: _Seen, before: tuple[Reference, ...], after: tuple[Reference, ...], now: float
 ) -> None:
     """Note the entries of a version: an entry that is not listed any more has gone now."""
-    for uid in _pods(before) - _pods(after):
+    listed = _pods(after)
+    for uid in _pods(before) - listed:
         seen.delisted[uid] = now
+    for uid in listed:
+        seen.listed.setdefault(uid, now)
     for uid in [uid for uid, at in seen.delisted.items() if now - at > KEPT_SECONDS]:
         del seen.delisted[uid]
+        if uid not in listed:
+            seen.listed.pop(uid, None)
     seen.group = _last(seen.group, now, listed=any(map(is_pod_group, after)))
     seen.holder = _last(seen.holder, now, listed=not all(map(is_pod, after)))
 

@@ -23,7 +23,12 @@ from collections.abc import Iterable
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import Consumers, unschedulable_since
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
+from claimctl.reservation.reserved_for.references import (
+    is_pod,
+    is_pod_group,
+    is_workload,
+    listed_ahead,
+)
 from claimctl.reservation.snapshot import Rules, Snapshot
 from claimctl.reservation.workloads import group_of
 from claimctl.wire.podgroups import PodGroup
@@ -118,17 +123,19 @@ def users_among(
     binds it. A pod to which the claim is still open does not count here: the fence comes first.
     """
     using, binding = list(consumers.bound.values()), []
+    out = entries_to_take_out(snapshot, reason, consumers)
     for pod in consumers.pending.values():
-        if reason not in PENDING_PODS_GIVE_WAY or _keeps_its_entry(snapshot, reason, pod):
+        if reason not in PENDING_PODS_GIVE_WAY or _keeps_its_entry(snapshot, pod, out):
             using.append(pod)
         elif not _to_be_fenced(snapshot, pod) and binding_left(snapshot, pod) > 0:
             binding.append(pod)
     return using, binding
 
 
-def _keeps_its_entry(snapshot: Snapshot, reason: Reason, pod: Pod) -> bool:
-    listed = any(each.uid == pod.metadata.uid for each in snapshot.references)
-    return listed and not _deleting(snapshot) and not _waits_in_vain(reason, pod)
+def _keeps_its_entry(snapshot: Snapshot, pod: Pod, taken_out: frozenset[str]) -> bool:
+    uid = pod.metadata.uid
+    listed = any(each.uid == uid for each in snapshot.references)
+    return listed and not _deleting(snapshot) and uid not in taken_out
 
 
 def _waits_in_vain(reason: Reason, pod: Pod) -> bool:
@@ -144,15 +151,25 @@ def _deleting(snapshot: Snapshot) -> bool:
 
 
 def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
-    """UIDs of the listed pods that are unschedulable: the fence removes their entries.
+    """UIDs of the pending pods whose entries the fence removes.
 
-    A scheduler listed such a pod, did not bind it, and ended before it removed the entry. No other
-    component removes the entry. If the pod is bound nevertheless during the wait after the fence,
-    kube-controller-manager lists it again.
+    - Entries that claimctl listed ahead, if pending pods give way. Without a hold beside them they
+      stay: the fence would empty the list, and the scheduler might deallocate (PostFilter).
+    - Entries of unschedulable pods, if the devices are given up. A scheduler listed such a pod, did
+      not bind it, and ended before it removed the entry. No other component removes the entry.
+
+    If such a pod is bound nevertheless during the wait after the fence, kube-controller-manager
+    lists it again.
     """
+    claim = snapshot.claim
+    if claim is None or claim.metadata.deleting:
+        return frozenset()
     listed = {each.uid for each in snapshot.references if is_pod(each)}
-    return frozenset(
+    vain = frozenset(
         uid
         for uid, pod in consumers.pending.items()
         if uid in listed and _waits_in_vain(reason, pod)
     )
+    held = any(is_workload(each) and not is_pod_group(each) for each in snapshot.references)
+    gives_way = reason in PENDING_PODS_GIVE_WAY and held
+    return vain | listed_ahead(claim, consumers.pending) if gives_way else vain

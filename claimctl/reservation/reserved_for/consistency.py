@@ -5,12 +5,13 @@ Entries that stay keep their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.pod_groups.membership import gone_groups, spoken_for
 from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
     is_pod,
@@ -33,6 +34,10 @@ class DesiredHolds:
     """UIDs to remove: released holds of claimctl, or holds for incarnations that are gone."""
     own: frozenset[str] = frozenset()
     """UIDs that are claimctl's own. An entry that is neither own nor kept stays and is reported."""
+    pod_owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By UID of a hold: the UIDs of the controllers whose pods may be listed ahead beside it."""
+    given_up: GivenUp = field(default_factory=GivenUp)
+    """The entries listed ahead that go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ class _Draft:
         """The new entry of a listed pod: the same, a tombstone, or None to remove it."""
         uid, pods = reference.uid, self.pods
         if uid in pods.bound or uid in pods.pending:
-            return None if self._folds() else reference
+            return None if self._folds() or uid in self.wishes.given_up.uids else reference
         if not self.held:
             return reference
         if uid in pods.finished:
@@ -184,6 +189,12 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHol
         missing = []
     room = max(LIMIT - len(draft.entries), 0)
     draft.entries |= {reference.uid: reference for reference in missing[:room]}
+    ahead = pods_to_list(
+        snapshot, consumers, _owners(snapshot, wishes, draft.entries), draft.entries
+    )
+    draft.entries |= {reference.uid: reference for reference in ahead}
+    if wishes.given_up.after is not None:
+        draft.waits.append(wishes.given_up.after)
     return ListPlan(
         reserved_for=tuple(draft.entries.values()),
         confirm=tuple(draft.confirm),
@@ -192,6 +203,19 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHol
         full=len(missing) > room,
         look_again=min(draft.waits, default=None),
     )
+
+
+def _owners(
+    snapshot: Snapshot, wishes: DesiredHolds, entries: Mapping[str, Reference]
+) -> dict[str, bool]:
+    """The controllers of pods whose workload's hold is in the list, and whether it is new there."""
+    listed = {each.uid for each in snapshot.references}
+    return {
+        owner: uid not in listed
+        for uid, owners in wishes.pod_owners.items()
+        if uid in entries
+        for owner in owners
+    }
 
 
 def left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:

@@ -11,6 +11,7 @@ from claimctl.reservation.pod_groups.membership import needing_tombstones
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.protocol import begins_with_fence
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
+from claimctl.reservation.reserved_for.listing_ahead import entries_to_give_up
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
     is_pod_group,
@@ -31,6 +32,7 @@ def holds_while_held(found: Assessment) -> DesiredHolds:
     """The holds while a reservation holds the claim: holds stay or are added, released ones go."""
     keep: dict[str, Reference] = {}
     drop: set[str] = set()
+    owners: dict[str, frozenset[str]] = {}
     for retention in found.retentions:
         reference = retention.reference
         if reference is None or retention.action is Action.NONE:
@@ -39,8 +41,12 @@ def holds_while_held(found: Assessment) -> DesiredHolds:
             drop |= {reference.uid} | _old_incarnations(found, reference)
         elif found.listed(reference) or not _refused(found, reference):
             keep[reference.uid] = reference
+            owners[reference.uid] = retention.held.workload.pod_owners
             drop |= _old_incarnations(found, reference)
-    return DesiredHolds(keep, frozenset(drop & found.own - keep.keys()), found.own)
+    given_up = entries_to_give_up(found.snapshot, found.consumers)
+    return DesiredHolds(
+        keep, frozenset(drop & found.own - keep.keys()), found.own, owners, given_up
+    )
 
 
 def _refused(found: Assessment, reference: Reference) -> bool:

@@ -6,7 +6,7 @@ which entry, even after writes of the scheduler and of kube-controller-manager (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -95,6 +95,20 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
         if entry.manager == manager and entry.subresource == "status"
         for uid in _uids(entry)
     )
+
+
+def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
+    """UIDs of the pending pods that claimctl listed, by managedFields.
+
+    claimctl may take such an entry out as long as the pod is pending. Entries that a scheduler
+    wrote are not among them.
+
+    Args:
+        pending: the UIDs of the pending pods.
+    """
+    waiting = {each.uid for each in claim.status.reserved_for if is_pod(each)}
+    waiting = {uid for uid in waiting if uid in pending}
+    return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
 
 
 def uids_on_record(

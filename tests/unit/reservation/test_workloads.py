@@ -75,7 +75,8 @@ def job(*conditions: str, parallelism: int | None = None, suspend: bool = False)
     ],
 )
 def test_a_workload(workload: Workload, life: Life, wants: int) -> None:
-    assert observe(workload, "slice") == WorkloadState(life, "u", wants=wants)
+    owners = frozenset() if isinstance(workload, Deployment) else frozenset({"u"})
+    assert observe(workload, "slice") == WorkloadState(life, "u", wants=wants, pod_owners=owners)
 
 
 def test_claims_count_only_when_the_template_names_them_directly() -> None:
@@ -121,9 +122,19 @@ def test_a_deployment_that_is_kept_from_going_wants_pods_for_as_long_as_its_repl
     sets: list[ReplicaSet], life: Life, wants: int
 ) -> None:
     stuck = Deployment(metadata=GOING, spec=scaled(3))
-    assert observe(stuck, "slice", sets) == WorkloadState(life, "u", wants=wants)
+    found = observe(stuck, "slice", sets)
+    assert (found.life, found.uid, found.wants) == (life, "u", wants)
     stays = Deployment(metadata=META, spec=scaled(3))
     assert observe(stays, "slice", []).wants == 3
+
+
+def test_the_pods_of_a_deployment_are_those_of_its_replica_sets() -> None:
+    sets = [replica_set("old", 0, "u"), replica_set("new", 3, "u"), replica_set("other", 3, "v")]
+    named = [
+        replace(each, metadata=replace(each.metadata, uid=each.metadata.name)) for each in sets
+    ]
+    deployment = Deployment(metadata=META, spec=scaled(3))
+    assert observe(deployment, "slice", named).pod_owners == {"old", "new"}
 
 
 def test_a_workload_that_is_gone_has_ended_only_without_heirs() -> None:

@@ -1,0 +1,143 @@
+"""List pending pods before the scheduler does, so that it has nothing to write for them.
+
+Where pods are listed one by one, the scheduler writes each pod into the claim before it binds the
+pod. If many pods share a claim, these writes conflict, and each conflict costs the pod a back-off.
+If the scheduler finds the pod listed, it writes nothing.
+
+claimctl lists a pod at first sight or not at all. A pod that has been pending for some seconds is
+probably in a scheduling cycle: the scheduler would then add it a second time and be refused. An
+entry that another client removes is not added again: the scheduler removes the entry of a pod that
+it gives up (Unreserve), and kube-controller-manager (KCM) the entry of a pod that its cache does
+not show yet. The scheduler then lists the pod by itself.
+
+A pod listed ahead can be bound without a write to the claim, like a pod that the scheduler listed.
+``release.binding`` says what that means for a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.pods import Consumers, unschedulable_since
+from claimctl.reservation.reachability import stuck_since
+from claimctl.reservation.reserved_for.references import (
+    LIMIT,
+    is_workload,
+    listed_ahead,
+    pod_reference,
+)
+from claimctl.reservation.snapshot import Rules, Snapshot
+from claimctl.reservation.workloads import group_of
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+
+NEW_SECONDS = 5.0
+"""For so many seconds after its arrival, a pod counts as seen for the first time."""
+PATIENCE_SECONDS = 30.0
+"""An entry may be taken out of a full list if its pod is unschedulable so long after the entry was
+first seen."""
+
+
+def pods_to_list(
+    snapshot: Snapshot,
+    consumers: Consumers,
+    owners: Mapping[str, bool],
+    listed: Mapping[str, Reference],
+) -> tuple[Reference, ...]:
+    """The entries of the pods to list ahead, the oldest pods first.
+
+    Args:
+        owners: UIDs of the controllers whose pods may be listed, because their workload's hold is
+            in the desired list; and whether this write adds that hold. In the write that adds the
+            hold, the time since a pod arrived does not matter.
+        listed: the entries of the desired list without these pods, by UID.
+    """
+    if not owners or not _may_list(snapshot) or stuck_since(snapshot, consumers) is not None:
+        return ()
+    waiting = [uid for uid in consumers.pending if uid not in listed]
+    ages = snapshot.memory.arrivals.pod_age
+    ours = [uid for uid in waiting if _is_new(snapshot, consumers.pending[uid], owners)]
+    ours.sort(key=lambda uid: (-ages[uid], consumers.pending[uid].metadata.name))
+    room = LIMIT - len(listed) - (len(waiting) - len(ours))
+    return tuple(pod_reference(consumers.pending[uid].metadata) for uid in ours[: max(room, 0)])
+
+
+def _may_list(snapshot: Snapshot) -> bool:
+    """Whether schedulers list pods in this claim one by one, and claimctl may do so for them."""
+    claim, rules = snapshot.claim, snapshot.rules
+    one_by_one = DIALECTS[rules.dialect].lists_beside_others and not snapshot.shared
+    open_ = claim is not None and snapshot.allocated and not claim.metadata.deleting
+    return rules.list_ahead and open_ and one_by_one and not snapshot.frozen
+
+
+def _is_new(snapshot: Snapshot, pod: Pod, owners: Mapping[str, bool]) -> bool:
+    """Whether the pod belongs to a workload that holds the claim, and is seen the first time."""
+    owner, seen = pod.metadata.controller(), snapshot.memory.arrivals
+    if owner is None or owner.uid not in owners or not _is_simple(pod, snapshot.rules):
+        return False
+    age = seen.pod_age.get(pod.metadata.uid)
+    if age is None or age > seen.claim_age or pod.metadata.uid in seen.entry_age:
+        return False
+    return owners[owner.uid] or age <= NEW_SECONDS
+
+
+def _is_simple(pod: Pod, rules: Rules) -> bool:
+    """Whether nothing but the claim may keep the scheduler from binding the pod at once.
+
+    An unknown scheduler may add the pod to the list without looking whether it is there.
+    """
+    spec = pod.spec
+    known = spec.scheduler_name in ("", *rules.known_schedulers)
+    grouped = bool(group_of(spec)) or spec.workload_ref is not None
+    volumes = any(volume.may_be_unbound for volume in spec.volumes)
+    return known and not grouped and not volumes and not spec.scheduling_gates
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The entries listed ahead that have to go while the claim is held."""
+
+    uids: frozenset[str] = frozenset()
+    after: float | None = None
+    """Seconds until more entries may have to go."""
+
+
+def entries_to_give_up(snapshot: Snapshot, consumers: Consumers) -> GivenUp:
+    """The entries of unschedulable pods listed ahead that are given up while the claim is held.
+
+    - While pods cannot reach the claim's devices, all of them go. If the claim is given up later,
+      the wait for pods that are being bound has begun already.
+    - In a full list, the entries of pods that stay unschedulable make room for pods that wait.
+    """
+    idle = {uid for uid, pod in consumers.pending.items() if unschedulable_since(pod) is not None}
+    needed = _places_needed(snapshot, consumers) if idle else 0
+    stuck = bool(idle) and stuck_since(snapshot, consumers) is not None
+    claim = snapshot.claim
+    if claim is None or not (needed or stuck) or not _stays_allocated(snapshot, consumers):
+        return GivenUp()
+    stale = listed_ahead(claim, idle)
+    if stuck:
+        return GivenUp(stale)
+    ages = snapshot.memory.arrivals.entry_age
+    left = {uid: PATIENCE_SECONDS - ages.get(uid, 0.0) for uid in sorted(stale)}
+    over = [uid for uid, seconds in left.items() if seconds <= 0]
+    return GivenUp(
+        frozenset(over[:needed]),
+        min((seconds for seconds in left.values() if seconds > 0), default=None),
+    )
+
+
+def _places_needed(snapshot: Snapshot, consumers: Consumers) -> int:
+    """How many pods wait for a place in a full list."""
+    listed = {each.uid for each in snapshot.references}
+    if len(listed) < LIMIT or snapshot.shared:
+        return 0
+    waiting = (pod for uid, pod in consumers.pending.items() if uid not in listed)
+    return sum(1 for pod in waiting if not group_of(pod.spec))
+
+
+def _stays_allocated(snapshot: Snapshot, consumers: Consumers) -> bool:
+    """Whether an entry in the list keeps the claim allocated, whatever becomes of pending pods."""
+    return any(is_workload(each) or each.uid in consumers.bound for each in snapshot.references)

@@ -1,0 +1,379 @@
+"""Listing ahead: which pending pods claimctl lists, and when their entries go again."""
+
+from __future__ import annotations
+
+from dataclasses import replace as with_rules
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reserved_for.listing_ahead import (
+    NEW_SECONDS,
+    PATIENCE_SECONDS,
+    pods_to_list,
+)
+from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
+from claimctl.reservation.snapshot import Arrivals, Memory, Rules, Snapshot
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference
+from tests.support.builders import (
+    NOW,
+    after,
+    claim,
+    deployment_ref,
+    finished,
+    node,
+    owned,
+    pending,
+    pod,
+    pod_ref,
+    reservation,
+    running,
+    slow,
+    tomb,
+    written_by_claimctl,
+)
+from tests.support.stage import Stage
+from tests.unit.reservation.test_protocol import condition, held_status
+
+WORKLOAD = deployment_ref()
+RULES = Rules("hold", list_ahead=True)
+ACTIVE = WorkloadState(
+    Life.ACTIVE, "uid-train", wants=3, pod_owners=frozenset({"uid-set", "uid-other-set"})
+)
+
+
+def stage(
+    *listed: Reference,
+    rules: Rules = RULES,
+    deleting: bool = False,
+    claim_deleting: bool = False,
+    seen: bool = True,
+) -> Stage:
+    made = reservation(status=held_status(), deleting=deleting)
+    on = Stage(
+        written_by_claimctl(
+            claim(*listed, deleting=claim_deleting),
+            [each.uid for each in listed if each == WORKLOAD],
+        ),
+        {made.metadata.name: (made, ACTIVE)},
+        rules=rules,
+        nodes={"node-0": node()},
+        watched_since_before_allocation=seen,
+    )
+    on.written = {WORKLOAD.uid} & {each.uid for each in listed}
+    on.snapshot()
+    return on
+
+
+def new(*names: str) -> tuple[Pod, ...]:
+    return tuple(owned(pending(name)) for name in names)
+
+
+def lists(on: Stage, seconds: float = 0.0) -> list[tuple[str, ...]]:
+    """The lists that claimctl writes within the time, by the names of pods and workloads."""
+    writes = on.settle(seconds=seconds)
+    return [
+        tuple(each.name for each in write.reserved_for if not is_tombstone(each))
+        for write in writes
+        if isinstance(write, WriteList)
+    ]
+
+
+def test_one_write_adds_the_hold_and_all_pending_pods_of_the_workload() -> None:
+    on = stage(pod_ref("a"))
+    on.come(*new("b", "c"))
+    on.put(running("a"))
+    assert lists(on) == [("a", "train", "b", "c")]
+
+
+def test_a_later_pod_is_listed_when_it_comes() -> None:
+    on = stage(WORKLOAD)
+    assert lists(on) == []
+    on.come(*new("b"))
+    assert lists(on) == [("train", "b")]
+
+
+def test_pods_are_listed_in_the_order_of_their_arrival() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("z"))
+    on.time += 1.0
+    on.come(*new("b", "a"))
+    assert lists(on) == [("train", "z", "a", "b")]
+
+
+def test_in_the_write_that_adds_the_hold_the_age_of_pods_does_not_matter() -> None:
+    on = stage(pod_ref("a"))
+    on.come(*new("b"))
+    on.put(running("a"))
+    on.time += 100 * NEW_SECONDS
+    assert lists(on) == [("a", "train", "b")]
+
+
+def test_a_pod_that_is_not_new_is_not_listed() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("b"))
+    on.time += NEW_SECONDS + 0.1
+    assert lists(on) == []
+
+
+def test_a_pod_that_a_list_showed_first_is_not_listed() -> None:
+    on = stage(WORKLOAD)
+    on.put(*new("b"))
+    assert lists(on) == []
+
+
+def test_a_pod_older_than_the_first_seen_version_of_the_claim_is_not_listed() -> None:
+    on = stage(WORKLOAD, seen=False)
+    on.come(*new("b"))
+    on.arrived["uid-b"] -= 1.0
+    assert lists(on) == []
+
+
+def test_a_pod_whose_entry_was_removed_is_not_listed_again() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("b", "c"))
+    assert lists(on) == [("train", "b", "c")]
+    on.lose_entries("b")
+    assert lists(on, seconds=10 * NEW_SECONDS) == []
+
+
+def test_a_pod_is_not_listed_again_in_the_write_that_adds_the_hold_again() -> None:
+    on = stage(WORKLOAD, pod_ref("a"))
+    on.put(running("a"))
+    on.come(*new("b"))
+    assert lists(on) == [("train", "a", "b")]
+    on.lose_entries("b", "train")
+    assert lists(on) == [("a", "train")]
+
+
+CASES = [
+    ("bound", replace(owned(running("b")))),
+    ("finished", owned(finished("b"))),
+    ("deleting", owned(pod("b", deleting=True))),
+    ("of no controller", pending("b")),
+    ("of another controller", owned(pending("b"), "uid-elsewhere")),
+    ("of a PodGroup", owned(pending("b", group="train"))),
+    ("with another scheduler", owned(slow(pending("b"), scheduler="volcano"))),
+    ("with a volume", owned(slow(pending("b"), volume=True))),
+]
+
+
+@pytest.mark.parametrize("made", [made for _, made in CASES], ids=[name for name, _ in CASES])
+def test_a_pod_that_is_not_simple_is_not_listed(made: Pod) -> None:
+    on = stage(WORKLOAD)
+    on.come(made)
+    assert all("b" not in each for each in lists(on))
+
+
+def test_a_gated_pod_and_a_pod_of_a_gang_are_not_listed() -> None:
+    gated, ganged = new("b", "c")
+    gated = replace(gated, spec=replace(gated.spec, scheduling_gates=(PodSchedulingGate(),)))
+    ganged = replace(ganged, spec=replace(ganged.spec, workload_ref=PodWorkloadReference()))
+    on = stage(WORKLOAD)
+    on.come(gated, ganged)
+    assert lists(on) == []
+
+
+def test_a_pod_of_a_known_scheduler_is_listed() -> None:
+    on = stage(WORKLOAD, rules=with_rules(RULES, known_schedulers=frozenset({"volcano"})))
+    on.come(owned(slow(pending("b"), scheduler="volcano")))
+    assert lists(on) == [("train", "b")]
+
+
+def test_nothing_is_listed_if_the_setting_is_off() -> None:
+    on = stage(WORKLOAD, rules=with_rules(RULES, list_ahead=False))
+    on.come(*new("b"))
+    assert lists(on) == []
+
+
+def test_nothing_is_listed_in_a_frozen_namespace() -> None:
+    on = stage(WORKLOAD)
+    on.frozen = True
+    on.come(*new("b"))
+    assert lists(on) == []
+
+
+def test_nothing_is_listed_while_the_claim_is_deleted_or_the_reservation_withdrawn() -> None:
+    for on in (stage(WORKLOAD, claim_deleting=True), stage(WORKLOAD, deleting=True)):
+        on.come(*new("b"))
+        assert all("b" not in each for each in lists(on))
+
+
+def test_nothing_is_listed_where_the_hold_is_not() -> None:
+    on = stage(pod_ref("a"), rules=with_rules(RULES, dialect="native"))
+    on.put(running("a"))
+    on.come(*new("b"))
+    assert lists(on) == []
+
+
+def test_pods_that_claimctl_does_not_list_keep_their_places() -> None:
+    taken = [f"r{number}" for number in range(LIMIT - 3)]
+    on = stage(WORKLOAD, *map(pod_ref, taken))
+    on.put(*map(running, taken), pending("foreign"))
+    on.come(*new("b", "c", "d"))
+    (written,) = lists(on)
+    assert written[LIMIT - 2 :] == ("b",)
+
+
+def test_the_entry_of_a_pending_pod_that_is_gone_goes_with_a_live_read() -> None:
+    on = stage(WORKLOAD, rules=with_rules(RULES, kcm_cleans_mixed_lists=False))
+    on.come(*new("b", "c"))
+    assert lists(on) == [("train", "b", "c")]
+    on.remove("b")
+    assert lists(on) == [("train", "c")]
+
+
+def trapped(*names: str) -> Stage:
+    """Pods that were listed ahead and cannot reach the devices: their node is cordoned."""
+    on = stage(WORKLOAD)
+    on.come(*new(*names))
+    assert lists(on) == [("train", *names)]
+    on.nodes = {"node-0": node(cordoned=True)}
+    on.put(*(owned(pending(name, unschedulable_at=after(on.time))) for name in names))
+    return on
+
+
+def test_pods_that_cannot_reach_the_devices_give_their_entries_up_at_once() -> None:
+    assert lists(trapped("b", "c")) == [("train",)]
+
+
+def test_a_pod_that_comes_while_the_devices_cannot_be_reached_is_not_listed() -> None:
+    on = trapped("b")
+    lists(on)
+    on.come(*new("c"))
+    assert lists(on) == []
+
+
+def test_giving_the_devices_up_waits_for_the_binding_time_from_the_removal_on() -> None:
+    on = trapped("b")
+    assert lists(on, seconds=59.0) == [("train",)]
+    assert lists(on, seconds=10.0) == [()]
+
+
+def full() -> Stage:
+    """A full list: one pod runs, the others were listed ahead and find no node; one pod waits."""
+    names = [f"p{number:03}" for number in range(LIMIT - 2)]
+    on = stage(WORKLOAD, pod_ref("a"))
+    on.put(running("a"))
+    on.come(*new(*names))
+    lists(on)
+    on.put(*(owned(pending(name, unschedulable_at=after(on.time))) for name in names))
+    return on
+
+
+def test_in_a_full_list_a_pod_that_stays_unschedulable_makes_room() -> None:
+    on = full()
+    on.come(*new("late", "later"))
+    (stepped_aside,) = lists(on, seconds=PATIENCE_SECONDS - 2.0)
+    assert "train" not in stepped_aside
+    on.gain_entries("late")
+    assert lists(on, seconds=1.0) == []
+    (written,) = lists(on, seconds=2.0)
+    assert set(stepped_aside) - set(written) == {"p000"}
+
+
+def test_a_list_with_room_keeps_the_entries_of_unschedulable_pods() -> None:
+    on = full()
+    on.remove("p000", "p001", "p002")
+    lists(on, seconds=30.0)
+    on.come(*new("late"))
+    written = lists(on, seconds=5 * PATIENCE_SECONDS)
+    assert all("p100" in each for each in written)
+
+
+def test_a_withdrawn_reservation_takes_out_what_it_listed_ahead_and_waits() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("b"))
+    assert lists(on) == [("train", "b")]
+    made, state = on.reservations["train-slice"]
+    on.reservations["train-slice"] = (
+        replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
+        state,
+    )
+    assert lists(on, seconds=50.0) == [("train",)]
+    assert condition(on, "Released") == ("False", "PodsMayBeBound")
+    assert lists(on, seconds=15.0) == [()]
+
+
+def test_a_withdrawn_reservation_leaves_what_a_scheduler_listed() -> None:
+    on = stage(WORKLOAD, pod_ref("b"))
+    on.put(*new("b"))
+    made, state = on.reservations["train-slice"]
+    on.reservations["train-slice"] = (
+        replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
+        state,
+    )
+    assert lists(on, seconds=500.0) == []
+
+
+def test_a_pod_listed_ahead_blocks_the_release_of_a_workload_that_has_ended() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("b"))
+    assert lists(on) == [("train", "b")]
+    on.reservations["train-slice"] = (
+        on.reservations["train-slice"][0],
+        WorkloadState(Life.ENDED, "uid-train", pod_owners=ACTIVE.pod_owners),
+    )
+    assert lists(on, seconds=1000.0) == []
+    assert condition(on, "Released") == ("False", "ConsumersLeft")
+
+
+OWNERS = ["uid-set", "uid-elsewhere"]
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, bool], dict[str, Reference]]:
+    names = [f"p{number}" for number in range(8)]
+    makers = [pending, running, finished, lambda name: pod(name, deleting=True)]
+    pods = tuple(
+        owned(draw(st.sampled_from(makers))(name), draw(st.sampled_from(OWNERS))) for name in names
+    )
+    filler = draw(st.sampled_from([0, 0, 248, 252, 255]))
+    entries = [
+        WORKLOAD,
+        *(pod_ref(f"f{number}") for number in range(filler)),
+        *draw(st.lists(st.sampled_from([*map(pod_ref, names), *map(tomb, names)]), max_size=3)),
+    ]
+    listed = {each.uid: each for each in entries[:LIMIT]}
+    ages = st.sampled_from([0.0, NEW_SECONDS, NEW_SECONDS + 1.0, 100.0])
+    known = draw(st.lists(st.sampled_from([each.metadata.uid for each in pods]), unique=True))
+    seen = draw(st.lists(st.sampled_from([each.metadata.uid for each in pods]), unique=True))
+    memory = Memory(
+        arrivals=Arrivals(
+            claim_age=draw(ages),
+            pod_age={uid: draw(ages) for uid in known},
+            entry_age=dict.fromkeys(seen, 1.0),
+        )
+    )
+    made = claim(*listed.values(), deleting=draw(st.booleans()))
+    rules = Rules(draw(st.sampled_from(["hold", "podgroup", "native"])), list_ahead=True)
+    snapshot = Snapshot(NOW, "train", "slice", made, pods=pods, rules=rules, memory=memory)
+    return snapshot, {"uid-set": draw(st.booleans())}, listed
+
+
+@given(crowds())
+def test_only_new_pods_of_the_workload_are_listed_and_never_too_many(
+    given_: tuple[Snapshot, dict[str, bool], dict[str, Reference]],
+) -> None:
+    snapshot, owners, listed = given_
+    consumers, seen = Consumers.of(snapshot.pods), snapshot.memory.arrivals
+    found = pods_to_list(snapshot, consumers, owners, listed)
+    assert len({*listed, *(each.uid for each in found)}) == len(listed) + len(found)
+    assert not found or len(listed) + len(found) <= LIMIT
+    for each in found:
+        made = consumers.pending[each.uid]
+        owner = made.metadata.controller()
+        assert owner is not None
+        assert owner.uid == "uid-set"
+        assert each.uid not in seen.entry_age
+        assert seen.pod_age[each.uid] <= seen.claim_age
+        assert owners["uid-set"] or seen.pod_age[each.uid] <= NEW_SECONDS
+        assert snapshot.claim is not None
+        assert not snapshot.claim.metadata.deleting
+        assert snapshot.rules.dialect != "native"
