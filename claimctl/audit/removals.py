@@ -1,6 +1,7 @@
 """Judge by the history which references claimctl may remove from a claim.
 
-claimctl may remove its own references, and references to objects that are gone or done. A
+claimctl may remove its own references, and references to objects that are gone or done. The entry
+of a pod is claimctl's own if claimctl listed the pod ahead, until the pod runs. Another
 reference is claimctl's own if claimctl wrote it, if claimctl created the claim for its object, or
 if a reservation of the claim names its object. A DowngradePlan also allows references that the
 feature wrote (see ``expansions``).
@@ -22,6 +23,8 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP
 
+WORKLOAD_GROUPS = ("apps", "batch")
+
 
 @dataclass(slots=True)
 class Removals:
@@ -33,6 +36,10 @@ class Removals:
 
     users: Collection[str]
     _own: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    _listed: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    """UIDs of the pods whose present entry claimctl wrote."""
+    _taken_out: defaultdict[Key, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    """UIDs of the pods whose entry was removed and not written again."""
     _groups: dict[str, bool] = field(default_factory=dict)
     """By UID of each existing PodGroup: whether claimctl created it."""
     _gone: dict[str, None] = field(default_factory=dict)
@@ -44,6 +51,8 @@ class Removals:
         if revision.type == "DELETED" and revision.plural != "pods":
             self._gone[decode(revision.data, ObjectHeader).metadata.uid] = None
         self.expansions.notice(revision)
+        if revision.plural == "resourceclaims" and revision.group == "resource.k8s.io":
+            self._notice_pods(revision)
         if revision.plural == "podgroups":
             self._notice_group(revision)
         elif revision.plural == "resourceclaims" and revision.actor in self.users:
@@ -53,6 +62,58 @@ class Removals:
             self._own[key] |= dict.fromkeys(_references(revision.data) - before.keys())
             if revision.type == "ADDED" and claim.spec.reserved_for is not None:
                 self._own[key][claim.spec.reserved_for.uid] = None
+
+    def _notice_pods(self, revision: Revision) -> None:
+        """Note who wrote the entries of pods. Removals are noted when they have been judged."""
+        key = (revision.namespace, revision.name)
+        before, after = _pods(revision.previous), _pods(revision.data)
+        if revision.type == "DELETED":
+            self._listed.pop(key, None)
+            self._taken_out.pop(key, None)
+        elif revision.actor in self.users:
+            self._listed[key] |= dict.fromkeys(after.keys() - before.keys())
+
+    def noticed(self, revision: Revision) -> None:
+        """Note which entries of pods this revision removed, after it has been judged."""
+        if revision.type == "DELETED":
+            return
+        key = (revision.namespace, revision.name)
+        before, after = _pods(revision.previous), _pods(revision.data)
+        for uid in before.keys() - _references(revision.data).keys():
+            self._listed[key].pop(uid, None)
+            self._taken_out[key][uid] = None
+        for uid in after:
+            self._taken_out[key].pop(uid, None)
+
+    def listed_again(self, revision: Revision, world: World) -> list[Reference]:
+        """The pending pods that this write lists although their entry was removed before.
+
+        A downgrade does so if it replaces another reference by the pods that use the claim.
+        """
+        key = (revision.namespace, revision.name)
+        added = self._added_ahead(revision, world)
+        return [each for each in added if each.uid in self._taken_out[key]]
+
+    def listed_without_hold(self, revision: Revision, world: World) -> list[Reference]:
+        """The pending pods that this write lists although no workload is listed."""
+        after = _references(revision.data).values()
+        held = any(each.api_group in WORKLOAD_GROUPS for each in after)
+        return [] if held else self._added_ahead(revision, world)
+
+    def _added_ahead(self, revision: Revision, world: World) -> list[Reference]:
+        before, after = _references(revision.previous), _references(revision.data)
+        if any(not _is_pod(each) for uid, each in before.items() if uid not in after):
+            return []
+        pods = world.pods.get(revision.namespace, {})
+        return [
+            each
+            for uid, each in after.items()
+            if uid not in before
+            and _is_pod(each)
+            and (pod := pods.get(each.name)) is not None
+            and pod.metadata.uid == uid
+            and not pod.spec.node_name
+        ]
 
     def _notice_group(self, revision: Revision) -> None:
         uid = decode(revision.data, PodGroup).metadata.uid
@@ -78,7 +139,9 @@ class Removals:
 
     def _may_go(self, claim: Key, reference: Reference, world: World) -> bool:
         if _is_pod(reference) or reference.api_group == TOMBSTONE_GROUP:
-            return _dead(claim[0], reference, world) or _in_vain(claim, reference, world)
+            if _dead(claim[0], reference, world) or _in_vain(claim, reference, world):
+                return True
+            return reference.uid in self._listed[claim] and not _runs(claim[0], reference, world)
         if reference.uid in self._own[claim] or _named(claim, reference, world):
             return True
         if reference.uid in self._gone:
@@ -107,7 +170,7 @@ def _folds(revision: Revision) -> bool:
     return (
         allocation is not None
         and allocation.reserved_for_any_pod
-        and any(each.api_group in ("apps", "batch") for each in claim.status.reserved_for)
+        and any(each.api_group in WORKLOAD_GROUPS for each in claim.status.reserved_for)
     )
 
 
@@ -117,6 +180,15 @@ def _dead(namespace: str, reference: Reference, world: World) -> bool:
     if pod is None or pod.metadata.uid != reference.uid:
         return True
     return is_done(pod)
+
+
+def _pods(data: bytes | None) -> dict[str, Reference]:
+    return {uid: each for uid, each in _references(data).items() if _is_pod(each)}
+
+
+def _runs(namespace: str, reference: Reference, world: World) -> bool:
+    pod = world.pods.get(namespace, {}).get(reference.name)
+    return pod is not None and pod.metadata.uid == reference.uid and runs(pod)
 
 
 def _in_vain(key: Key, reference: Reference, world: World) -> bool:

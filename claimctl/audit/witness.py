@@ -27,6 +27,8 @@ EMPTIED = "EmptiedBesideAllocation"
 TOOK_FINALIZER = "TookFinalizer"
 STRANDED = "StrandedPod"
 WROTE_NOTHING = "WroteNothing"
+LISTED_AGAIN = "ListedAgain"
+LISTED_WITHOUT_HOLD = "ListedWithoutHold"
 STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
 
 
@@ -100,6 +102,8 @@ class Witness:
         self._note_devices(key, as_claim(revision))
         if ours:
             self._judge_list(revision, world)
+            self._judge_additions(revision, world)
+        self.removals.noticed(revision)
         self._note_finalizer(revision, ours=ours)
         if not _deallocates(revision):
             return
@@ -148,6 +152,21 @@ class Witness:
         to_finish = key in self.unfinished or key in self.fenced
         if _unprotected(before, after) and not to_finish:
             self._accuse(TOOK_FINALIZER, revision, revision.name, ["-"], "unprotected by")
+
+    def _judge_additions(self, revision: Revision, world: World) -> None:
+        """What claimctl lists ahead stands beside a hold, and is not listed again when removed."""
+        if revision.type == "DELETED":
+            return
+        for rule, found, what in (
+            (LISTED_AGAIN, self.removals.listed_again(revision, world), "listed again for"),
+            (
+                LISTED_WITHOUT_HOLD,
+                self.removals.listed_without_hold(revision, world),
+                "without a hold when claimctl listed",
+            ),
+        ):
+            if found:
+                self._accuse(rule, revision, revision.name, [each.name for each in found], what)
 
     def _notice_effect(self, revision: Revision) -> None:
         """Promise 7: each write of claimctl changes the object."""

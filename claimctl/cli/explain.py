@@ -168,6 +168,8 @@ def _reservation(retention: Any) -> dict[str, Any]:
 
 def lines(explanation: Explanation) -> list[str]:
     """The explanation as text."""
+    from claimctl.text import listed
+
     view = explanation.view
     consumers = view.consumers
     facts = [
@@ -178,6 +180,9 @@ def lines(explanation: Explanation) -> list[str]:
         ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
         ("Listed", view.holders),
     ]
+    if ahead := view.listed_ahead:
+        told = f"claimctl listed {len(ahead)} pending pods before the scheduler: {listed(ahead)}"
+        facts.append(("Ahead", told))
     shown = [f"{title + ':':<12}{value}" for title, value in facts]
     return [
         *shown,

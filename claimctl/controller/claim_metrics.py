@@ -9,7 +9,7 @@ from enum import StrEnum
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.decision import Decision, Write, WriteList
-from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_workload
+from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_pod, is_workload
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.telemetry.face import Metric, Telemetry
 
@@ -89,6 +89,7 @@ class ClaimMetrics:
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if not write.deallocate:
             self._measure_hold(snapshot, write, seen.allocated_age(key))
+            self._count_ahead(snapshot, write)
             return
         labels = {"reason": write.reason, "dialect": snapshot.rules.dialect}
         self._telemetry.add(Metric.RELEASES, labels)
@@ -107,6 +108,13 @@ class ClaimMetrics:
         if allocation.allocation_timestamp is not None:
             seconds = (snapshot.now - allocation.allocation_timestamp).total_seconds()
         self._telemetry.observe(Metric.ALLOCATION_TO_HOLD_SECONDS, max(seconds, 0.0))
+
+    def _count_ahead(self, snapshot: Snapshot, write: WriteList) -> None:
+        listed = {reference.uid for reference in snapshot.references}
+        added = {each.uid for each in write.reserved_for if is_pod(each)} - listed
+        ahead = added & snapshot.consumers().pending.keys()
+        if ahead:
+            self._telemetry.add(Metric.PODS_LISTED_AHEAD, amount=len(ahead))
 
     def _add(self, entry: _Entry, step: int) -> None:
         self._states[entry.state] += step

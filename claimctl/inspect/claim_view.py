@@ -8,7 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from claimctl.reservation.pods import Consumers, claim_names
-from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.reservation.reserved_for.references import (
+    LIMIT,
+    is_pod,
+    is_tombstone,
+    is_workload,
+    listed_ahead,
+)
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
@@ -56,6 +62,14 @@ class ClaimView:
     @property
     def tombstones(self) -> tuple[Reference, ...]:
         return tuple(filter(is_tombstone, self.claim.status.reserved_for))
+
+    @property
+    def listed_ahead(self) -> tuple[str, ...]:
+        """The names of the pending pods that claimctl listed before the scheduler did."""
+        pending = self.consumers.pending
+        return tuple(
+            sorted(pending[uid].metadata.name for uid in listed_ahead(self.claim, pending))
+        )
 
     @property
     def workloads(self) -> tuple[Reference, ...]:
@@ -141,6 +155,7 @@ def document(view: ClaimView, now: datetime) -> dict[str, Any]:
         "references": {
             "pods": len(view.listed_pods),
             "finishedPods": len(view.tombstones),
+            "podsListedAhead": len(view.listed_ahead),
             "workloads": [to_plain(each) for each in view.workloads],
             "limit": LIMIT,
         },

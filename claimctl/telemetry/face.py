@@ -23,6 +23,7 @@ class Metric(StrEnum):
     CLAIMS_NEAR_LIMIT = "claimctl_claims_near_limit"
     DANGLING_REFERENCES = "claimctl_dangling_references"
     ALLOCATION_TO_HOLD_SECONDS = "claimctl_allocation_to_hold_seconds"
+    PODS_LISTED_AHEAD = "claimctl_pods_listed_ahead_total"
     RELEASES = "claimctl_releases_total"
     RELEASE_WAIT_SECONDS = "claimctl_release_wait_seconds"
     WRITE_CONFLICTS = "claimctl_write_conflicts_total"

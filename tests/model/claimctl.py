@@ -279,7 +279,7 @@ def describe(write: Write) -> str:
         names = [f"workload/{number}" for number in range(2) if holders & 1 << number]
         names += [f"group/{number}" for number in range(4) if groups & 1 << number]
         names += [
-            f"{'pod' if entry == Entry.POD else 'tombstone'}/p{pod}"
+            f"{'tombstone' if entry == Entry.TOMBSTONE else 'pod'}/p{pod}"
             for pod, entry in enumerate(write.columns)
             if entry
         ]

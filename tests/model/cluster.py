@@ -18,7 +18,7 @@ from tests.model.server import (
     write_group,
     write_reservation,
 )
-from tests.model.state import Claim, Entry, Life, Pod, Process, There, Workload, World, put
+from tests.model.state import LISTED, Claim, Entry, Life, Pod, Process, There, Workload, World, put
 
 
 class Step(NamedTuple):
@@ -60,6 +60,8 @@ class Cluster:
                 if world.left.actions and "restart scheduler" in self._bounds.kinds:
                     yield self._forget(world, pod)
                 yield self._bind(world, pod) if there == Pod.PENDING else self._undo(world, pod)
+                if there == Pod.PENDING and world.left.actions and "fail" in self._bounds.kinds:
+                    yield self._fail(world, pod)
             elif there == Pod.PENDING and (world.group_seen >= 0 or not self._dialect.groups):
                 yield from self._plan(world, pod)
         if Pod.PENDING in world.pods:
@@ -109,7 +111,7 @@ class Cluster:
         claim = world.claim
         for pod, there in enumerate(world.pods):
             left = claim._replace(entries=put(claim.entries, pod, Entry.NONE))
-            own = claim.entries[pod] == Entry.POD
+            own = claim.entries[pod] in LISTED
             if there == Pod.PENDING and world.cleared[pod] < 0 and left.empty:
                 freed = self._write(world._replace(ours=0), left._replace(allocated=0))
                 freed = drop_views(freed, 0)
@@ -135,10 +137,18 @@ class Cluster:
     def _undo(self, world: World, pod: int) -> Step:
         """The pod is gone: its entry is taken out by UID, whatever the version."""
         world = world._replace(cleared=put(world.cleared, pod, -1))
-        if world.claim.entries[pod] == Entry.POD:
+        if world.claim.entries[pod] in LISTED:
             entries = put(world.claim.entries, pod, Entry.NONE)
             world = self._write(world, world.claim._replace(entries=entries))
         return Step("scheduler", f"gives p{pod} up, which is gone", world)
+
+    def _fail(self, world: World, pod: int) -> Step:
+        """A plugin fails behind Reserve: Unreserve takes the pod's entry out, and the pod lives."""
+        left = world.left._replace(actions=world.left.actions - 1)
+        failed = self._undo(world._replace(left=left), pod)
+        return Step(
+            "scheduler", f"fails to bind p{pod} and takes its entry out", failed.world, False
+        )
 
     # KCM
 
@@ -147,6 +157,8 @@ class Cluster:
         if claim.there == There.GONE:
             return
         yield from self._clean(world)
+        if world.left.actions and "late KCM" in self._bounds.kinds and claim.holders:
+            yield from self._clean_late(world)
         if not claim.usable or self._dialect.shared:
             return
         if self._dialect.groups:
@@ -163,7 +175,7 @@ class Cluster:
         if unknown and not self._dialect.kcm_keeps_unknown:
             return
         stays = tuple(
-            Entry.NONE if entry == Entry.POD and there not in (Pod.PENDING, Pod.BOUND) else entry
+            Entry.NONE if entry in LISTED and there not in (Pod.PENDING, Pod.BOUND) else entry
             for entry, there in zip(claim.entries, world.pods, strict=True)
         )
         group = world.group
@@ -177,6 +189,17 @@ class Cluster:
         elif cleaned != claim:
             what = "dead pods" if cleaned.groups == claim.groups else "a group that is gone"
             yield Step("KCM", f"takes {what} out of the list", self._write(world, cleaned))
+
+    def _clean_late(self, world: World) -> Iterator[Step]:
+        """KCM's cache does not show a pod yet: it takes the pod's entry out."""
+        left = world.left._replace(actions=world.left.actions - 1)
+        for pod, entry in enumerate(world.claim.entries):
+            if entry in LISTED and world.pods[pod] == Pod.PENDING:
+                entries = put(world.claim.entries, pod, Entry.NONE)
+                after = self._write(
+                    world._replace(left=left), world.claim._replace(entries=entries)
+                )
+                yield Step("KCM", f"takes p{pod} out, which its cache lacks", after, fair=False)
 
     # group
 

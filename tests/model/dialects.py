@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from claimctl.reservation.snapshot import Rules
-from tests.model.state import Claim, Entry, put
+from tests.model.state import LISTED, Claim, Entry, put
 
 
 class Dialect(Protocol):
@@ -31,6 +31,11 @@ class Dialect(Protocol):
     @property
     def kcm_keeps_unknown(self) -> bool:
         """Whether KCM cleans pods beside entries it does not know (from 1.36)."""
+        ...
+
+    @property
+    def ahead(self) -> bool:
+        """Whether claimctl lists pending pods before the scheduler does."""
         ...
 
     def frees(self, claim: Claim, pod: int) -> bool:
@@ -60,23 +65,30 @@ class Hold:
     kcm_keeps_unknown: bool = True
     shared: bool = False
     groups: bool = False
+    ahead: bool = False
 
     @property
     def name(self) -> str:
-        return "hold" if self.kcm_keeps_unknown else "hold (KCM 1.34)"
+        kcm = "hold" if self.kcm_keeps_unknown else "hold (KCM 1.34)"
+        return f"{kcm}, listing ahead" if self.ahead else kcm
 
     @property
     def rules(self) -> Rules:
-        return Rules("hold", kcm_cleans_mixed_lists=self.kcm_keeps_unknown, fight_limit=1_000_000)
+        return Rules(
+            "hold",
+            kcm_cleans_mixed_lists=self.kcm_keeps_unknown,
+            fight_limit=1_000_000,
+            list_ahead=self.ahead,
+        )
 
     def frees(self, claim: Claim, pod: int) -> bool:
-        return claim.usable and claim.entries[pod] == Entry.POD
+        return claim.usable and claim.entries[pod] in LISTED
 
     def reserve(self, claim: Claim, pod: int, group: int) -> Claim:
         return list_pod(claim, pod)
 
     def may_start(self, claim: Claim, pod: int) -> bool:
-        return bool(claim.allocated and claim.entries[pod] == Entry.POD)
+        return bool(claim.allocated and claim.entries[pod] in LISTED)
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,7 @@ class Native:
     shared: bool = True
     groups: bool = False
     kcm_keeps_unknown: bool = True
+    ahead: bool = False
 
     @property
     def rules(self) -> Rules:
@@ -114,6 +127,7 @@ class Grouped:
     shared: bool = False
     groups: bool = True
     kcm_keeps_unknown: bool = True
+    ahead: bool = False
 
     @property
     def rules(self) -> Rules:

@@ -20,6 +20,7 @@ from claimctl.reservation.decision import (
     ListLivePods,
     WriteStatus,
 )
+from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
@@ -119,6 +120,7 @@ def _key(process: Process) -> tuple[object, ...]:
         process.withdrawn_settled,
         process.group,
         process.away,
+        process.came,
     )
 
 
@@ -190,11 +192,15 @@ class _Scene:
         write = decision.write
         if not isinstance(write, WriteStatus):
             return False
-        wanted = objects.write_of(write, self._process.reservation)
+        wanted = self._write(write)
         if (wanted.values, wanted.columns) != objects.status_values(self._process.reservation):
             return False
         self._tell(write.status)
         return True
+
+    def _write(self, write: RealWrite) -> Write:
+        process = self._process
+        return objects.write_of(write, process.reservation, process.claim, self._dialect)
 
     def _tell(self, status: ClaimReservationStatus) -> None:
         assert self._held is not None
@@ -204,6 +210,6 @@ class _Scene:
 
     def verdict(self, decision: Decision) -> Verdict:
         if decision.write is not None:
-            return Verdict(objects.write_of(decision.write, self._process.reservation))
+            return Verdict(self._write(decision.write))
         waits = tuple(sorted({blocker.reason for blocker in decision.blockers}))
         return Verdict(None, waits)

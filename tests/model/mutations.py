@@ -19,6 +19,7 @@ from claimctl.reservation.reserved_for.references import is_pod, pod_reference
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
+from tests.model.ahead import AHEAD_MUTATIONS
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.leaks import LEAKS
 from tests.model.mutation import Mutation
@@ -197,4 +198,4 @@ FURTHER = (
     ),
 )
 
-MUTATIONS = (*NAMED, *FURTHER, *LEAKS, *WINDOWS)
+MUTATIONS = (*NAMED, *FURTHER, *LEAKS, *WINDOWS, *AHEAD_MUTATIONS)

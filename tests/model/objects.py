@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
+from math import inf
 
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, Wr
 from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, is_tombstone
-from claimctl.reservation.snapshot import Memory, Openings
+from claimctl.reservation.snapshot import Arrivals, Memory, Openings
 from claimctl.reservation.workloads import Life as RealLife
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
@@ -29,6 +30,8 @@ from claimctl.wire.reservations import (
 from tests.model.dialects import Dialect
 from tests.model.state import (
     EXISTS,
+    LISTED,
+    Came,
     Claim,
     Entry,
     Ghost,
@@ -82,9 +85,10 @@ def group_name(dialect: Dialect) -> str:
 
 def _pod(pod: int, level: int, group: str, since: datetime | None) -> wire_pods.Pod:
     if level == Pod.PENDING:
-        return builders.pending(name_of(pod), group=group, unschedulable_at=since)
-    made = builders.running if level == Pod.BOUND else builders.finished
-    return made(name_of(pod), group=group)
+        made = builders.pending(name_of(pod), group=group, unschedulable_at=since)
+        return builders.owned(made)
+    build = builders.running if level == Pod.BOUND else builders.finished
+    return build(name_of(pod), group=group)
 
 
 @lru_cache(None)
@@ -102,11 +106,15 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
     if dialect.shared:
         return made
     ours = [ref.uid for ref in _holders(claim.holders)]
+    ours += [
+        f"uid-{name_of(pod)}" for pod, entry in enumerate(claim.entries) if entry == Entry.AHEAD
+    ]
     return builders.written_by_claimctl(made, ours)
 
 
 def _references(claim: Claim) -> list[Reference]:
-    makers = {Entry.POD: builders.pod_ref, Entry.TOMBSTONE: builders.tomb}
+    pod_ref = builders.pod_ref
+    makers = {Entry.POD: pod_ref, Entry.AHEAD: pod_ref, Entry.TOMBSTONE: builders.tomb}
     pods = [makers[Entry(entry)](name_of(pod)) for pod, entry in enumerate(claim.entries) if entry]
     return pods + _holders(claim.holders) + _groups(claim.groups)
 
@@ -199,6 +207,7 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
         version_age=LONG if process.settled else 0.0,
         deleting_age=bound_by_now if process.deleting_settled else 0.0,
         openings=_openings(process, dialect),
+        arrivals=_arrivals(process),
         blind_age=0.0 if process.blind else None,
         deallocated=bool(process.deallocated),
         ghost_age={
@@ -223,6 +232,15 @@ def _openings(process: Process, dialect: Dialect) -> Openings:
     return Openings(holder_age=everybody) if dialect.shared else Openings(entry_age=entries)
 
 
+def _arrivals(process: Process) -> Arrivals:
+    came = [(f"uid-{name_of(pod)}", known) for pod, known in enumerate(process.came) if known]
+    return Arrivals(
+        claim_age=inf,
+        pod_age={uid: LONG if known == Came.EARLIER else 0.0 for uid, known in came},
+        entry_age={uid: 0.0 for uid, known in came if known == Came.LISTED},
+    )
+
+
 def workload_of(workload: Workload, dialect: Dialect) -> WorkloadState:
     """The workload as its object shows it."""
     return WorkloadState(
@@ -230,14 +248,17 @@ def workload_of(workload: Workload, dialect: Dialect) -> WorkloadState:
         f"uid-{workload.incarnation}",
         wants=1 if workload.life == Life.ACTIVE else 0,
         pod_group=group_name(dialect),
+        pod_owners=frozenset({"uid-set"}),
     )
 
 
-def write_of(write: RealWrite, held: Reservation) -> Write:
+def write_of(write: RealWrite, held: Reservation, claim: Claim, dialect: Dialect) -> Write:
     """A write of ``decide`` in the model's terms."""
     match write:
         case WriteList():
-            holders, groups, entries = _list(write.reserved_for, len(held.ghosts))
+            new = Entry.AHEAD if dialect.ahead else Entry.POD
+            listed = tuple(entry if entry in LISTED else new for entry in claim.entries)
+            holders, groups, entries = _list(write.reserved_for, listed)
             return Write("list", (holders, int(write.deallocate), groups), entries)
         case RemoveClaimFinalizer():
             return Write("claim-finalizer", (), ())
@@ -248,12 +269,19 @@ def write_of(write: RealWrite, held: Reservation) -> Write:
     raise AssertionError(f"the model has no such write: {write}")
 
 
-def _list(references: Iterable[Reference], pods: int) -> tuple[int, int, tuple[int, ...]]:
-    holders, groups, entries = 0, 0, [0] * pods
+def _list(
+    references: Iterable[Reference], pods: tuple[int, ...]
+) -> tuple[int, int, tuple[int, ...]]:
+    """The list in numbers.
+
+    Args:
+        pods: by pod: what an entry for it is, an old or a new one.
+    """
+    holders, groups, entries = 0, 0, [0] * len(pods)
     for reference in references:
         if is_pod(reference) or is_tombstone(reference):
-            kind = Entry.POD if is_pod(reference) else Entry.TOMBSTONE
-            entries[_NUMBERS[reference.uid]] = kind
+            number = _NUMBERS[reference.uid]
+            entries[number] = pods[number] if is_pod(reference) else Entry.TOMBSTONE
         elif is_pod_group(reference):
             groups |= 1 << _GROUPS.index(reference)
         else:

@@ -30,7 +30,7 @@ def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str
             return f"promise 1: deallocated while p{used[0]} uses the device"
     elif claim.empty and not (_fences(before, dialect) and world.reservation.there):
         return "promise 5: the list emptied beside an allocation that nobody will clear"
-    return _entries(world, claim, dialect)
+    return _entries(world, write, claim, dialect)
 
 
 def _fences(before: Claim, dialect: Dialect) -> bool:
@@ -52,7 +52,7 @@ def _adds(before: Claim, after: Claim) -> bool:
     return bool(after.holders & ~before.holders) or any(new and new != old for old, new in entries)
 
 
-def _entries(world: World, after: Claim, dialect: Dialect) -> str:
+def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
     """Promise 2: what of pods was taken out was dead, or stands in another form."""
     present = 0 if world.group.there == There.GONE else 1 << world.group.incarnation
     taken = world.claim.groups & ~after.groups
@@ -61,11 +61,26 @@ def _entries(world: World, after: Claim, dialect: Dialect) -> str:
     folds = dialect.shared and after.holders
     for pod, (old, new) in enumerate(zip(world.claim.entries, after.entries, strict=True)):
         there = world.pods[pod]
-        if old == Entry.POD and new == Entry.NONE and there in (Pod.PENDING, Pod.BOUND):
+        if new == Entry.AHEAD and old == Entry.NONE:
+            if wrong := _listed_ahead(world, write, after, pod):
+                return wrong
+        elif old == Entry.POD and new == Entry.NONE and there in (Pod.PENDING, Pod.BOUND):
             if not folds and not _waited_in_vain(world, there):
                 return f"promise 2: the entry of p{pod} removed, which is {Pod(there).name.lower()}"
         elif new == Entry.TOMBSTONE and old != new and there in (Pod.PENDING, Pod.BOUND):
             return f"promise 2: a tombstone for p{pod}, which is {Pod(there).name.lower()}"
+    return ""
+
+
+def _listed_ahead(world: World, write: Write, after: Claim, pod: int) -> str:
+    """A pod is listed ahead beside a hold that stays, and not again when its entry was taken out.
+
+    What a process decided before it saw that the reservation is being deleted may come late.
+    """
+    if not after.holders or not write.early:
+        return f"p{pod} listed ahead of the scheduler, and no hold is to stay in the list"
+    if world.delisted[pod]:
+        return f"p{pod} listed ahead again, although its entry was taken out"
     return ""
 
 

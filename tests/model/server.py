@@ -5,8 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.model.dialects import Dialect
-from tests.model.state import Claim, Group, News, Process, Reservation, There, World, Write
-from tests.model.views import opens, see_claim
+from tests.model.state import (
+    LISTED,
+    Claim,
+    Entry,
+    Group,
+    News,
+    Pod,
+    Process,
+    Reservation,
+    There,
+    World,
+    Write,
+)
+from tests.model.views import opens, see_claim, seen_listed
 
 CLAIM_WRITES = ("list", "claim-finalizer")
 GIVEN_UP = Write("given up", (), ())
@@ -82,9 +94,20 @@ def write_claim(world: World, claim: Claim, dialect: Dialect, bounds: Bounds) ->
     )
     return world._replace(
         claim=claim,
+        delisted=_delisted(world, claim),
         free=free,
         cleared=tuple(age if age < 0 else min(age + 1, bounds.oldest) for age in world.cleared),
         news=world.news | News.CLAIM,
+    )
+
+
+def _delisted(world: World, claim: Claim) -> tuple[int, ...]:
+    """Pods whose entry another version had, and this one has not."""
+    return tuple(
+        int((was or world.claim.entries[pod] in LISTED) and world.pods[pod] == Pod.PENDING)
+        if claim.entries[pod] == Entry.NONE
+        else 0
+        for pod, was in enumerate(world.delisted)
     )
 
 
@@ -141,4 +164,5 @@ def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) ->
     opened = tuple(
         2 if opens(claim, pod, dialect) else was for pod, was in enumerate(process.opened)
     )
-    return process._replace(age=process.age + 1, opened=opened)
+    came = seen_listed(process, claim)
+    return process._replace(age=process.age + 1, opened=opened, came=came)

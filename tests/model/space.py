@@ -61,6 +61,8 @@ class Model:
     def start(self) -> World:
         bounds = self.bounds
         world = initial(bounds.pods, Left(bounds.crashes, bounds.actions, bounds.lost))
+        if self.dialect.ahead:
+            world = world._replace(delisted=(0,) * bounds.pods)
         if not bounds.held:
             return world
         world = held(world, groups=self.dialect.groups)

@@ -59,6 +59,22 @@ class Entry(IntEnum):
     NONE = 0
     POD = 1
     TOMBSTONE = 2
+    AHEAD = 3
+    """A pod that claimctl listed, by managedFields."""
+
+
+LISTED = (Entry.POD, Entry.AHEAD)
+
+
+class Came(IntEnum):
+    """What a process knows of the arrival of a pod, for listing ahead."""
+
+    UNKNOWN = 0
+    """A LIST has shown the pod first."""
+    NOW = 1
+    EARLIER = 2
+    LISTED = 3
+    """The claim has listed the pod."""
 
 
 class Life(IntEnum):
@@ -171,6 +187,8 @@ class Process(NamedTuple):
     """Whether the caches show that the claim's devices cannot be reached."""
     withdrawn_settled: int = 0
     """Whether the settle time has passed since the reservation's deletion was first seen."""
+    came: tuple[int, ...] = ()
+    """Per pod: what is known of its arrival; empty where claimctl lists no pod ahead."""
 
 
 class Left(NamedTuple):
@@ -215,6 +233,9 @@ class World(NamedTuple):
     left: Left
     away: int = 0
     """Whether no node takes a pod with the claim's devices any more."""
+    delisted: tuple[int, ...] = ()
+    """Per pod that is there: whether its entry was taken out of the list; empty where claimctl
+    lists no pod ahead."""
     news: int = 0
     """Written by the step that led here; no part of what is remembered."""
 
@@ -269,6 +290,7 @@ def watching(world: World) -> Process:
         0,
         None,
         opened,
+        came=(Came.UNKNOWN,) * len(world.delisted),
     )
 
 
@@ -280,6 +302,7 @@ def renamed(world: World, order: tuple[int, ...]) -> World:
         cleared=_moved(world.cleared, order),
         reservation=_renamed_reservation(world.reservation, order),
         pods=_moved(world.pods, order),
+        delisted=_moved(world.delisted, order),
     )
 
 
@@ -293,6 +316,7 @@ def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
         told=_moved(process.told, order),
         overdue=_moved(process.overdue, order),
         opened=_moved(process.opened, order),
+        came=_moved(process.came, order),
         write=write and write._replace(columns=_moved(write.columns, order)),
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from tests.model.dialects import Dialect
 from tests.model.state import (
     EXISTS,
+    LISTED,
     REMOVED,
+    Came,
     Claim,
-    Entry,
     Ghost,
     Group,
     Pod,
@@ -38,6 +39,7 @@ def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
         told=none if forgets else process.told,
         overdue=none if forgets else process.overdue,
         opened=none if forgets else _opened(process, claim, dialect),
+        came=seen_listed(process, claim),
     )
     return with_unseen(seen)
 
@@ -53,7 +55,15 @@ def _opened(process: Process, claim: Claim, dialect: Dialect) -> tuple[int, ...]
 
 def opens(claim: Claim, pod: int, dialect: Dialect) -> bool:
     """Whether a claim is open to a pod, or was when its deletion began."""
-    return dialect.frees(claim, pod) or claim.entries[pod] == Entry.POD
+    return dialect.frees(claim, pod) or claim.entries[pod] in LISTED
+
+
+def seen_listed(process: Process, claim: Claim) -> tuple[int, ...]:
+    """The watch shows each version: a pod that was listed once is known to have been."""
+    return tuple(
+        Came.LISTED if claim.entries[pod] and process.pods[pod] <= Pod.PENDING else known
+        for pod, known in enumerate(process.came)
+    )
 
 
 def _levels(pods: tuple[int, ...]) -> tuple[int, ...]:
@@ -64,7 +74,11 @@ def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tup
     if process.age > 0:
         yield "is shown the claim", see_claim(process, world.claim, dialect)
     if not sees_pods(world, process):
-        yield "is shown the pods", _watch_pods(process, world)
+        seen = _watch_pods(process, world)
+        yield "is shown the pods", seen
+        if Came.NOW in seen.came:
+            late = (Came.EARLIER if came == Came.NOW else came for came in seen.came)
+            yield "is shown the pods and is slow to act", seen._replace(came=tuple(late))
     if not process.fresh:
         yield "is shown the reservation", see_reservation(process, world.reservation)
     if process.workload != world.workload:
@@ -111,7 +125,21 @@ def _watch_pods(process: Process, world: World) -> Process:
         _end(known, before, there)
         for known, before, there in zip(process.ghosts, process.pods, world.pods, strict=True)
     )
-    return with_unseen(process._replace(pods=_levels(world.pods), ghosts=ghosts))
+    came = tuple(
+        _came(known, before, there, entry)
+        for known, before, there, entry in zip(
+            process.came, process.pods, world.pods, process.claim.entries, strict=False
+        )
+    )
+    return with_unseen(process._replace(pods=_levels(world.pods), ghosts=ghosts, came=came))
+
+
+def _came(known: int, before: int, there: int, entry: int) -> int:
+    if there != Pod.PENDING:
+        return known if there == Pod.NONE else Came.UNKNOWN
+    if before != Pod.NONE or known == Came.LISTED:
+        return known
+    return Came.LISTED if entry else Came.NOW
 
 
 def _end(known: int, before: int, there: int) -> int:
@@ -127,7 +155,7 @@ def with_unseen(process: Process) -> Process:
     """Listed pods that the cache never showed; and who is not dead and listed is not overdue."""
     ghosts = tuple(
         Ghost.UNSEEN
-        if entry == Entry.POD
+        if entry in LISTED
         and level in (Pod.NONE, REMOVED)
         and known in (Ghost.NOTHING, Ghost.BEFORE)
         else known
@@ -146,7 +174,7 @@ def with_unseen(process: Process) -> Process:
 
 def dead(process: Process) -> tuple[int, ...]:
     return tuple(
-        int(entry == Entry.POD and level not in (Pod.PENDING, Pod.BOUND))
+        int(entry in LISTED and level not in (Pod.PENDING, Pod.BOUND))
         for entry, level in zip(process.claim.entries, process.pods, strict=True)
     )
 
@@ -172,6 +200,7 @@ def restarted(world: World, *, two_step: bool) -> Process:
         write=None,
         opened=(1,) * len(world.pods),
         away=world.away,
+        came=(Came.UNKNOWN,) * len(world.delisted),
     )
     return process if two_step else list_pods(process, world)
 

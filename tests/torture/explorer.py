@@ -23,6 +23,8 @@ SLOW_SHARE = 0.05
 apart."""
 CYCLES_SHARE = 0.4
 """The share of schedules in which pods are bound long after the scheduler has read their claim."""
+AHEAD_SHARE = 0.7
+"""The share of schedules in which claimctl lists pending pods before the scheduler does."""
 CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
 """Seconds. With a cache that lags as much as allowed, the longest cycle ends just in time."""
 
@@ -48,6 +50,7 @@ class Schedule:
     rate: float
     elect: bool
     cycles: bool
+    ahead: bool
 
     @classmethod
     def of(cls, seed: int) -> Schedule:
@@ -61,6 +64,7 @@ class Schedule:
             rate=rng.choice([0.0, 0.0, 0.02, 0.1, 0.3]),
             elect=rng.random() < 0.15,
             cycles=rng.random() < CYCLES_SHARE,
+            ahead=Random(f"ahead {seed}").random() < AHEAD_SHARE,
         )
 
     def pauses(self) -> Pauses:
@@ -93,7 +97,7 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
         dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
     )
     testbed = await opened(options)
-    testbed.settings = {"leader_elect": schedule.elect}
+    testbed.settings = {"leader_elect": schedule.elect, "list_ahead": schedule.ahead}
     faults = Faults(rng, schedule.rate)
     users = UserActions(testbed, rng, schedule.dialect)
     first = testbed.cluster.store.revision

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from claimctl.audit.witness import REMOVED_FOREIGN
+from claimctl.audit.witness import LISTED_AGAIN, LISTED_WITHOUT_HOLD, REMOVED_FOREIGN
 from claimctl.embedded.storage.store import Address, Author
-from tests.unit.audit.past import ALLOCATED, OWN, US, Past, held, rules
+from tests.unit.audit.past import ALLOCATED, KCM, OWN, US, Past, held, rules
 
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
+SCHEDULER = "system:kube-scheduler"
 
 
 def test_removing_what_others_listed() -> None:
@@ -29,3 +30,66 @@ def test_an_empty_list_is_a_fence_where_the_scheduler_lists_no_pod_beside_a_hold
     }
     past.store.put(where, body, Author(US, "update"))
     assert rules(past.claim(ALLOCATED).claim(held(OWN), by=US).claim(ALLOCATED, by=US)) == []
+
+
+def pod(past: Past, **changes: str) -> Past:
+    return past.pod(**{"phase": "Pending", "node": "", **changes})
+
+
+def entry(past: Past) -> dict[str, str]:
+    """The entry of the pod ``train-0``."""
+    past.violations()
+    uid = past.world.pods["ml"]["train-0"].metadata.uid
+    return {"resource": "pods", "name": "train-0", "uid": uid}
+
+
+def waiting() -> tuple[Past, dict[str, str]]:
+    past = pod(Past().claim(ALLOCATED).claim(held(OWN), by=US))
+    return past, entry(past)
+
+
+def test_a_pending_pod_may_be_listed_beside_the_hold() -> None:
+    past, listed = waiting()
+    assert rules(past.claim(held(OWN, listed), by=US)) == []
+
+
+def test_a_pending_pod_may_not_be_listed_without_a_hold() -> None:
+    past = pod(Past().claim(ALLOCATED))
+    assert rules(past.claim(held(entry(past)), by=US)) == [LISTED_WITHOUT_HOLD]
+
+
+def test_a_pod_whose_entry_was_removed_may_not_be_listed_again() -> None:
+    past, listed = waiting()
+    past.claim(held(OWN, listed), by=US).claim(held(OWN), by=SCHEDULER)
+    assert rules(past.claim(held(OWN, listed), by=US)) == [LISTED_AGAIN]
+
+
+def test_the_scheduler_may_list_a_pod_again() -> None:
+    past, listed = waiting()
+    past.claim(held(OWN, listed), by=US).claim(held(OWN), by=SCHEDULER)
+    assert rules(past.claim(held(OWN, listed), by=SCHEDULER)) == []
+
+
+def test_claimctl_may_remove_an_entry_that_it_listed_ahead_while_the_pod_does_not_run() -> None:
+    past, listed = waiting()
+    past.claim(held(OWN, listed), by=US)
+    assert rules(past.claim(held(OWN), by=US)) == []
+
+
+def test_claimctl_may_not_remove_the_entry_of_a_pod_that_runs() -> None:
+    past, listed = waiting()
+    pod(past.claim(held(OWN, listed), by=US), phase="Running", node="n1")
+    assert rules(past.claim(held(OWN), by=US)) == [REMOVED_FOREIGN]
+
+
+def test_claimctl_may_not_remove_an_entry_that_the_scheduler_wrote() -> None:
+    past, listed = waiting()
+    past.claim(held(OWN, listed), by=SCHEDULER)
+    assert rules(past.claim(held(OWN), by=US)) == [REMOVED_FOREIGN]
+
+
+def test_an_entry_that_others_wrote_anew_is_theirs() -> None:
+    past, listed = waiting()
+    past.claim(held(OWN, listed), by=US).claim(held(OWN), by=KCM)
+    past.claim(held(OWN, listed), by=SCHEDULER)
+    assert rules(past.claim(held(OWN), by=US)) == [REMOVED_FOREIGN]

@@ -71,6 +71,7 @@ def test_the_document_is_stable() -> None:
         "references": {
             "pods": 1,
             "finishedPods": 0,
+            "podsListedAhead": 0,
             "workloads": [
                 {
                     "apiGroup": "apps",

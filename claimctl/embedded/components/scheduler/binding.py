@@ -17,7 +17,7 @@ from claimctl.embedded.components.objects import (
     uid,
     with_metadata,
 )
-from claimctl.embedded.components.pods import allocation_of, reserved_for
+from claimctl.embedded.components.pods import allocation_of, pod_reference, reserved_for
 from claimctl.embedded.components.scheduler.reserving import Holder, holder, reserved
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Context
@@ -128,6 +128,9 @@ class Binder:
                 shown = "/".join(key_of(claim))
                 raise Refused(_prebind(f"claim {shown} is not allocated anymore"))
             found = holder(claim, plan.pod, planned.group, features)
+            if found is None and planned.group is None and _listed(claim, plan.pod):
+                # bindClaim adds the pod without looking; the API server refuses a second entry
+                found = Holder(pod_reference(plan.pod))
             return None if found is None else reserved(claim, found)
 
         claim = self._current(planned)

@@ -15,7 +15,7 @@ from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import RESOURCECLAIMS
-from tests.support.builders import pending, running, slow
+from tests.support.builders import owned, pending, running, slow
 from tests.support.wire_server import thing
 
 
@@ -69,3 +69,14 @@ def test_of_a_pod_that_is_bound_neither_its_scheduler_nor_its_volumes_matter() -
     bound = slow(running("a"), scheduler="other", volume=True)
     bound = replace(bound, spec=replace(bound.spec, node_name="node-0"))
     assert (kept_pod(bound).spec.scheduler_name, kept_pod(bound).spec.volumes) == ("", ())
+
+
+GATED = b"""{"metadata": {"name": "a"}, "spec": {"schedulingGates": [{"name": "quota"}],
+    "resourceClaims": [{"name": "c", "resourceClaimName": "slice"}]}}"""
+
+
+def test_a_pod_keeps_its_gates_and_its_controller_until_it_is_bound() -> None:
+    pod = kept_pod(owned(decode(GATED, Pod), "uid-set"))
+    assert len(pod.spec.scheduling_gates) == 1
+    assert [owner.uid for owner in pod.metadata.owner_references] == ["uid-set"]
+    assert kept_pod(owned(running("a"))).metadata.owner_references == ()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.openings import KEPT_SECONDS, OpeningsSeen
 from claimctl.kube.informer import Change
-from claimctl.reservation.snapshot import Openings
+from claimctl.reservation.snapshot import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import (
@@ -120,3 +120,51 @@ def test_pods_are_remembered_for_longer_than_any_wait_and_not_for_ever() -> None
     assert story.ages().entry_age.get("uid-a", inf) == KEPT_SECONDS
     story.shows()
     assert story.ages().entry_age == {}
+
+
+def arrivals(story: Story) -> Arrivals:
+    assert story.claim is not None
+    return story.seen.arrivals(story.claim, {"uid-a": 1.0})
+
+
+def test_an_entry_is_known_from_its_first_sight_on_and_after_its_removal() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    story.shows(WORKLOAD, pod_ref("a"), pod_ref("b"))
+    story.shows(WORKLOAD, pod_ref("b"))
+    found = arrivals(story)
+    assert found.entry_age == {"uid-a": 20, "uid-b": 10}
+    assert found.pod_age == {"uid-a": 1.0}
+
+
+def test_a_removed_entry_is_forgotten_after_an_hour() -> None:
+    story = Story()
+    story.shows(pod_ref("a"), pod_ref("b"))
+    story.shows(pod_ref("b"))
+    story.clock.time += KEPT_SECONDS
+    story.shows(pod_ref("b"))
+    assert arrivals(story).entry_age.keys() == {"uid-b"}
+
+
+def test_after_a_list_the_versions_before_it_are_unknown() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    story.shows(pod_ref("a"), relist=True)
+    story.clock.time += 5
+    assert arrivals(story).claim_age == 5
+
+
+def test_a_version_that_was_read_live_uses_what_the_watch_has_shown() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    assert story.claim is not None
+    live = replace(story.claim, metadata=replace(story.claim.metadata, resource_version="99"))
+    assert story.seen.arrivals(live, {}).entry_age.keys() == {"uid-a"}
+
+
+def test_of_another_claim_of_the_same_name_nothing_is_known() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    assert story.claim is not None
+    other = replace(story.claim, metadata=replace(story.claim.metadata, uid="uid-other"))
+    assert story.seen.arrivals(other, {}) == Arrivals()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace as with_rules
 
 import pytest
@@ -39,7 +40,7 @@ from tests.support.builders import (
     written_by_claimctl,
 )
 from tests.support.stage import Stage
-from tests.unit.reservation.test_protocol import condition, held_status
+from tests.support.claim_cases import condition, held_status
 
 WORKLOAD = deployment_ref()
 RULES = Rules("hold", list_ahead=True)
@@ -330,7 +331,12 @@ OWNERS = ["uid-set", "uid-elsewhere"]
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, bool], dict[str, Reference]]:
     names = [f"p{number}" for number in range(8)]
-    makers = [pending, running, finished, lambda name: pod(name, deleting=True)]
+    makers: list[Callable[[str], Pod]] = [
+        lambda name: running(name),
+        lambda name: pending(name),
+        lambda name: finished(name),
+        lambda name: pod(name, deleting=True),
+    ]
     pods = tuple(
         owned(draw(st.sampled_from(makers))(name), draw(st.sampled_from(OWNERS))) for name in names
     )

@@ -1,0 +1,238 @@
+"""How long many pods take to start that share one claim: with claimctl, and without it.
+
+The servers of ``KUBEBUILDER_ASSETS`` run on the loopback, with a stand-in for kubelets. Rounds with
+and without claimctl alternate. A round creates a claim and a Deployment, and ends when all its pods
+run. Conflicts are the API server's answers 409 to writes of claims, by its own metrics.
+``KUBEBUILDER_ASSETS=... python -m bench.start [--pods N] [--rounds N]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import yaml
+
+from claimctl.controlplane.kubelet import Kubelets
+from claimctl.controlplane.nodes import Fleet
+from claimctl.controlplane.plane import ControlPlane, running
+from claimctl.controlplane.programs import find_programs
+from claimctl.kube.connection import load_connection
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.transport import HttpTransport
+from claimctl.wire.seams import Transport
+
+CRDS = Path(__file__).parent.parent / "crds"
+CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="(409|422)"[^}]*\} ([0-9.e+]+)$', re.M)
+LOOK_SECONDS = 0.1
+POD = ("v1", "Pod")
+DEPLOYMENT = ("apps/v1", "Deployment")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The result of one round."""
+
+    seconds: float
+    conflicts: int
+    refused: int
+    """Writes of claims that the API server refused with 422, such as a second entry for a pod."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """One control plane with what runs on it."""
+
+    transport: Transport
+    client: DocumentClient
+    fleet: Fleet
+    kubeconfig: Path
+    pods: int
+    limit: float
+    rounds: int = 0
+
+    async def round(self, *, helped: bool) -> Round:
+        """Start the pods once, and delete everything again.
+
+        Args:
+            helped: whether a ClaimReservation is wanted for the Deployment.
+        """
+        self.rounds += 1
+        namespace = f"round-{self.rounds}"
+        await self.client.create({**_meta("v1", "Namespace", namespace)})
+        await self.client.create(self._claim(namespace))
+        before, began = await self._refusals(), time.monotonic()
+        await self.client.create(self._deployment(namespace, helped=helped))
+        await self._until(namespace, self.pods)
+        seconds, after = time.monotonic() - began, await self._refusals()
+        await self.client.patch(DEPLOYMENT, namespace, "train", {"spec": {"replicas": 0}})
+        await self._until(namespace, 0)
+        await self.client.delete(DEPLOYMENT, namespace, "train")
+        await self.client.delete(self.fleet.claims, namespace, "slice")
+        return Round(seconds, after["409"] - before["409"], after["422"] - before["422"])
+
+    async def _until(self, namespace: str, wanted: int) -> None:
+        end = time.monotonic() + self.limit
+        while True:
+            pods = await self.client.list(POD, namespace)
+            run = sum((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+            if run == wanted and (wanted or not pods):
+                return
+            if time.monotonic() > end:
+                raise SystemExit(f"{run} of {wanted} pods run after {self.limit:g} s")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _refusals(self) -> dict[str, int]:
+        """How often the API server has refused a write of a claim, by code."""
+        answer = await self.transport.send("GET", "/metrics", {}, {}, None)
+        text = b"".join([part async for part in answer.body]).decode()
+        found = {"409": 0, "422": 0}
+        for line in text.splitlines():
+            match = CONFLICT.match(line)
+            if match and 'resource="resourceclaims"' in line:
+                found[match[1]] += int(float(match[2]))
+        return found
+
+    def _claim(self, namespace: str) -> dict[str, Any]:
+        chosen: dict[str, Any] = {"deviceClassName": self.fleet.device_class}
+        flat = self.fleet.resource_api.endswith("v1beta1")
+        request = {"name": "gpu", **(chosen if flat else {"exactly": chosen})}
+        body = _meta(self.fleet.resource_api, "ResourceClaim", "slice", namespace)
+        return {**body, "spec": {"devices": {"requests": [request]}}}
+
+    def _deployment(self, namespace: str, *, helped: bool) -> dict[str, Any]:
+        body = _meta("apps/v1", "Deployment", "train", namespace)
+        if helped:
+            body["metadata"]["annotations"] = {"claimctl.io/reserve": "*"}
+        container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
+        template = {
+            "metadata": {"labels": {"app": "train"}},
+            "spec": {
+                "containers": [container],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+            },
+        }
+        selector = {"matchLabels": {"app": "train"}}
+        spec = {"replicas": self.pods, "selector": selector, "template": template}
+        return {**body, "spec": spec}
+
+    @asynccontextmanager
+    async def controller(self, *flags: str) -> AsyncIterator[None]:
+        """Run ``claimctl controller`` as a process of its own."""
+        command = ["controller", "--kubeconfig", str(self.kubeconfig), "--no-leader-elect"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "claimctl", *command, "--bind-address", "", *flags),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await asyncio.sleep(5.0)
+            if process.returncode is not None:
+                raise SystemExit("claimctl controller ended: run it by hand to see why")
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+
+
+def _meta(api: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    where = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **where}}
+
+
+@asynccontextmanager
+async def _bench(plane: ControlPlane, pods: int, limit: float) -> AsyncIterator[Bench]:
+    kubeconfig = plane.files.kubeconfig()
+    async with HttpTransport(load_connection(str(kubeconfig))) as transport:
+        fleet, joined = Fleet(plane.programs.version), asyncio.Event()
+        kubelets = asyncio.create_task(Kubelets(transport, fleet).run(joined))
+        waiting = asyncio.create_task(joined.wait())
+        await asyncio.wait({kubelets, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if kubelets.done():
+            kubelets.result()
+        client = DocumentClient(transport, "bench")
+        for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
+            await client.create(yaml.safe_load(path.read_text()))
+        try:
+            yield Bench(transport, client, fleet, Path(kubeconfig), pods, limit)
+        finally:
+            kubelets.cancel()
+            waiting.cancel()
+
+
+async def measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str, list[Round]]:
+    """The rounds of one control plane, by contender."""
+    found: dict[str, list[Round]] = {"alone": [], "claimctl": []}
+    async with _bench(plane, options.pods, options.limit) as bench:
+        await asyncio.sleep(2.0)
+        for _ in range(options.rounds):
+            async with bench.controller(*options.flag):
+                found["claimctl"].append(await bench.round(helped=True))
+                _tell("claimctl", found["claimctl"][-1])
+            if not options.only_claimctl:
+                found["alone"].append(await bench.round(helped=False))
+                _tell("alone", found["alone"][-1])
+    return found
+
+
+def _tell(name: str, each: Round) -> None:
+    text = f"{each.seconds:6.1f} s, {each.conflicts} conflicts, {each.refused} refused"
+    print(f"  {name:9} {text}", file=sys.stderr, flush=True)
+
+
+def table(version: str, pods: int, found: dict[str, list[Round]]) -> list[str]:
+    """The medians of a control plane, and their ratios."""
+    seconds = {name: median(each.seconds for each in rounds) for name, rounds in found.items()}
+    conflicts = {name: median(each.conflicts for each in rounds) for name, rounds in found.items()}
+    return [
+        f"{version}: {pods} pods on one claim, until all run: {seconds['alone']:.1f} s alone, "
+        f"{seconds['claimctl']:.1f} s with claimctl: {seconds['alone'] / seconds['claimctl']:.1f}x",
+        f"{version}: conflicts on claims: {conflicts['alone']:.0f} alone, "
+        f"{conflicts['claimctl']:.0f} with claimctl: "
+        f"{conflicts['alone'] / max(conflicts['claimctl'], 1):.1f}x",
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.start", description=__doc__)
+    parser.add_argument("--pods", type=int, default=250)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=400.0, help="seconds for one round")
+    parser.add_argument("--flag", action="append", default=[], help="a flag of the controller")
+    parser.add_argument("--only-claimctl", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if not assets:
+        print("KUBEBUILDER_ASSETS: name the folder of the servers' programs", file=sys.stderr)
+        return 2
+    programs = find_programs(Path(assets))
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running(ControlPlane(programs, Path(directory))) as plane,
+    ):
+        found = asyncio.run(measure(plane, options))
+    version = ".".join(map(str, programs.version))
+    if options.json or options.only_claimctl:
+        plain = {name: [each.seconds for each in rounds] for name, rounds in found.items()}
+        print(json.dumps({"version": version, "seconds": plain}))
+        return 0
+    print("\n".join(table(version, options.pods, found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
