@@ -211,6 +211,13 @@ MUTANTS = (
         "if findings.no_template: raise",
         "return DONE",
     ),
+    Mutant(
+        "list a pod again whose entry was removed",
+        "claimctl.reservation.reserved_for.listing_ahead",
+        "_is_new",
+        "pod.metadata.uid in seen.entry_age",
+        "False",
+    ),
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",

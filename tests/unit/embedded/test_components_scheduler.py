@@ -121,6 +121,29 @@ async def test_a_list_that_was_expanded_to_pods_goes_on_listing_pods(world: Worl
 
 
 @pytest.mark.cluster(timed(HOLD, scheduler_cache_lag=1.0))
+async def test_a_pod_that_another_client_lists_first_is_refused_and_then_bound(
+    world: World,
+) -> None:
+    """The scheduler adds the pod without looking. Its next try finds the pod listed."""
+    world.claim()
+    pods = [world.pod("p1", "shared")]
+    await world.passes(5)
+    pods.append(world.pod("p2", "shared"))
+    await world.passes(0.9)
+    world.reserve(
+        *(
+            {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+            for pod in pods
+        )
+    )
+    await world.passes(20)
+    told = [each.data for each in world.cluster.history() if each.name == "p2"]
+    assert any(b"Duplicate value" in data for data in told)
+    assert world.listed() == ["p1", "p2"]
+    assert world.get("pods", "p2")["status"]["phase"] == "Running"
+
+
+@pytest.mark.cluster(timed(HOLD, scheduler_cache_lag=1.0))
 async def test_a_write_on_a_late_view_is_refused_and_tried_again_on_a_fresh_claim(
     world: World,
 ) -> None:

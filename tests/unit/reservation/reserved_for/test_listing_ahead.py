@@ -39,8 +39,8 @@ from tests.support.builders import (
     tomb,
     written_by_claimctl,
 )
-from tests.support.stage import Stage
 from tests.support.claim_cases import condition, held_status
+from tests.support.stage import Stage
 
 WORKLOAD = deployment_ref()
 RULES = Rules("hold", list_ahead=True)
