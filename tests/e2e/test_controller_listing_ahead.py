@@ -27,7 +27,7 @@ STORMS = [replace(options, conflict_storm=True) for options in (HOLD_134, HOLD_1
 WORKLOADS = [
     (DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*")),
     (STATEFULSETS, manifests.stateful_set(replicas=1, reserve="*")),
-    (JOBS, manifests.job(pods=1, reserve="*")),
+    (JOBS, manifests.job(pods=1, seconds=600, reserve="*")),
 ]
 
 
@@ -90,8 +90,9 @@ async def test_pods_with_two_claims_run(stage: Stage) -> None:
     spec["containers"][0]["resources"]["claims"].append({"name": "other"})
     await stage.create(DEPLOYMENTS, body)
     await stage.until_running(12)
+    names = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
     for name in ("slice", "other"):
-        assert "deployments/train" in await stage.references(name)
+        await stage.until_listed("deployments/train", *names, claim=name)
 
 
 async def test_without_the_setting_no_pod_is_listed_ahead(stage: Stage) -> None:
