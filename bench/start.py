@@ -96,7 +96,7 @@ class Bench:
 
     async def _refusals(self) -> dict[str, int]:
         """How often the API server has refused a write of a claim, by code."""
-        answer = await self.transport.send("GET", "/metrics", {}, {}, None)
+        answer = await self.transport.send("GET", "/metrics", (), {}, None)
         text = b"".join([part async for part in answer.body]).decode()
         found = {"409": 0, "422": 0}
         for line in text.splitlines():
