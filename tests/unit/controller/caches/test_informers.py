@@ -1,0 +1,46 @@
+"""What the caches find by their indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
+from claimctl.embedded.options import Dialect
+from tests.support.builders import CLAIM, NAMESPACE
+from tests.support.counting_server import Server, pod_body, server
+from tests.unit.controller.cluster import filled, furnish
+
+TRAIN = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+
+
+def furnished() -> Server:
+    """A cluster where the claim is reserved for a Deployment, whose pods share it in a PodGroup."""
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    furnish(made)
+    group: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
+    change = {"spec": {"template": {"spec": group}}}
+    made.admin.patch("deployments", NAMESPACE, "train", change)
+    spec = made.admin.get("deployments", NAMESPACE, "train")["spec"]
+    spec["template"]["spec"] = pod_body("template")["spec"]
+    made.create(
+        "deployments", {"metadata": {"name": "alone", "namespace": NAMESPACE}, "spec": spec}
+    )
+    return made
+
+
+async def test_the_workloads_of_a_group_are_those_whose_templates_name_it() -> None:
+    caches = await filled(furnished())
+    found = caches.workloads_in(GroupKey(NAMESPACE, "gang"))
+    assert [key for key, _ in found] == [TRAIN]
+    assert list(caches.workloads_in(GroupKey("default", "gang"))) == []
+    assert list(caches.workloads_in(GroupKey(NAMESPACE, ""))) == []
+
+
+async def test_a_claim_and_a_workload_have_their_reservations_and_pods() -> None:
+    caches = await filled(furnished())
+    key = ClaimKey(NAMESPACE, CLAIM)
+    assert [each.metadata.name for each in caches.reservations_of(key)] == ["train-slice"]
+    assert [each.metadata.name for each in caches.reservations_for(TRAIN)] == ["train-slice"]
+    assert [each.metadata.name for each in caches.pods_of(key)] == ["train-1"]
+    assert caches.reservations_of(ClaimKey("default", CLAIM)) == ()
+    assert caches.pods_of(ClaimKey(NAMESPACE, "other")) == ()
