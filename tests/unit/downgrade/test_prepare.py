@@ -398,6 +398,20 @@ async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced()
     assert server.listed() == ["pods/a"]
 
 
+@pytest.mark.parametrize("namespaces", [(), (NAMESPACE,)], ids=["all", "one"])
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_a_hold_that_a_reservation_has_on_record_is_replaced(
+    namespaces: tuple[str, ...], recorded: bool
+) -> None:
+    server = Server.started()
+    server.claim("slice", THING, shared=False)
+    server.write_list(TRAIN, server.pod("a"))
+    server.reservation(status=server.held_status(TRAIN) if recorded else None)
+    status = await server.carry_out(await server.plan(*namespaces))
+    assert [each.state for each in status.claims] == ["Expanded" if recorded else "Refused"]
+    assert server.listed() == ["pods/a"] if recorded else ["deployments/train", "pods/a"]
+
+
 async def test_another_writer_of_the_plan_is_not_written_over() -> None:
     server = Server.started()
     server.claim()

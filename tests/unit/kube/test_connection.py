@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from claimctl.kube import connection
 from claimctl.kube.auth import Credentials
 from claimctl.kube.connection import load_connection
 from claimctl.kube.official import incluster_config
@@ -107,6 +108,24 @@ async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(pod
         "Bearer second",
         "Bearer second",
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "namespace"),
+    [
+        pytest.param("team\n", "team", id="its own"),
+        pytest.param("", "default", id="an empty file"),
+        pytest.param(None, "default", id="no file"),
+    ],
+)
+def test_a_pod_knows_its_namespace(
+    content: str | None, namespace: str, pod: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = pod.with_name("namespace")
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setattr(connection, "_NAMESPACE_FILE", str(file))
+    assert load_connection().namespace == namespace
 
 
 def test_a_pod_without_its_token_is_told_so(pod: Path) -> None:

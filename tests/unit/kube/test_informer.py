@@ -417,3 +417,17 @@ def test_a_copy_that_is_not_brought_up_to_date_is_a_gauge_until_it_is() -> None:
     assert values[-1] == 0
     labels = [each for name, each, _ in told.recorder.metrics if name is Metric.WATCH_BROKEN]
     assert labels[0] == {"resource": "pods"}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(lambda: stream(), id="a stream that ends at once"),
+        pytest.param(lambda: failure(410, "Expired"), id="a version too old"),
+    ],
+)
+def test_what_a_healthy_server_does_now_and_then_is_no_trouble(end: Callable[[], Reply]) -> None:
+    told = story(listing(10), end(), end(), listing(30), stream(Wait())).play(seconds=30)
+    assert set(told.recorder.of(Metric.WATCH_BROKEN)) <= {0}
+    assert told.informer is not None
+    assert told.informer.trouble is None

@@ -88,6 +88,13 @@ TestModel.settings = settings(
 )
 
 
+def test_a_key_that_is_added_again_for_the_same_time_keeps_its_place() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for key in "abca":
+        queue.add(key, now=0.0, delay=5.0)
+    assert [queue.get(5.0) for _ in range(4)] == ["a", "b", "c", None]
+
+
 def test_a_key_that_nobody_holds_cannot_be_done() -> None:
     with pytest.raises(KeyError):
         WorkQueue[str]().done("a", 0.0)
