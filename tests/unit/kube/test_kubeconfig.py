@@ -79,7 +79,7 @@ USER = "user 'u'"
                     "client-key-data": encoded(pems.SERVER_KEY),
                 }
             ),
-            "client-certificate-data: does not go with",
+            "client-key-data: key values mismatch",
         ),
         (
             document(user={"client-certificate-data": encoded("x"), "client-key-data": "eA=="}),
