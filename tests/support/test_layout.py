@@ -33,12 +33,10 @@ DECIDING = ("audit", "controller", "downgrade", "inspect", "kube", "orphans", "r
 """The packages whose modules decide something. A module has its tests in a file of its name."""
 NO_TESTS_OF_ITS_NAME = {
     "audit/world.py": "the tests of the witness read every history by it",
-    "controller/caches/informers.py": "wiring, used by the tests of all reconcilers",
     "controller/caches/pod_groups.py": "wiring, used by reconcilers/test_pod_group.py",
     "controller/dialect/watcher.py": "tests/e2e/test_controller_releases.py upgrades a cluster",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
-    "controller/manager.py": "wiring, used by all tests in tests/e2e",
     "controller/preflight.py": "tests/e2e/test_controller_rights.py, packaging/test_manifests.py",
     "controller/template_injection.py": "tests/e2e/test_controller_podgroup.py",
     "downgrade/expander.py": "test_prepare.py and test_prepare_interleavings.py",
