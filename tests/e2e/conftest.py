@@ -56,5 +56,5 @@ def new_stage() -> NewStage:
 
 @pytest.fixture
 def stage(new_stage: NewStage, options: ClusterOptions) -> AbstractAsyncContextManager[Stage]:
-    """The stage of a scenario, on the cluster that ``options`` tell of."""
+    """The stage of a scenario, on the cluster that ``options`` describe."""
     return new_stage(options)

@@ -24,7 +24,7 @@ _ENDED = "the process that played it has ended"
 @dataclass(slots=True)
 class _Child:
     pid: int
-    told: Connection
+    receiver: Connection
     playing: int | None = None
     """The index of the test that the process runs."""
 
@@ -79,16 +79,16 @@ class SideBySide:
         return True
 
     def _forked(self, session: pytest.Session, source: int) -> _Child:
-        told, tells = Pipe(duplex=False)
+        receiver, sender = Pipe(duplex=False)
         if pid := os.fork():
-            tells.close()
-            return _Child(pid, told)
-        told.close()
+            sender.close()
+            return _Child(pid, receiver)
+        receiver.close()
         code = 1
         try:
             # A shell starts background jobs with SIGINT ignored.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            _play(session, source, tells)
+            _play(session, source, sender)
             code = 0
         except KeyboardInterrupt:
             pass
@@ -98,14 +98,14 @@ class SideBySide:
 
     def _follow(self, session: pytest.Session) -> None:
         """Report the results of the processes until the last one has ended."""
-        running = {child.told: child for child in self._children}
+        running = {child.receiver: child for child in self._children}
         while running:
-            for told in wait(list(running)):
-                child = running[told]  # type: ignore[index]  # it gives back what it was given
+            for receiver in wait(list(running)):
+                child = running[receiver]  # type: ignore[index]  # it gives back what it was given
                 try:
-                    what, place, data = child.told.recv()
+                    what, place, data = child.receiver.recv()
                 except EOFError:
-                    del running[child.told]
+                    del running[child.receiver]
                     self._ended(session, child)
                     continue
                 self._report(session, child, what, place, data)
@@ -155,7 +155,7 @@ class SideBySide:
                 if time.monotonic() > end:
                     os.kill(child.pid, signal.SIGKILL)
                 time.sleep(_LOOK_SECONDS)
-            child.told.close()
+            child.receiver.close()
 
 
 def _say_if_failed(report: pytest.TestReport) -> None:
@@ -179,7 +179,7 @@ def _taken(source: int) -> Iterator[int]:
         yield int.from_bytes(data, "big")
 
 
-def _play(session: pytest.Session, source: int, tells: Connection) -> None:
+def _play(session: pytest.Session, source: int, sender: Connection) -> None:
     """Run the next free test, until there is none left."""
     config = session.config
     manager = config.pluginmanager
@@ -191,22 +191,22 @@ def _play(session: pytest.Session, source: int, tells: Connection) -> None:
     capture.suspend_global_capture()
     for place in _taken(source):
 
-        def tell(what: str, data: Any = None, place: int = place) -> None:
-            tells.send((what, place, data))
+        def send(what: str, data: Any = None, place: int = place) -> None:
+            sender.send((what, place, data))
 
-        telling = _Telling(config, tell)
-        manager.register(telling)
-        tell("begins")
+        reporter = _Reporter(config, send)
+        manager.register(reporter)
+        send("begins")
         config.hook.pytest_runtest_protocol(item=session.items[place], nextitem=None)
-        manager.unregister(telling)
-        tell("ends")
+        manager.unregister(reporter)
+        send("ends")
 
 
 @dataclass(slots=True, eq=False)
-class _Telling:
+class _Reporter:
     config: pytest.Config
-    tell: Callable[[str, Any], None]
+    send: Callable[[str, Any], None]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         hook = self.config.hook
-        self.tell("report", hook.pytest_report_to_serializable(config=self.config, report=report))
+        self.send("report", hook.pytest_report_to_serializable(config=self.config, report=report))

@@ -249,7 +249,7 @@ async def judged(
 
 
 async def until_free(stage: Stage, name: str = "slice") -> None:
-    """Gone, or allocated to nobody and without the finalizer."""
+    """Wait until the claim is deleted, or not allocated and without the finalizer."""
 
     async def holds() -> bool:
         gone = await stage.gone(RESOURCECLAIMS, name)

@@ -67,7 +67,7 @@ def prepared(environment: Mapping[str, str]) -> Iterator[RealCluster]:
         yield cluster
 
 
-def _told(cluster: RealCluster) -> str:
+def _as_json(cluster: RealCluster) -> str:
     shown = {
         "kubeconfig": cluster.kubeconfig,
         "version": cluster.version,
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
 
 def _played(cluster: RealCluster, chosen: list[str]) -> int:
     """Play most scenarios in parallel, and meanwhile those marked ``alone`` one after the other."""
-    os.environ[CLUSTER] = _told(cluster)
+    os.environ[CLUSTER] = _as_json(cluster)
     workers = int(os.environ.get(WORKERS, _AT_ONCE))
     beside = SideBySide(
         workers, selection.is_alone, OWNERS, playground.close, selection.rank, _PAUSE_SECONDS

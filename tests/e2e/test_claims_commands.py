@@ -21,7 +21,7 @@ PLAIN = Workload("ml", "plain", "beside", 1)
 
 
 async def furnished(served: Cluster, **spec: object) -> Acts:
-    """One claim that a Deployment holds, and one that nobody reserved."""
+    """One claim that a Deployment holds, and one without a reservation."""
     acts = Acts(served.stage, native=False)
     await acts.room("ml")
     await acts.held(TRAIN, **spec)

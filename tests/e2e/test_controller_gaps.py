@@ -55,7 +55,7 @@ async def come_and_vanish(stage: Stage) -> Pod:
 
 
 async def until_held(stage: Stage) -> None:
-    """The claim is held again: from now on nobody but claimctl deallocates."""
+    """The claim is held again: from now on only claimctl deallocates it."""
 
     async def holds() -> bool:
         return "deployments/train" in await stage.references()
@@ -70,7 +70,7 @@ async def scaled_to_zero(stage: Stage) -> None:
 
 
 async def forgotten(stage: Stage, link: UnreliableTransport) -> None:
-    """What happened is not told by the server any more."""
+    """The server compacts its history: no watch can begin before now."""
     if stage.cluster is not None:
         stage.cluster.store.compact()
     else:
@@ -78,7 +78,7 @@ async def forgotten(stage: Stage, link: UnreliableTransport) -> None:
 
 
 async def missed_a_gap(stage: Stage) -> UnreliableTransport:
-    """Pods came and vanished while the link was cut; what it missed has to be listed anew."""
+    """Pods came and vanished while the connection was cut: the controller has to list again."""
     link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=0)
@@ -160,7 +160,7 @@ async def test_who_used_the_successor_of_a_deleted_claim_stays_a_ghost(stage: St
 @pytest.mark.cluster(NATIVE)
 @pytest.mark.parametrize("late", [0.3, 2.0, 9.0])
 async def test_a_live_list_waits_for_a_pod_watch_that_is_late(stage: Stage, late: float) -> None:
-    """Where pods are not listed one by one nothing but the pod watch tells of who vanished."""
+    """In native, pods are not listed one by one. Only the pod watch shows which pods vanished."""
     link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=1)
@@ -224,7 +224,7 @@ async def _all_bound(stage: Stage) -> bool:
 
 
 async def test_a_use_that_no_leader_saw_begins_the_idle_time_anew(stage: Stage) -> None:
-    """The standby saw it; the status still tells of the idle time before."""
+    """The standby saw the pods; the status still has the idle time from before."""
     idle = 60 if stage.cluster is not None else 30
     link = UnreliableTransport(stage.connect())
     await stage.started("one", transport=link)

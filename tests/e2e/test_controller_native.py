@@ -127,7 +127,7 @@ async def test_deleting_the_reservation_takes_the_claim_it_made_with_it_once_unu
 async def test_a_pod_that_comes_between_fence_and_settling_gets_its_holder_back(
     stage: Stage,
 ) -> None:
-    """The scheduler sees everything three seconds late and binds on what it saw."""
+    """The scheduler's cache is three seconds late, and the scheduler binds pods by its cache."""
     await stage.started()
     await reserved_deployment(stage, replicas=1, idleTimeoutSeconds=1)
     await stage.site.set_lag(3.0)

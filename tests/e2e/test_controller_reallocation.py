@@ -34,7 +34,7 @@ async def cordoned(stage: Stage, node: str) -> None:
 
 
 async def tainted(stage: Stage, node: str) -> None:
-    """As autoscalers and people do who are about to take a node away."""
+    """Taint the node, as autoscalers and administrators do before they remove it."""
     taints = [{"key": "example.com/maintenance", "effect": "NoSchedule"}]
     await stage.site.patch_node(node, {"spec": {"taints": taints}})
 

@@ -1,4 +1,4 @@
-"""Unreadable objects: claimctl decides nothing about what they concern; all else goes on."""
+"""Unreadable objects: claimctl leaves alone what they concern, and goes on with the rest."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def idle(stage: Stage, name: str = "train") -> None:
 
 
 async def touch(stage: Stage, resource: Resource[Any], name: str) -> None:
-    """Have the watch tell of an object."""
+    """Change an object, so that the watch delivers it."""
     seen = (await stage.client.get(resource, name, "team")).metadata.resource_version
     await stage.patch(resource, name, {"metadata": {"annotations": {"touched": seen}}})
 
@@ -83,7 +83,7 @@ def bare_pod(name: str, *claims: str) -> dict[str, Any]:
 
 
 async def still(stage: Stage, claim: str, seconds: float = QUIET) -> None:
-    """Nobody deallocates the claim within a long time."""
+    """The claim stays allocated for a long time."""
     await stage.quiet(seconds)
     assert await stage.allocated(claim)
 

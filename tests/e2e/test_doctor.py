@@ -52,7 +52,7 @@ async def _busy(served: Cluster) -> Acts:
 
 
 async def _spoilt(served: Cluster) -> None:
-    """A leak, a full list, references to nobody, and a kubelet of the release before."""
+    """A leaked claim, a full list, dangling references, and a kubelet of the previous release."""
     user = served.stage.user
     for name in ("leaked", "full"):
         await served.create_claim(name)

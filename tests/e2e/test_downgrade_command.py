@@ -174,7 +174,7 @@ async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
 
 
 def write_list(served: Cluster, listed: Iterable[Reference]) -> None:
-    """Somebody edits the list."""
+    """Another client edits the list."""
     body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
     admin = served.embedded.admin
     admin.patch("resourceclaims", TRAIN.namespace, TRAIN.claim, body, "status")

@@ -31,7 +31,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 async def _allocated(served: Cluster, name: str, *references: dict[str, str]) -> None:
-    """A claim as somebody left it."""
+    """An allocated claim with this list, written by an administrator."""
     user = served.stage.user
     await served.create_claim(name)
     patch = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
@@ -41,7 +41,7 @@ async def _allocated(served: Cluster, name: str, *references: dict[str, str]) ->
 
 
 async def furnished(served: Cluster) -> None:
-    """A claim that is held, one that was emptied, and one that somebody unknown holds."""
+    """A held claim, an orphan with an empty list, and a claim with a foreign entry."""
     acts = Acts(served.stage, native=False)
     await acts.room("ml")
     await acts.held(TRAIN)
@@ -50,7 +50,7 @@ async def furnished(served: Cluster) -> None:
 
 
 async def revision(served: Cluster) -> int:
-    """The last write that was about a claim, once there are no more of them for a moment."""
+    """The revision of the last write of a claim, after a moment without such writes."""
     scene, last = served.stage.scene, -1
     while True:
         await scene.caught_up()

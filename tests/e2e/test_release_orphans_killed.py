@@ -47,7 +47,7 @@ READS_TOO = (shared, MAKERS["DeletedButAllocated"])
 
 
 class BreakingTransport:
-    """Counts requests, and lets something go wrong at the n-th.
+    """Counts requests, and fails the n-th.
 
     Args:
         at: 0 for never.
@@ -115,7 +115,7 @@ def at_each_request(maker: Maker, options: ClusterOptions, story: Story) -> None
 
 
 async def comes_out_right(stage: Stage) -> None:
-    """Another run finishes what is left, and leaves no trace."""
+    """Another run frees what is left."""
     assert {outcome for *_, outcome in await freed(stage)} <= {"Freed"}
     await until_free(stage)
     if not await stage.gone(RESOURCECLAIMS, "slice"):
@@ -158,7 +158,7 @@ def test_an_answer_that_is_lost_is_found_out_about(
 def test_interrupted_at_any_request_it_leaves_nothing_half_written(
     maker: Maker, options: ClusterOptions
 ) -> None:
-    """Ctrl-C: what was begun is carried to its end first."""
+    """After Ctrl-C the command first finishes the release that it has begun."""
 
     async def interrupted(stage: Stage, request: int) -> None:
         reads = maker in READS_TOO

@@ -26,7 +26,7 @@ FILES = ("controller.yaml", "users.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """A cluster in which a claim is held, and people who ask about it."""
+    """A cluster with a held claim, and users with different rights."""
 
     stage: Stage
     kubeconfig: Path
@@ -123,7 +123,7 @@ async def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
 
 
 async def _leave_over(stage: Stage) -> None:
-    """A claim that is allocated to nobody."""
+    """An allocated claim that no pod uses and no workload holds."""
     await stage.create(RESOURCECLAIMS, manifests.claim("emptied"))
     device = {"request": "gpu", "driver": "d", "pool": "p", "device": "x"}
     status = {"allocation": {"devices": {"results": [device]}}}

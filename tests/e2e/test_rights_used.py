@@ -88,7 +88,7 @@ async def recreated(stage: Stage) -> None:
 
 
 async def annotated(stage: Stage) -> None:
-    """Workloads of each kind that ask by annotation, and end; one that lets go."""
+    """Annotated workloads of each kind, which end; one loses its annotation."""
     for kind, made in (
         (DEPLOYMENTS, manifests.deployment("dep", claim="dep", reserve="*")),
         (STATEFULSETS, manifests.stateful_set("sts", claim="sts", reserve="*")),
@@ -129,7 +129,7 @@ async def unreserved(stage: Stage) -> bool:
 
 
 async def vanishing(stage: Stage) -> None:
-    """Pods that go without a word: whether they are gone is asked of the server."""
+    """A pod is deleted by force: claimctl asks the server whether it is gone."""
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
     await until_held(stage, "slice")
@@ -141,7 +141,7 @@ async def vanishing(stage: Stage) -> None:
 
 
 async def repeated(stage: Stage) -> None:
-    """What happens again within minutes is told in a series."""
+    """An event that repeats within minutes becomes a series."""
     await stage.create(DEPLOYMENTS, manifests.deployment(reserve="No Name!"))
     for replicas in (2, 3, 4):
         await stage.clock.sleep(20)

@@ -241,7 +241,7 @@ class Claimctl:
 
     def _accept(self, world: World, write: Write) -> tuple[World, str]:
         if write.kind not in CLAIM_WRITES:
-            told = write_reservation(world, _told(world.reservation, write))
+            told = write_reservation(world, _with_status(world.reservation, write))
             return told, left_behind(world, told, self._dialect)
         claim = _written(world.claim, write)
         broken = broken_by(world, write, claim, self._dialect)
@@ -306,7 +306,7 @@ def _written(claim: Claim, write: Write) -> Claim:
     )
 
 
-def _told(reservation: Reservation, write: Write) -> Reservation:
+def _with_status(reservation: Reservation, write: Write) -> Reservation:
     if write.kind == "finalizer":
         return reservation._replace(finalizer=write.values[0])
     known, recorded, idle, step, named = write.values

@@ -98,7 +98,7 @@ class Judge:
                     return Verdict(None), True
                 listed |= any(isinstance(need, ListLivePods) for need in decision.needs)
                 scene.answer(decision, *live)
-            elif not scene.told(decision):
+            elif not scene.is_news(decision):
                 return scene.verdict(decision)._replace(listed=listed), asked
         raise Restless(f"{process}: {decision}")
 
@@ -187,22 +187,22 @@ class _Scene:
         deleting = process.claim.there == There.DELETING
         return bool(process.deleting_settled if deleting else process.settled)
 
-    def told(self, decision: Decision) -> bool:
-        """Whether the decision only tells news, which is then taken as told."""
+    def is_news(self, decision: Decision) -> bool:
+        """Whether the decision only writes news into a status. The news count as written then."""
         write = decision.write
         if not isinstance(write, WriteStatus):
             return False
         wanted = self._write(write)
         if (wanted.values, wanted.columns) != objects.status_values(self._process.reservation):
             return False
-        self._tell(write.status)
+        self._write_status(write.status)
         return True
 
     def _write(self, write: RealWrite) -> Write:
         process = self._process
         return objects.write_of(write, process.reservation, process.claim, self._dialect)
 
-    def _tell(self, status: ClaimReservationStatus) -> None:
+    def _write_status(self, status: ClaimReservationStatus) -> None:
         assert self._held is not None
         if self._held.status == status:
             raise Restless(f"a status write without effect: {status}")

@@ -184,7 +184,7 @@ class Run:
 
 
 def _storage_class() -> dict[str, object]:
-    """Nobody provisions: the scheduler waits until somebody makes the volume by hand."""
+    """There is no provisioner: the scheduler waits until the test creates the volume."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

@@ -85,7 +85,7 @@ class Try:
         return runs and any(each["resource"] == "deployments" for each in reserved_for(claim or {}))
 
     async def empty(self) -> None:
-        """The first pod goes, the hold stays; the next one is listed before it is scheduled."""
+        """Delete the first pod; the hold stays. The next pod is listed before it is scheduled."""
         await self.client.delete(POD, self.namespace, "first")
         if self.act is Act.REALLOCATED:
             await self.client.create(self._pod("nowhere", nowhere=True))
@@ -118,7 +118,7 @@ class Try:
             await self.client.patch(POD, self.namespace, PATIENT, patch)
 
     async def release(self, now: float) -> None:
-        """The reason comes about."""
+        """Give the reason for the release."""
         if not self.options.pod_groups:
             await self._list(lambda listed: [each for each in listed if each["name"] != PATIENT])
         self.acted = now
@@ -130,7 +130,7 @@ class Try:
             await self.client.patch(NODE, "", self.node, {"spec": {"unschedulable": True}})
 
     async def deliver(self) -> None:
-        """The volume comes."""
+        """Create the volume."""
         await self.client.create(
             {
                 "apiVersion": "v1",
@@ -158,7 +158,7 @@ class Try:
     # Afterwards
 
     async def clear(self) -> None:
-        """Everything goes but the claim."""
+        """Delete everything but the claim."""
         for kind, name in (
             (POD, PATIENT),
             (POD, "nowhere"),
@@ -180,7 +180,7 @@ class Try:
             raise
 
     async def _list(self, change: Any) -> None:
-        """Change the list, whoever else writes."""
+        """Change the list, also beside other writers."""
         while True:
             claim = await self.claim()
             assert claim is not None

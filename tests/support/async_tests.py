@@ -38,10 +38,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     names = pyfuncitem._fixtureinfo.argnames
     test = _entered(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in names})
-    if (seconds := _told(pyfuncitem, "real_time")) is not None:
+    if (seconds := _seconds_of(pyfuncitem, "real_time")) is not None:
         asyncio.run(_bounded(test, seconds))
     else:
-        run(test, limit=_told(pyfuncitem, "virtual_limit") or LIMIT)
+        run(test, limit=_seconds_of(pyfuncitem, "virtual_limit") or LIMIT)
     return True
 
 
@@ -59,7 +59,7 @@ async def _bounded(test: Awaitable[None], seconds: float) -> None:
         await test
 
 
-def _told(test: pytest.Function, name: str) -> float | None:
-    """The seconds that a marker tells."""
+def _seconds_of(test: pytest.Function, name: str) -> float | None:
+    """The seconds of a marker; None if the test does not have it."""
     marker = test.get_closest_marker(name)
     return None if marker is None else float(marker.args[0])

@@ -80,8 +80,10 @@ class Server:
         namespace: str = NAMESPACE,
         shared: bool = True,
     ) -> None:
-        """An allocated claim with this list, made for the first who is in it; else for the
-        Deployment."""
+        """An allocated claim with this list; the default is the reference to the Deployment.
+
+        ``spec.reservedFor`` names the first entry of the list.
+        """
         spec = {"devices": {}, "reservedFor": next(iter(references), TRAIN)}
         meta = {"name": name, "namespace": namespace}
         self.admin.create("resourceclaims", {"metadata": meta, "spec": spec})
@@ -189,7 +191,7 @@ class Server:
         return await self.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
 
     def ledger(self, plan: DowngradePlan) -> Ledger:
-        """One that keeps what is stored in ``reports``, too."""
+        """A ledger that also keeps each stored status in ``reports``."""
         return Ledger(self.client, plan, self.reports.append)
 
     async def carry_out(self, plan: DowngradePlan | None = None) -> DowngradePlanStatus:

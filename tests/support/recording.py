@@ -1,4 +1,4 @@
-"""Telemetry that remembers what it was told."""
+"""Telemetry that records metrics, spans and failures."""
 
 from __future__ import annotations
 

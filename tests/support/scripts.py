@@ -1,4 +1,4 @@
-"""Programs for tests: shell scripts that answer ``--version`` and then do as they are told."""
+"""Programs for tests: shell scripts that answer ``--version`` and then do what the test wants."""
 
 from __future__ import annotations
 

@@ -52,15 +52,15 @@ def _run(budget: Budget, timer: Timer, mine: list[Point]) -> tuple[Tally, float]
     context = get_context("spawn")
     with ProcessPoolExecutor(budget.workers, context, initializer=quiet) as pool:
         for each in spread(pool, perturbations, mine, patience, budget.workers):
-            tally.add(_told(each))
+            tally.add(_with_findings_printed(each))
         began = timer.spent
         for each in spread(pool, schedules, budget.seeds(), timer, budget.workers):
-            tally.add(_told(each))
+            tally.add(_with_findings_printed(each))
     return tally, timer.spent - began
 
 
-def _told(tally: Tally) -> Tally:
-    """Print findings at once: a long run may be interrupted."""
+def _with_findings_printed(tally: Tally) -> Tally:
+    """Print the findings and return the tally. A long run may be interrupted, so print at once."""
     for verdict in tally.bad:
         print(f"{verdict.name}: {'; '.join(_wrong(verdict))[:300]}", file=sys.stderr, flush=True)
     return tally

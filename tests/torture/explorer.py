@@ -78,20 +78,20 @@ class Schedule:
         return drawn
 
 
-def explore(seed: int, *, told: bool = False, keep: bool = False) -> Explored:
+def explore(seed: int, *, keep_log: bool = False, keep: bool = False) -> Explored:
     """Play the schedule of a seed.
 
     Args:
-        told: keep the history for people also if nothing was found.
+        keep_log: keep the readable history also if the schedule broke no promise.
         keep: keep a fingerprint of every revision.
     """
     schedule = Schedule.of(seed)
     explored = Explored(Verdict(f"SEED={seed} ({schedule.dialect})", keep), slow=schedule.slow)
-    run(_explore(schedule, explored, told), limit=LIMIT)
+    run(_explore(schedule, explored, keep_log), limit=LIMIT)
     return explored
 
 
-async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
+async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> None:
     rng = schedule.rng
     options = replace(
         dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
@@ -118,7 +118,7 @@ async def _explore(schedule: Schedule, explored: Explored, told: bool) -> None:
     finally:
         await closed(testbed)
     explored.faults = faults.counts
-    if told or not explored.verdict.good:
+    if keep_log or not explored.verdict.good:
         explored.verdict.log += ["what was done:", *users.log, "what became of it:"]
         explored.verdict.log += history(testbed.cluster, first)
 

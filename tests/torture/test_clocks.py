@@ -51,7 +51,7 @@ TOGETHER = {
 
 
 @dataclass
-class Told:
+class Outcome:
     """Status writes by act, and the verdict on the run."""
 
     writes: dict[str, int] = field(default_factory=dict)
@@ -59,11 +59,11 @@ class Told:
 
 
 @cache
-def alone(dialect: str) -> Told:
+def alone(dialect: str) -> Outcome:
     """The story with one controller, which restarts when the second one does."""
-    told = Told()
-    run(_story(dialect, ALONE, told), limit=LIMIT)
-    return told
+    outcome = Outcome()
+    run(_story(dialect, ALONE, outcome), limit=LIMIT)
+    return outcome
 
 
 @pytest.mark.parametrize("dialect", sorted(dialects()))
@@ -71,26 +71,26 @@ def alone(dialect: str) -> Told:
 def test_controllers_whose_clocks_disagree_do_not_correct_each_other(
     dialect: str, clocks: str
 ) -> None:
-    told = Told()
-    run(_story(dialect, TOGETHER[clocks], told), limit=LIMIT)
-    assert told.verdict.good, told.verdict
+    outcome = Outcome()
+    run(_story(dialect, TOGETHER[clocks], outcome), limit=LIMIT)
+    assert outcome.verdict.good, outcome.verdict
     most = {act: writes + FEW for act, writes in alone(dialect).writes.items()}
     most["quiet"] = 0
-    assert {act: writes for act, writes in told.writes.items() if writes > most[act]} == {}
+    assert {act: writes for act, writes in outcome.writes.items() if writes > most[act]} == {}
 
 
 def test_a_clock_that_jumps_makes_one_controller_neither_hasty_nor_late() -> None:
-    told = Told()
+    outcome = Outcome()
     jumps = Clocks((0.0, DAY, -DAY, 3 * DAY, 0.0, 2 * DAY, -DAY))
-    run(_story("hold-1.36", jumps, told), limit=LIMIT)
-    assert told.verdict.good, told.verdict
+    run(_story("hold-1.36", jumps, outcome), limit=LIMIT)
+    assert outcome.verdict.good, outcome.verdict
 
 
 @pytest.mark.virtual_limit(LIMIT)
 async def test_two_that_see_a_cluster_differently_do_not_overwrite_each_other_all_the_time() -> (
     None
 ):
-    """One was told by its flag to speak another dialect; in a minute each writes a few times."""
+    """The flags of the two name different dialects. In a minute each may write a few times."""
     testbed = await opened(dialects()["hold-1.36"])
     try:
         testbed.start("one")
@@ -104,7 +104,7 @@ async def test_two_that_see_a_cluster_differently_do_not_overwrite_each_other_al
         await closed(testbed)
 
 
-async def _story(dialect: str, clocks: Clocks, told: Told) -> None:
+async def _story(dialect: str, clocks: Clocks, outcome: Outcome) -> None:
     testbed = await opened(dialects()[dialect])
     try:
         _start(testbed, clocks, 0)
@@ -116,10 +116,10 @@ async def _story(dialect: str, clocks: Clocks, told: Told) -> None:
                 await _replace(testbed, clocks, number)
             await _kept_for_long_enough(testbed, act)
             await testbed.sleep(seconds - 3.0)
-            told.writes[act] = _status_writes(testbed, before)
+            outcome.writes[act] = _status_writes(testbed, before)
         assert not testbed.unreleased()
-        await conclude(testbed, told.verdict)
-        judge(testbed, told.verdict)
+        await conclude(testbed, outcome.verdict)
+        judge(testbed, outcome.verdict)
     finally:
         await closed(testbed)
 

@@ -138,12 +138,12 @@ def test_an_hour_without_writes_is_told_and_made_good_without_a_storm(
     assert verdict.good, verdict
     assert seen.requests <= HOUR * CLAIMS / 2, seen.requests
     assert seen.writes_after <= CLAIMS * WRITES_OF_A_RELEASE, seen.writes_after
-    _told(outage, seen)
+    _check_reports(outage, seen)
     assert seen.traffic is not None
     assert seen.traffic.verbs["list"] <= LISTED + CLAIMS * 2, seen.traffic.verbs
 
 
-def _told(outage: Outage, seen: Seen) -> None:
+def _check_reports(outage: Outage, seen: Seen) -> None:
     """Check that conditions, metrics and ``explain`` show the outage, and its end."""
     assert seen.before is not None
     assert seen.half is not None

@@ -38,7 +38,7 @@ def test_todays_perturbations_break_no_promise(day: int) -> None:
         assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
 
 
-TELL_DIGESTS = """
+PRINT_DIGESTS = """
 from tests.torture.explorer import explore
 from tests.torture.batches import quiet
 quiet()
@@ -47,15 +47,15 @@ print([explore(seed).verdict.digest for seed in range(100, 104)])
 
 
 def test_a_seed_repeats_a_schedule_byte_for_byte() -> None:
-    def told(hash_seed: str) -> str:
+    def digests(hash_seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        command = (sys.executable, "-c", TELL_DIGESTS)
+        command = (sys.executable, "-c", PRINT_DIGESTS)
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
         )
         return done.stdout
 
-    assert told("1") == told("2")
+    assert digests("1") == digests("2")
 
 
 def test_a_planted_bug_is_caught() -> None:

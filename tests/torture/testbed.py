@@ -305,11 +305,11 @@ def history(cluster: Cluster, since: int) -> Iterator[str]:
     for each in cluster.history(since):
         if each.plural not in ("events", "leases"):
             actor = each.actor.rpartition(":")[2]
-            told = _told(each.plural, each.name, each.object())
-            yield f"{each.number:5} t={each.at:8.3f} {actor:24} {each.verb:7} {told}"
+            summary = _summary(each.plural, each.name, each.object())
+            yield f"{each.number:5} t={each.at:8.3f} {actor:24} {each.verb:7} {summary}"
 
 
-def _told(plural: str, name: str, obj: dict[str, Any]) -> str:
+def _summary(plural: str, name: str, obj: dict[str, Any]) -> str:
     status = obj.get("status") or {}
     text = f"{plural}/{name}"
     if plural == "resourceclaims":
@@ -318,8 +318,8 @@ def _told(plural: str, name: str, obj: dict[str, Any]) -> str:
     elif plural == "pods":
         text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
     elif plural == "claimreservations":
-        told = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
-        text += f" {told} release={(status.get('release') or {}).get('step')}"
+        reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+        text += f" {reasons} release={(status.get('release') or {}).get('step')}"
     elif plural in ("deployments", "statefulsets"):
         text += f" replicas={obj['spec'].get('replicas')}"
     if obj["metadata"].get("deletionTimestamp"):

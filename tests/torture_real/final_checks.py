@@ -359,9 +359,9 @@ class FinalChecks:
                 "with finalizer": FINALIZER in (meta.get("finalizers") or ()),
             }
             if any(signs.values()):
-                told = ", ".join(sign for sign, there in signs.items() if there)
+                present = ", ".join(sign for sign, there in signs.items() if there)
                 held = "" if meta["name"] in self._reserved() else " (no reservation names it)"
-                found.append(f"claim {meta['name']} is {told}{held}")
+                found.append(f"claim {meta['name']} is {present}{held}")
         return found
 
     async def _part(self) -> None:

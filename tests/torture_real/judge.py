@@ -129,7 +129,7 @@ def _allocated(revision: Revision, *, before: bool = False) -> bool:
     return bool(_status(revision, before=before).get("allocation"))
 
 
-def told(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
+def log_lines(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
     """Actions, faults and revisions in the order of time."""
     lines = [(each.at, _line(each)) for each in history]
     lines += [(at, f"{'':7} *** {text}") for note in notes for at, text in note]
@@ -141,11 +141,11 @@ def told(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
 def _line(each: Revision) -> str:
     actor = each.actor.rpartition(":")[2]
     what = f"{each.verb}{'/' + each.subresource if each.subresource else ''}"
-    told = _told(each.plural, each.name, each.object())
-    return f"{each.number:7} {actor:24} {each.type:8} {what:14} {told}"
+    summary = _summary(each.plural, each.name, each.object())
+    return f"{each.number:7} {actor:24} {each.type:8} {what:14} {summary}"
 
 
-def _told(plural: str, name: str, obj: Object) -> str:
+def _summary(plural: str, name: str, obj: Object) -> str:
     status = obj.get("status") or {}
     text = f"{plural}/{name}"
     if obj["metadata"].get("deletionTimestamp"):

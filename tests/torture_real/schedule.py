@@ -14,7 +14,7 @@ from claimctl.kube.documents import DocumentClient, Version
 from tests.torture_real.again import keep
 from tests.torture_real.bodies import Bodies
 from tests.torture_real.final_checks import FinalChecks
-from tests.torture_real.judge import Line, Verdict, judge, told
+from tests.torture_real.judge import Line, Verdict, judge, log_lines
 from tests.torture_real.stage import Stage
 from tests.torture_real.user_actions import TROUBLE, UserActions
 
@@ -98,7 +98,7 @@ class Schedule:
             # The servers' logs are deleted after the run unless they are kept.
             keep(self._stage.plane.directory, name, history, findings, whole=whole)
         self.verdict.log += [f"the history of {name}:"]
-        self.verdict.log += told(history, self._users.log, disturbances)
+        self.verdict.log += log_lines(history, self._users.log, disturbances)
 
     def _concerns(self, namespace: str, name: str) -> bool:
         """Whether an object belongs to the schedule: its namespace, its nodes, and shared

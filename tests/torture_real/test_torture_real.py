@@ -18,7 +18,7 @@ from tests.torture.mutants import MUTANTS
 from tests.torture_real import again
 from tests.torture_real.bodies import App, Bodies
 from tests.torture_real.controllers import USER
-from tests.torture_real.judge import Verdict, judge, told
+from tests.torture_real.judge import Verdict, judge, log_lines
 from tests.torture_real.mutants import BUGS
 from tests.torture_real.options import Options
 from tests.torture_real.schedule import DEVICES, NODES
@@ -145,7 +145,7 @@ def test_what_others_take_is_counted_apart() -> None:
 
 
 def test_a_history_is_told_in_one_order_with_actions_and_faults() -> None:
-    lines = list(told(_history(USER), [(-1.0, "scale")], [(5.0, "etcd compacted")]))
+    lines = list(log_lines(_history(USER), [(-1.0, "scale")], [(5.0, "etcd compacted")]))
     assert lines[0].endswith("*** scale")
     assert "allocated=False" in lines[3]
     assert lines[-1].endswith("*** etcd compacted")

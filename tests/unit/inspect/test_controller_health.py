@@ -91,7 +91,7 @@ GONE = WorkloadState(Life.ABSENT)
 FORBIDDEN = Condition(type="Ready", status="False", reason="Forbidden", message="PATCH ...: no")
 
 
-def told(**changes: Any) -> ClaimReservationStatus:
+def recorded(**changes: Any) -> ClaimReservationStatus:
     base = ClaimReservationStatus(
         observed_generation=1, claim_uid="uid-slice", reserved_for=WORKLOAD
     )
@@ -135,18 +135,18 @@ NAME = "ClaimReservation train-slice"
 @pytest.mark.parametrize(
     ("on", "status", "workload", "pods", "expected"),
     [
-        (claim(WORKLOAD), told(), ACTIVE, (), []),
-        (claim(WORKLOAD, pod_ref("a")), told(consumers=1), ACTIVE, (running("a"),), []),
+        (claim(WORKLOAD), recorded(), ACTIVE, (), []),
+        (claim(WORKLOAD, pod_ref("a")), recorded(consumers=1), ACTIVE, (running("a"),), []),
         (
             claim(WORKLOAD, pod_ref("a")),
-            told(),
+            recorded(),
             ACTIVE,
             (running("a"),),
             [(Sign.STATUS_BEHIND, f"{NAME} reports 0 consumers, but there are 1")],
         ),
         (
             claim(WORKLOAD),
-            told(observed_generation=0, consumers=9),
+            recorded(observed_generation=0, consumers=9),
             ACTIVE,
             (),
             [
@@ -158,28 +158,28 @@ NAME = "ClaimReservation train-slice"
         ),
         (
             claim(WORKLOAD),
-            told(conditions=(FORBIDDEN,)),
+            recorded(conditions=(FORBIDDEN,)),
             ACTIVE,
             (),
             [(Sign.REFUSED, f"{NAME} cannot be served (Forbidden): PATCH ...: no")],
         ),
         (
             claim(pod_ref("a")),
-            told(reserved_for=None, consumers=1),
+            recorded(reserved_for=None, consumers=1),
             ACTIVE,
             (running("a"),),
             [(Sign.HOLD_MISSING, f"{NAME} holds the claim, but its workload is not listed")],
         ),
         (
             claim(pod_ref("a")),
-            told(consumers=1, conditions=(Condition(type="Reserved", reason="HoldYielded"),)),
+            recorded(consumers=1, conditions=(Condition(type="Reserved", reason="HoldYielded"),)),
             ACTIVE,
             (running("a"),),
             [],
         ),
         (
             claim(WORKLOAD),
-            told(),
+            recorded(),
             GONE,
             (),
             [
@@ -189,11 +189,11 @@ NAME = "ClaimReservation train-slice"
                 )
             ],
         ),
-        (claim(WORKLOAD), told(conditions=blind("HistoryUnknown")), GONE, (), []),
-        (claim(WORKLOAD), told(release=released("Intent", 59)), GONE, (), []),
+        (claim(WORKLOAD), recorded(conditions=blind("HistoryUnknown")), GONE, (), []),
+        (claim(WORKLOAD), recorded(release=released("Intent", 59)), GONE, (), []),
         (
             claim(WORKLOAD),
-            told(release=released("Fenced", 1800)),
+            recorded(release=released("Fenced", 1800)),
             GONE,
             (),
             [
@@ -205,12 +205,12 @@ NAME = "ClaimReservation train-slice"
         ),
         (
             claim(WORKLOAD),
-            told(release=released("Intent", 1800), consumers=1),
+            recorded(release=released("Intent", 1800), consumers=1),
             GONE,
             (running("a"),),
             [],
         ),
-        (claim(allocated=False), told(release=released("Intent", 1800)), GONE, (), []),
+        (claim(allocated=False), recorded(release=released("Intent", 1800)), GONE, (), []),
     ],
 )
 def test_what_should_have_been_written_by_now(
@@ -225,7 +225,7 @@ def test_what_should_have_been_written_by_now(
 
 def test_a_release_that_waits_for_a_ghost_is_not_stalled() -> None:
     ghost = ForceDeletedPod(uid="g", name="lost", node_name="node-0")
-    status = told(release=released("Intent", 200), force_deleted_pods=(ghost,))
+    status = recorded(release=released("Intent", 200), force_deleted_pods=(ghost,))
     assert found(claim(WORKLOAD), status, GONE, ghosts=(ghost,)) == []
 
 

@@ -85,7 +85,7 @@ def naming(workload: Workload, *reservations: ClaimReservation) -> Annotated:
     return Annotated(ref, "batch/v1", workload, reservations)
 
 
-def told(*conditions: tuple[str, str, str]) -> ClaimReservation:
+def reservation_with(*conditions: tuple[str, str, str]) -> ClaimReservation:
     status = ClaimReservationStatus(
         conditions=tuple(Condition(type=t, status=s, reason=r) for t, s, r in conditions)
     )
@@ -185,7 +185,7 @@ FREED = ("Released", "True", "WorkloadEnded")
             id="without owner, and a Job names it: kept",
         ),
         pytest.param(
-            seen(group=ORPHANED, owners=(), claims=(free(by=(told(FREED),)),)),
+            seen(group=ORPHANED, owners=(), claims=(free(by=(reservation_with(FREED),)),)),
             GroupDecision(DropGroup(ORPHANED)),
             id="without owner, and the reservation tells that the workload ended: deleted",
         ),
@@ -193,7 +193,7 @@ FREED = ("Released", "True", "WorkloadEnded")
             seen(
                 group=ORPHANED,
                 owners=(),
-                claims=(free(by=(told(("Released", "False", "Held")),)),),
+                claims=(free(by=(reservation_with(("Released", "False", "Held")),)),),
             ),
             GroupDecision(after=LOOK_AGAIN),
             id="without owner and held: looked at again",

@@ -41,7 +41,7 @@ def ghost(number: int, **changes: Any) -> ForceDeletedPod:
     return replace(made, **changes)
 
 
-def told(on: Stage) -> ClaimReservationStatus:
+def desired(on: Stage) -> ClaimReservationStatus:
     return on.decide().statuses["train-slice"]
 
 
@@ -66,7 +66,7 @@ def condition(status: ClaimReservationStatus, type_: str) -> Condition:
 
 
 def test_a_status_with_more_than_fits_is_one_that_the_schema_and_etcd_take() -> None:
-    status = told(stage(*map(ghost, range(MANY)), nodes=MANY))
+    status = desired(stage(*map(ghost, range(MANY)), nodes=MANY))
     assert (len(status.nodes), len(status.force_deleted_pods)) == (MOST, MOST)
     body = status_body(status)
     Model.model_validate(body)
@@ -75,21 +75,21 @@ def test_a_status_with_more_than_fits_is_one_that_the_schema_and_etcd_take() -> 
 
 
 def test_what_is_left_out_is_said() -> None:
-    shortened = condition(told(stage(*map(ghost, range(MANY)), nodes=MANY)), "Consistent")
+    shortened = condition(desired(stage(*map(ghost, range(MANY)), nodes=MANY)), "Consistent")
     assert (shortened.status, shortened.reason) == ("True", "StatusShortened")
     assert shortened.message == (
         "the status lists 1000 nodes and vanished pods, which is its limit; all of them count"
     )
-    assert condition(told(stage(nodes=MOST)), "Consistent").reason != "StatusShortened"
-    nodes = condition(told(stage(nodes=MOST + 1)), "Consistent")
+    assert condition(desired(stage(nodes=MOST)), "Consistent").reason != "StatusShortened"
+    nodes = condition(desired(stage(nodes=MOST + 1)), "Consistent")
     assert nodes.message.startswith("the status lists 1000 nodes, which is its limit")
 
 
 def test_what_is_on_record_stays_and_the_rest_follows_as_places_become_free() -> None:
     recorded = tuple(ghost(number) for number in range(MANY, MANY + MOST - 1))
-    status = told(stage(*map(ghost, range(10)), recorded=recorded))
+    status = desired(stage(*map(ghost, range(10)), recorded=recorded))
     assert status.force_deleted_pods == (ghost(0), *recorded)
-    again = told(stage(*map(ghost, range(1, 10)), recorded=status.force_deleted_pods))
+    again = desired(stage(*map(ghost, range(1, 10)), recorded=status.force_deleted_pods))
     assert again.force_deleted_pods == status.force_deleted_pods
 
 
@@ -104,7 +104,7 @@ def test_a_ghost_that_has_no_place_on_record_counts_for_its_whole_grace() -> Non
     full = replace(made, status=replace(made.status, force_deleted_pods=recorded))
     on.reservations["train-slice"] = full, workload
     on.ghosts |= {each.uid: (each, 0.0) for each in recorded}
-    assert last not in told(on).force_deleted_pods
+    assert last not in desired(on).force_deleted_pods
     assert on.settle(seconds=299) == []
     assert on.settle(seconds=10) != []
 
@@ -116,17 +116,17 @@ def test_what_a_foreign_list_names_is_counted_and_not_told_where_the_schema_does
     odd: ForceDeletedPod,
 ) -> None:
     on = stage(odd)
-    status = told(on)
+    status = desired(on)
     assert status.force_deleted_pods == ()
     assert condition(status, "Released").reason == "ForceDeletedPods"
     Model.model_validate(status_body(status))
 
 
 def test_a_release_that_waits_for_many_names_a_few() -> None:
-    released = condition(told(stage(*map(ghost, range(MANY)))), "Released")
+    released = condition(desired(stage(*map(ghost, range(MANY)))), "Released")
     assert len(released.message) <= LONGEST_MESSAGE
     on = stage(*(ghost(number, name=f"p-{number}", node_name="n") for number in range(9)))
-    message = condition(told(on), "Released").message
+    message = condition(desired(on), "Released").message
     assert message.count("vanished while running") == 3
     assert message.endswith("; and 6 more")
 
