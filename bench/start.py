@@ -36,7 +36,7 @@ from claimctl.wire.seams import Transport
 
 CRDS = Path(__file__).parent.parent / "crds"
 CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="(409|422)"[^}]*\} ([0-9.e+]+)$', re.M)
-LOOK_SECONDS = 0.1
+LOOK_SECONDS, START_SECONDS = 0.1, 8.0
 POD = ("v1", "Pod")
 DEPLOYMENT = ("apps/v1", "Deployment")
 
@@ -133,14 +133,21 @@ class Bench:
         """Run ``claimctl controller`` as a process of its own."""
         command = ["controller", "--kubeconfig", str(self.kubeconfig), "--no-leader-elect"]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "claimctl", *command, "--bind-address", "", *flags),
+            *(
+                str(Path(sys.executable).with_name("claimctl")),
+                *command,
+                "--bind-address",
+                "",
+                *flags,
+            ),
             stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=self.kubeconfig.with_name("controller.log").open("wb"),
         )
         try:
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(START_SECONDS)
             if process.returncode is not None:
-                raise SystemExit("claimctl controller ended: run it by hand to see why")
+                log = self.kubeconfig.with_name("controller.log").read_text()
+                raise SystemExit(f"claimctl controller ended: {log.splitlines()[-1:]}")
             yield
         finally:
             with suppress(ProcessLookupError):
