@@ -105,10 +105,10 @@ MUTANTS = (
         "_Draft.take",
         """
         self._take(reference)
-        if reference.uid not in self.wishes.keep and reference.uid not in self.wishes.own:
+        if reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
             self.unknown.append(reference)
         """,
-        "if reference.uid in self.wishes.keep: self._take(reference)",
+        "if reference.uid in self.holds.keep: self._take(reference)",
     ),
     Mutant(
         "remove pods that the cache lacks, unasked",

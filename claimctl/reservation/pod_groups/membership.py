@@ -84,7 +84,7 @@ def any_group_listed(snapshot: Snapshot) -> bool:
     return any(map(is_pod_group, snapshot.references))
 
 
-def spoken_for(snapshot: Snapshot, pod: Pod) -> bool:
+def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
     name = group_of(pod.spec)
     if not name:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pod_groups.membership import gone_groups, spoken_for
+from claimctl.reservation.pod_groups.membership import gone_groups, listed_by_group
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
 from claimctl.reservation.reserved_for.references import (
@@ -57,8 +57,8 @@ class ListPlan:
 class _Draft:
     """Builds the desired list and collects what to confirm and to report."""
 
-    def __init__(self, snapshot: Snapshot, consumers: Consumers, wishes: DesiredHolds) -> None:
-        self.snapshot, self.pods, self.wishes = snapshot, consumers, wishes
+    def __init__(self, snapshot: Snapshot, consumers: Consumers, holds: DesiredHolds) -> None:
+        self.snapshot, self.pods, self.holds = snapshot, consumers, holds
         self.entries: dict[str, Reference] = {}
         self.confirm: list[Reference] = []
         self.unknown: list[Reference] = []
@@ -74,9 +74,9 @@ class _Draft:
         tombstone of a finished pod.
         """
         listed = {reference.uid for reference in self.snapshot.references}
-        if listed & self.wishes.keep.keys() or self._has_tombstone():
+        if listed & self.holds.keep.keys() or self._has_tombstone():
             return True
-        if not self.wishes.keep or self.snapshot.frozen or not _may_add(self.snapshot):
+        if not self.holds.keep or self.snapshot.frozen or not _may_add(self.snapshot):
             return False
         folds = self.snapshot.shared and any(map(is_pod, self.snapshot.references))
         return len(listed) < LIMIT or folds
@@ -93,13 +93,13 @@ class _Draft:
             self._take(self._pod(reference))
         elif is_tombstone(reference):
             self._take(self._tombstone(reference))
-        elif reference.uid in self.wishes.drop:
+        elif reference.uid in self.holds.drop:
             return
         elif reference in self.gone_groups and self.held:
             self._take(self._absent(reference))
         else:
             self._take(reference)
-            if reference.uid not in self.wishes.keep and reference.uid not in self.wishes.own:
+            if reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
                 self.unknown.append(reference)
 
     def _take(self, reference: Reference | None) -> None:
@@ -110,16 +110,16 @@ class _Draft:
         """The new entry of a listed pod: the same, a tombstone, or None to remove it."""
         uid, pods = reference.uid, self.pods
         if uid in pods.bound or uid in pods.pending:
-            return None if self._folds() or uid in self.wishes.given_up.uids else reference
+            return None if self._folds() or uid in self.holds.given_up.uids else reference
         if not self.held:
             return reference
         if uid in pods.finished:
-            return None if self._folds() else self._buried(reference)
+            return None if self._folds() else self._as_tombstone(reference)
         if uid in pods.dropped:
             return None if self._overdue(reference) else reference
         return self._absent(reference)
 
-    def _buried(self, reference: Reference) -> Reference:
+    def _as_tombstone(self, reference: Reference) -> Reference:
         """A tombstone for the pod if the API accepts additions, else the pod's present entry."""
         return tombstone(reference) if _may_add(self.snapshot) else reference
 
@@ -169,19 +169,19 @@ class _Draft:
     def additions(self) -> Iterator[Reference]:
         """The entries that should be in the list, holds first."""
         if not self.snapshot.frozen:
-            yield from self.wishes.keep.values()
+            yield from self.holds.keep.values()
         if self.snapshot.shared:
             if self.snapshot.frozen and not any(map(is_workload, self.entries.values())):
                 yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
         elif self.held:
             for pod in self.pods.finished.values():
-                if not spoken_for(self.snapshot, pod):
+                if not listed_by_group(self.snapshot, pod):
                     yield tombstone(pod.metadata)
 
 
-def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHolds) -> ListPlan:
+def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHolds) -> ListPlan:
     """The desired list of an allocated claim. The API forbids additions to a deleted claim."""
-    draft = _Draft(snapshot, consumers, wishes)
+    draft = _Draft(snapshot, consumers, holds)
     for reference in snapshot.references:
         draft.take(reference)
     missing = [ref for ref in draft.additions() if ref.uid not in draft.entries]
@@ -190,11 +190,11 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHol
     room = max(LIMIT - len(draft.entries), 0)
     draft.entries |= {reference.uid: reference for reference in missing[:room]}
     ahead = pods_to_list(
-        snapshot, consumers, _owners(snapshot, wishes, draft.entries), draft.entries
+        snapshot, consumers, _owners(snapshot, holds, draft.entries), draft.entries
     )
     draft.entries |= {reference.uid: reference for reference in ahead}
-    if wishes.given_up.after is not None:
-        draft.waits.append(wishes.given_up.after)
+    if holds.given_up.after is not None:
+        draft.waits.append(holds.given_up.after)
     return ListPlan(
         reserved_for=tuple(draft.entries.values()),
         confirm=tuple(draft.confirm),
@@ -206,13 +206,13 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, wishes: DesiredHol
 
 
 def _owners(
-    snapshot: Snapshot, wishes: DesiredHolds, entries: Mapping[str, Reference]
+    snapshot: Snapshot, holds: DesiredHolds, entries: Mapping[str, Reference]
 ) -> dict[str, bool]:
     """The controllers of pods whose workload's hold is in the list, and whether it is new there."""
     listed = {each.uid for each in snapshot.references}
     return {
         owner: uid not in listed
-        for uid, owners in wishes.pod_owners.items()
+        for uid, owners in holds.pod_owners.items()
         if uid in entries
         for owner in owners
     }

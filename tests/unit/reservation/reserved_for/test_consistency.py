@@ -84,8 +84,8 @@ def snapshots(draw: st.DrawFn) -> tuple[Snapshot, DesiredHolds]:
 
 @given(snapshots())
 def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, DesiredHolds]) -> None:
-    snapshot, wishes = given_
-    planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
+    snapshot, holds = given_
+    planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
     uids = [reference.uid for reference in planned]
     before = {reference.uid for reference in snapshot.references}
     assert len(uids) == len(set(uids)) <= LIMIT
@@ -98,15 +98,15 @@ def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, DesiredHolds
 def test_only_what_is_proven_dead_or_released_is_removed(
     given_: tuple[Snapshot, DesiredHolds],
 ) -> None:
-    snapshot, wishes = given_
-    planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
+    snapshot, holds = given_
+    planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
     pods, kept = Consumers.of(snapshot.pods), {reference.uid for reference in planned}
     folded = snapshot.shared and not snapshot.frozen and OURS.uid in kept
     for reference in snapshot.references:
         if reference.uid in kept:
             continue
         if is_workload(reference):
-            assert reference.uid in wishes.drop
+            assert reference.uid in holds.drop
         elif not folded or (is_tombstone(reference) and reference.uid not in pods.bound):
             assert reference.uid in snapshot.evidence.gone_pods | pods.dropped.keys()
 
@@ -115,8 +115,8 @@ def test_only_what_is_proven_dead_or_released_is_removed(
 def test_a_live_pod_is_never_a_tombstone_and_a_listed_one_stays(
     given_: tuple[Snapshot, DesiredHolds],
 ) -> None:
-    snapshot, wishes = given_
-    planned = consistent_list(snapshot, snapshot.consumers(), wishes).reserved_for
+    snapshot, holds = given_
+    planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
     pods = Consumers.of(snapshot.pods)
     listed = {reference.uid: reference for reference in planned}
     behind = snapshot.memory.version_age == 0
@@ -130,10 +130,10 @@ def test_a_live_pod_is_never_a_tombstone_and_a_listed_one_stays(
 
 @given(snapshots())
 def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, DesiredHolds]) -> None:
-    snapshot, wishes = given_
+    snapshot, holds = given_
     assume(len(snapshot.references) < LIMIT)  # a full list makes room first, and adds then
     assert snapshot.claim is not None
-    first = consistent_list(snapshot, snapshot.consumers(), wishes)
+    first = consistent_list(snapshot, snapshot.consumers(), holds)
     again = Snapshot(
         now=NOW,
         namespace="train",
@@ -149,7 +149,7 @@ def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, DesiredHolds]) ->
         evidence=snapshot.evidence,
         memory=snapshot.memory,
     )
-    second = consistent_list(again, again.consumers(), wishes)
+    second = consistent_list(again, again.consumers(), holds)
     assert second.reserved_for == first.reserved_for
 
 
