@@ -29,7 +29,7 @@ def sorted_keys(value: Any) -> Any:
     """``value`` with sorted keys in every raw part, as after a patch through maps."""
     if isinstance(value, dict):
         return {
-            key: _sorted(inner) if key in _RAW else sorted_keys(inner)
+            key: all_sorted(inner) if key in _RAW else sorted_keys(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list):
@@ -37,9 +37,10 @@ def sorted_keys(value: Any) -> Any:
     return value
 
 
-def _sorted(value: Any) -> Any:
+def all_sorted(value: Any) -> Any:
+    """``value`` with sorted keys everywhere."""
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
+        return {key: all_sorted(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [_sorted(inner) for inner in value]
+        return [all_sorted(inner) for inner in value]
     return value

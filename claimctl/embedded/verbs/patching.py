@@ -21,7 +21,7 @@ from claimctl.embedded.patch.json_patch import PatchError, json_patch, merge, re
 from claimctl.embedded.patch.strategic import strategic_patch
 from claimctl.embedded.schema.conversion import Unconvertible
 from claimctl.embedded.schema.typed import go_value
-from claimctl.embedded.storage.raw_json import sorted_keys
+from claimctl.embedded.storage.raw_json import all_sorted, sorted_keys
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text import json_text
 from claimctl.embedded.verbs import writing
@@ -166,7 +166,7 @@ def _change(patch_type: str, body: Any) -> Callable[[Object], Object]:
     if patch_type == "merge":
         # Go's library reads every value of the patch into maps, whose keys it writes in sorted
         # order
-        return lambda obj: dict(merge(obj, sorted_keys(body)))
+        return lambda obj: dict(merge(obj, all_sorted(body)))
     return lambda obj: _strategic(obj, body)
 
 

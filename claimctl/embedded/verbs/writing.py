@@ -169,8 +169,8 @@ def update(write: Write, body: Object) -> Object:
     """
     obj = inward(write, body)
     target, meta = write.target, obj["metadata"]
-    check_name(target, meta)
     check_namespace(write, meta)
+    check_name(target, meta)
     old = write.state.store.get(target.address)
     if old is None:
         if target.kind.create_on_update and not meta.get("uid"):

@@ -183,6 +183,6 @@ def _claims(claims: list[Object], known: list[str], base: str) -> list[FieldErro
 
 def _unknown_claim(path: str, name: str, known: list[str]) -> FieldError:
     where = "must be one of the names in pod.spec.resourceClaims"
-    known = [each for each in known if each]
+    known = sorted(each for each in known if each)
     text = f"{where}: {', '.join(known)}" if known else f"{where} which is empty"
     return FieldError("FieldValueNotFound", path, f"Not found: {errors.quoted(name)}: {text}")

@@ -193,7 +193,10 @@ def _completions(after: Object, before: Object) -> list[FieldError]:
     if wanted == before.get("completions"):
         return []
     path = "spec.completions"
-    if after.get("completionMode") != "Indexed" or wanted is None:
+    if wanted is None and after.get("completionMode") == "Indexed":
+        # The rules of a whole Job require it.
+        return []
+    if after.get("completionMode") != "Indexed":
         return [errors.invalid_value(path, wanted, "field is immutable")]
     if wanted != after.get("parallelism"):
         text = "can only be modified in tandem with spec.parallelism"
