@@ -65,13 +65,14 @@ def _map(schema: Schema, value: Json, path: str) -> Iterator[str]:
     if not isinstance(value, dict):
         yield f"{path}: expected map, got &{{{go_value(value)}}}"
         return
-    for key, item in value.items():
+    for key in sorted(value):
         below = schema.field(key)
         if below is not None:
-            yield from _problems(below, item, f"{path}.{key}")
+            yield from _problems(below, value[key], f"{path}.{key}")
         elif schema.type == "object" and schema.properties and not schema.keeps_unknown:
-            # a struct without fields is a map of anything here
+            # A struct without fields is a map of anything here. The check of a map ends here.
             yield f"{path}.{key}: field not declared in schema"
+            return
 
 
 def _list(schema: Schema, value: Json, path: str) -> Iterator[str]:
