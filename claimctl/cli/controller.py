@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = False,
     workers: Annotated[
         int, typer.Option("--workers", help="Number of claims reconciled concurrently.")
-    ] = 4,
+    ] = 16,
     batch_seconds: Annotated[
         float,
         typer.Option(

@@ -17,9 +17,9 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
 from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
 from claimctl.reservation.reserved_for.references import is_pod_group
-from claimctl.reservation.workloads import group_of, named_claims
+from claimctl.reservation.workloads import group_of, named_claims, observe
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -29,7 +29,13 @@ from claimctl.wire.reservations import (
     ClaimReservation,
     DowngradePlan,
 )
-from claimctl.wire.resources import DOWNGRADEPLANS, PODGROUPS, PODS
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DOWNGRADEPLANS,
+    PODGROUPS,
+    PODS,
+    RESOURCECLAIMS,
+)
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Job, ReplicaSet, Workload
 
@@ -43,8 +49,8 @@ class Queues:
     plans: Callable[[PlanKey], None]
     groups: Callable[[GroupKey], None] = lambda _: None
     urgent: Callable[[ClaimKey], None] | None = None
-    """Adds a claim without delay: kube-controller-manager's loop makes hundreds of writes a
-    second."""
+    """Adds a claim without delay: a release may begin or go on, or kube-controller-manager's loop
+    makes hundreds of writes a second."""
 
 
 class Triggers:
@@ -61,7 +67,8 @@ class Triggers:
         caches.pods.subscribe(self._pod)
         caches.reservations.subscribe(self._reservation)
         caches.replica_sets.subscribe(self._replica_set)
-        caches.pods.on_list(observations.claims.pods_listed)
+        caches.pods.on_list(observations.pods_listed)
+        caches.claims.on_list(self._claims_listed)
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         caches.groups.subscribe(self._group)
@@ -117,9 +124,31 @@ class Triggers:
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
         self._seen.claim_changed(change)
-        self._enqueue((key,))
+        self._note_list(key, change)
+        own = change.new is not None and self._seen.own_writes.awaited(
+            RESOURCECLAIMS, change.new.metadata
+        )
+        self._enqueue((key,), urgent=own)
         if change.old is None or change.new is None or _moved(change.old, change.new):
             self._enqueue_groups(key, (change.old, change.new))
+
+    def _claims_listed(self, before: str, version: str) -> None:
+        reservations = self._caches.reservations.items()
+        at = [one for one in reservations if reaches(version, one.metadata.resource_version)]
+        self._seen.claims.claims_listed(before, version, map(reserved_key, at))
+
+    def _note_list(self, key: ClaimKey, change: Change[ResourceClaim]) -> None:
+        """Note the pods that this version lists first: the next version may not list them."""
+        before = change.old.status.reserved_for if change.old is not None else ()
+        known = {each.uid for each in before} | {
+            pod.metadata.uid for pod in self._caches.pods_of(key)
+        }
+        listed = change.new.status.reserved_for if change.new is not None else ()
+        if unseen := [each for each in listed if each.uid not in known]:
+            unread = frozenset(each.uid for each in self._unreadable.about(key, change.new))
+            assert change.new is not None
+            version = change.new.metadata.resource_version
+            self._seen.ghosts.observe_list(key, unseen, unread, version)
 
     def _enqueue_groups(self, key: ClaimKey, claims: Iterable[ResourceClaim | None]) -> None:
         """Add the groups that share the claim or that it lists."""
@@ -159,13 +188,23 @@ class Triggers:
         ended = change.new is not None and is_finished(change.new)
         keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
         self._enqueue(keys, urgent=ended)
+        if change.new is None:
+            self._enqueue([key for key in keys if self._unused(key)], urgent=True)
+
+    def _unused(self, key: ClaimKey) -> bool:
+        """Whether no pod uses the claim any more, so that a release may begin."""
+        return all(map(is_done, self._caches.pods_of(key)))
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         self._seen.reservation_changed(change)
+        own = change.new is not None and self._seen.own_writes.awaited(
+            CLAIMRESERVATIONS, change.new.metadata
+        )
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
-            self._queues.claims(reserved_key(reservation))
+            add = self._queues.urgent if own and self._queues.urgent else self._queues.claims
+            add(reserved_key(reservation))
             key = workload_key(reservation)
             if change.old is None or change.new is None:
                 self._enqueue_workload(key, self._caches.workload(key))
@@ -179,7 +218,9 @@ class Triggers:
         for workload in (change.old, change.new):
             self._enqueue_workload(key, workload)
             self._enqueue_group_of(key.namespace, workload)
-        self._enqueue(reserved_key(one) for one in self._caches.reservations_for(key))
+        ended = change.new is None or observe(change.new, "").ended
+        keys = [reserved_key(one) for one in self._caches.reservations_for(key)]
+        self._enqueue(keys, urgent=ended)
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
         """Add a workload that is or was annotated, or that owns a reservation."""
@@ -201,7 +242,8 @@ class Triggers:
             if replica_set is not None
             for name in named_claims(replica_set.spec.template)
         }
-        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(names))
+        keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
+        self._enqueue(keys, urgent=change.new is None)
 
     def _node(self, change: Change[Node]) -> None:
         if self._seen.node_changed(change):

@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from claimctl.controller import checkpoint
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.dialect.watcher import Redetection
@@ -34,12 +35,14 @@ from claimctl.controller.supervisor import Tasks
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.workers import Controller, WorkerPool
 from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
+from claimctl.wire.resources import LEASES
 from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
@@ -146,6 +149,7 @@ class Manager:
         parts = self._parts = self._build(self.detection)
         again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
         await self._follow_groups(tasks, self.detection)
+        await self._begin_at_checkpoint(parts)
         for informers in parts.caches.waves():
             for informer in informers:
                 tasks.spawn(f"informer of {informer.resource.plural}", informer.run())
@@ -158,6 +162,22 @@ class Manager:
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
+
+    async def _begin_at_checkpoint(self, parts: _Parts) -> None:
+        """Let the caches begin where an earlier leader has put everything on record."""
+        if not self.settings.leader_elect:
+            return
+        name, namespace = self.settings.lease_name, self.settings.lease_namespace
+        try:
+            lease = await self._client.get(LEASES, name, namespace)
+        except NotFound:
+            return
+        if not (version := checkpoint.read(lease)):
+            return
+        log.info("begins at the checkpoint", version=version)
+        parts.knowledge.observations.claims.checkpoint = version
+        for informer in (parts.caches.reservations, parts.caches.pods, parts.caches.claims):
+            informer.begin_at(version)
 
     async def _adapt(self, tasks: Tasks, found: Detection) -> None:
         """Adapt to a changed dialect or version of the cluster; keep caches and observations."""
@@ -262,8 +282,10 @@ class Manager:
             lease_duration=self.settings.lease_seconds,
             renew_deadline=self.settings.lease_seconds * 2 / 3,
         )
+        assert self._parts is not None
+        notes = checkpoint.Checkpoints(self._parts.knowledge).annotations
         election = LeaderElection(
-            self._client, self._clock, lease, self.settings.identity, rng=self._rng
+            self._client, self._clock, lease, self.settings.identity, rng=self._rng, notes=notes
         )
         await election.run(self._lead)
 

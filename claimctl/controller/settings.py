@@ -42,7 +42,7 @@ class Settings(BaseModel):
     """Whether claimctl lists pending pods before the scheduler does."""
     allow_template_injection: bool = False
     """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""
-    workers: int = Field(default=4, ge=1, le=64)
+    workers: int = Field(default=16, ge=1, le=64)
     """The number of claims that are reconciled at the same time."""
     batch_seconds: float = Field(default=0.2, ge=0, le=60)
     """Changes of a claim within this time lead to one reconcile."""

@@ -19,7 +19,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
-from claimctl.reservation.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
 from claimctl.reservation.workloads import Life, WorkloadState, observe, orphaned_replica_sets_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
@@ -72,7 +72,9 @@ class Snapshots:
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
         unread = frozenset(each.uid for each in self._unreadable.about(key, claim))
         present = unread | {pod.metadata.uid for pod in pods}
-        seen.ghosts.observe_list(key, claim.status.reserved_for if claim else (), present)
+        if claim is not None:
+            version = claim.metadata.resource_version
+            seen.ghosts.observe_list(key, claim.status.reserved_for, present, version)
         recorded = (ghost for one in reservations for ghost in one.status.force_deleted_pods)
         seen.ghosts.observe_record(key, recorded)
         for one in filter(lambda one: one.metadata.deleting, reservations):
@@ -106,9 +108,19 @@ class Snapshots:
             template_refused=findings.template_refused,
             rules=self._rules(),
             evidence=know.investigator.evidence(references, findings),
-            memory=seen.claims.memory(claim, ghosts, seen.arrivals.ages(pods))
-            if claim
-            else seen.claims.memory_without_claim(key),
+            memory=self._memory(claim, pods) if claim else seen.claims.memory_without_claim(key),
+        )
+
+    def _memory(self, claim: ResourceClaim, pods: tuple[Pod, ...]) -> Memory:
+        seen, references = self._know.observations, claim.status.reserved_for
+        return replace(
+            seen.claims.memory(
+                claim,
+                seen.ghosts.of(ClaimKey.of(claim.metadata)),
+                seen.arrivals.ages(pods),
+            ),
+            noted=seen.claims.openings.noted(claim, self._know.caches.pods.version),
+            done_pods=seen.ghosts.done(filter(is_pod, references)),
         )
 
     def _claim(self, key: ClaimKey, findings: Findings) -> ResourceClaim | None:

@@ -140,10 +140,12 @@ class Client:
         field_selector: str = "",
         limit: int = PAGE,
         partial: bool = False,
+        version: str = "",
     ) -> AsyncGenerator[Listing[T], None]:
         """Yield the pages of one consistent quorum read.
 
         Args:
+            version: if given, read the objects as they were at this version instead.
             limit: the number of objects a page; 0 means a single page.
             partial: return objects that cannot be decoded in ``unreadable``. The caller must look
                 there.
@@ -155,7 +157,9 @@ class Client:
         selectors = _selectors(label_selector, field_selector)
         token = ""
         while True:
-            page = await self._page(resource, namespace, (*selectors, *_paging(limit, token)))
+            exact = _exactly(version) if not token else ()
+            query = (*selectors, *_paging(limit, token), *exact)
+            page = await self._page(resource, namespace, query)
             yield page if partial else self._whole(resource, namespace, page)
             token = page.continue_token
             if not token:
@@ -358,6 +362,12 @@ _ACCESS_REVIEWS = Resource(
 def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str], ...]:
     pairs = (("labelSelector", label_selector), ("fieldSelector", field_selector))
     return tuple(pair for pair in pairs if pair[1])
+
+
+def _exactly(version: str) -> tuple[tuple[str, str], ...]:
+    if not version:
+        return ()
+    return ("resourceVersion", version), ("resourceVersionMatch", "Exact")
 
 
 def _paging(limit: int, token: str) -> tuple[tuple[str, str], ...]:

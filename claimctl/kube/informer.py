@@ -38,6 +38,8 @@ _PAUSE_SECONDS = 1.0
 """Time between two probes."""
 _PROBE_SECONDS = 3
 """timeoutSeconds of a probe. The server sends the last bookmark two seconds before the end."""
+_BEGIN_SECONDS = 20.0
+"""Deadline of a request for a version of the past."""
 _HEALTHY_SECONDS = 10.0
 """A stream that lived this long, or that brought an event, resets the count of failures."""
 
@@ -97,15 +99,23 @@ class Informer(Generic[T]):
         self._index: Index[T] = Index(indexes or {})
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._on_connect: list[Callable[[], None]] = []
-        self._on_list: list[Callable[[str], None]] = []
+        self._on_list: list[Callable[[str, str], None]] = []
         self._on_unread: list[Callable[[Unreadable, bool], None]] = []
         self._unread = UnreadObjects(resource, clock, client.telemetry)
         self._synced = asyncio.Event()
         self._version = ""
+        self._reached = ""
+        """The last version that the cache reached; it stays while the cache is being listed."""
+        self._begin = ""
         self._following = False
         self._probing = asyncio.Lock()
         self._failures = Failures(_BACKOFF, _AWAY)
         self._page_size = PAGE
+
+    @property
+    def version(self) -> str:
+        """The version that the cache has reached; '' while it is being listed."""
+        return self._version
 
     @property
     def synced(self) -> bool:
@@ -115,6 +125,14 @@ class Informer(Generic[T]):
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
+    def begin_at(self, version: str) -> None:
+        """List the objects as they were at ``version`` first, and watch from there on.
+
+        If the server does not have that version any more, or not yet, list them as they are. (A
+        watch from a version that the server has not reached would be silent.) Only before ``run``.
+        """
+        self._begin = version
+
     def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
         """Call ``handler`` with every change, after the cache has it. Only before ``run``."""
         self._handlers.append(handler)
@@ -123,8 +141,12 @@ class Informer(Generic[T]):
         """Call ``handler`` whenever a watch was opened: the server's version may have changed."""
         self._on_connect.append(handler)
 
-    def on_list(self, handler: Callable[[str], None]) -> None:
-        """Call ``handler`` with the version after each list: changes before it may be missed."""
+    def on_list(self, handler: Callable[[str, str], None]) -> None:
+        """Call ``handler`` after each list: changes may be missed between two versions.
+
+        The arguments are the version that the cache had reached before, '' if none, and the
+        version of the list.
+        """
         self._on_list.append(handler)
 
     def on_unread(self, handler: Callable[[Unreadable, bool], None]) -> None:
@@ -192,7 +214,7 @@ class Informer(Generic[T]):
             async with aclosing(stream):
                 async for event in stream:
                     if event.type == "BOOKMARK" and self._version == since:
-                        self._version = event.resource_version
+                        self._version = self._reached = event.resource_version
                     return
 
     async def run(self) -> None:
@@ -219,11 +241,25 @@ class Informer(Generic[T]):
                 await self._pause(error)
 
     async def _list(self) -> None:
+        begin, self._begin = self._begin, ""
+        if begin:
+            try:
+                await self._list_at(begin)
+            except KubeError as error:
+                what = self.resource.plural
+                log.info("not listed at the checkpoint", resource=what, error=str(error))
+            else:
+                return
+        await self._list_at("")
+
+    async def _list_at(self, begin: str) -> None:
+        """List all objects, as they were at ``begin`` if given."""
         seen: set[Key] = set()
         nameless: list[Unreadable] = []
         version = ""
-        pages = self._client.pages(
-            self.resource, self._namespace, limit=self._page_size, partial=True
+        client = self._client.without_retries(_BEGIN_SECONDS) if begin else self._client
+        pages = client.pages(
+            self.resource, self._namespace, limit=self._page_size, partial=True, version=begin
         )
         async with aclosing(pages):
             async for page in pages:
@@ -243,7 +279,8 @@ class Informer(Generic[T]):
         self._version = version
         self._page_size = PAGE
         for handler in self._on_list:
-            handler(version)
+            handler(self._reached, version)
+        self._reached = version
         self._synced.set()
 
     def _remove_unlisted(self, seen: set[Key]) -> None:
@@ -319,7 +356,7 @@ class Informer(Generic[T]):
             self._remove(key_of(event.object), event.object, relist=False)
         elif event.object is not None:
             self._put(event.object, relist=False)
-        self._version = event.resource_version or self._version
+        self._version = self._reached = event.resource_version or self._version
 
     def _handle_unreadable(self, found: Unreadable, *, gone: bool) -> None:
         if not found.identified:

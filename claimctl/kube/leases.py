@@ -8,7 +8,7 @@ with it, because their clocks may be wrong; only a change of the Lease counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -62,6 +62,7 @@ class LeaderElection:
     Args:
         identity: unique among all candidates, also earlier ones; for example, the pod's name with a
             random part.
+        notes: called before each renewal; it returns annotations to write with it.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class LeaderElection:
         identity: str,
         *,
         rng: Random | None = None,
+        notes: Callable[[Lease], Mapping[str, str]] | None = None,
     ) -> None:
         self.identity = identity
+        self._notes = notes
         self._client = client.without_retries(settings.request_timeout)
         self._telemetry = client.telemetry
         self._clock = clock
@@ -256,11 +259,11 @@ class LeaderElection:
 
     async def _update(self, lease: Lease) -> Lease:
         transitions = lease.spec.lease_transitions or 0
-        if lease.spec.holder_identity == self.identity:
-            spec = self._spec(lease.spec.acquire_time or "", transitions)
-        else:
-            spec = self._spec("", transitions + 1)
-        return await self._patch(lease, spec)
+        if lease.spec.holder_identity != self.identity:
+            return await self._patch(lease, self._spec("", transitions + 1))
+        spec = self._spec(lease.spec.acquire_time or "", transitions)
+        notes = self._notes(lease) if self._notes is not None and self._leading else {}
+        return await self._patch(lease, spec, notes)
 
     async def _release(self) -> None:
         """Release the Lease, so that the next leader need not wait until it expires."""
@@ -280,18 +283,21 @@ class LeaderElection:
         except KubeError as error:
             log.warning("lease not released", lease=self._settings.name, error=str(error))
 
-    async def _patch(self, lease: Lease, spec: LeaseSpec) -> Lease:
+    async def _patch(
+        self, lease: Lease, spec: LeaseSpec, annotations: Mapping[str, str] | None = None
+    ) -> Lease:
         return await self._client.merge_patch(
             LEASES,
             self._settings.name,
             {
+                **({"metadata": {"annotations": dict(annotations)}} if annotations else {}),
                 "spec": {
                     "holderIdentity": spec.holder_identity,
                     "leaseDurationSeconds": spec.lease_duration_seconds,
                     "acquireTime": spec.acquire_time,
                     "renewTime": spec.renew_time,
                     "leaseTransitions": spec.lease_transitions,
-                }
+                },
             },
             self._settings.namespace,
             resource_version=lease.metadata.resource_version,

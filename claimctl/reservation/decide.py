@@ -28,7 +28,12 @@ from claimctl.reservation.decision import (
 from claimctl.reservation.pod_groups.version_skew import look_again
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release import finalizers
-from claimctl.reservation.release.protocol import fenced, finalizer_step, next_step
+from claimctl.reservation.release.protocol import (
+    fenced,
+    finalizer_step,
+    leave_to_others,
+    next_step,
+)
 from claimctl.reservation.reserved_for.holds import lacks_tombstones, write_list
 from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
@@ -190,10 +195,18 @@ def _wait(found: Assessment) -> Assessment:
     """
     if found.on_record and all(blocker.reason in _PASSES for blocker in found.blockers):
         found = replace(found, step=_current_step(found))
+    if found.reason is not None and _blocked_by_others_alone(found):
+        step = leave_to_others(found.snapshot, found.reason, found.own)
+        if step.needs or step.write is not None:
+            return replace(found, needs=step.needs, write=step.write)
     found = write_list(found)
     for blocker in (*found.blockers, *(each.blocker for each in found.retentions)):
         found = found.sooner(blocker.after if blocker else None)
     return found
+
+
+def _blocked_by_others_alone(found: Assessment) -> bool:
+    return all(blocker.reason is Reason.UNKNOWN_REFERENCES for blocker in found.blockers)
 
 
 def _release(found: Assessment) -> Assessment:

@@ -126,6 +126,9 @@ class Memory:
     blind_age: float | None = None
     """Time since this process first saw the claim, if the claim was allocated by then; else None.
     Pods may have vanished before, and this process does not know whether they were done."""
+    unnoticed_age: float = 0.0
+    """For a claim whose pods are listed one by one: time since a pod may last have been listed and
+    have vanished unnoticed. inf if this process noted every pod that the allocation listed."""
     ghost_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a ghost: time since this process first knew of it."""
     dead_age: Mapping[str, float] = field(default_factory=dict)
@@ -138,6 +141,11 @@ class Memory:
     """By UID of a bound pod that has not started: time since it was first seen so."""
     told_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
+    noted: bool = False
+    """Whether this process saw every version of the claim since before its allocation, and noted
+    every pod that the list ever had."""
+    done_pods: frozenset[str] = frozenset()
+    """UIDs of listed pods that are gone and that this process saw done before."""
     deallocated: bool = False
     """Whether this process deallocated the claim, by the write of its present version."""
     repeated_writes: int = 0

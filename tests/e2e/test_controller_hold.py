@@ -203,3 +203,23 @@ async def test_nothing_is_written_when_nothing_changes(stage: Stage) -> None:
     await stage.quiet(600)
     written = {each.plural for each in await stage.site.history(before)}
     assert written <= {"leases"}
+
+
+@both
+async def test_a_hold_leaves_beside_the_reference_of_another_client(stage: Stage) -> None:
+    """The claim stays with the other client; when that one has gone, claimctl deallocates."""
+    await stage.started()
+    await hold_for_deployment(stage, 2)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    other = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "uid-vm"}
+    claim = await stage.claim()
+    listed = [
+        {"resource": each.resource, "name": each.name, "uid": each.uid}
+        | ({"apiGroup": each.api_group} if each.api_group else {})
+        for each in claim.status.reserved_for
+    ]
+    await stage.write_list([*listed, other])
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_listed("vms/vm")
+    await stage.quiet(60)
+    assert await stage.allocated()

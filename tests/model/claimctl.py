@@ -34,6 +34,7 @@ from tests.model.state import (
 from tests.model.views import (
     dead,
     deliveries,
+    gapped,
     list_pods,
     restarted,
     see_claim,
@@ -76,6 +77,18 @@ class Claimctl:
             if again != process:
                 killed = world._replace(left=left)
                 yield _step("is killed and starts again", again, killed, fair=False)
+
+        if world.left.gaps and process.synced:
+            yield from self._gaps(world, process)
+
+    def _gaps(self, world: World, process: Process) -> Iterator[Step]:
+        """The watch of the pods breaks, or that of the claim, too; then comes a LIST."""
+        at = world._replace(left=world.left._replace(gaps=world.left.gaps - 1))
+        kinds = ((False, "lists the pods again"), (True, "lists everything again"))
+        for claims, what in kinds:
+            again = gapped(process, world, self._dialect, claims=claims)
+            if again != process:
+                yield _step(what, again, at, fair=False)
 
     # deciding
 
@@ -169,7 +182,7 @@ class Claimctl:
         ):
             yield "waits out its blind grace", process._replace(blind=0), world
         expired = tuple(
-            Ghost.OLD if known in (Ghost.YOUNG, Ghost.UNSEEN) and there != Pod.GHOST else known
+            _EXPIRED.get(known, known) if there != Pod.GHOST else known
             for known, there in zip(process.ghosts, world.pods, strict=True)
         )
         if expired != process.ghosts:
@@ -264,6 +277,7 @@ def _step(
     return Step("claimctl", what, world, fair, broken, process)
 
 
+_EXPIRED: dict[int, int] = {Ghost.YOUNG: Ghost.OLD, Ghost.UNSEEN: Ghost.UNSEEN_OLD}
 LETS_GO = Write("finalizer", (0,), ())
 
 

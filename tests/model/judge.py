@@ -113,6 +113,7 @@ def _key(process: Process) -> tuple[object, ...]:
         process.told,
         process.overdue,
         process.opened,
+        process.whole == 1,
         process.settled,
         process.deleting_settled,
         process.blind,

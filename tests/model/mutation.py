@@ -39,7 +39,12 @@ class Mutation:
     def unbroken(self) -> Bounds:
         """The same bounds with nothing left out."""
         return replace(
-            self.bounds, forced=frozenset(), live_lists=True, live_claims=True, yield_reason=False
+            self.bounds,
+            forced=frozenset(),
+            live_lists=True,
+            live_claims=True,
+            notes=True,
+            yield_reason=False,
         )
 
     def search(self) -> Found:

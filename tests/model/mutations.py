@@ -23,6 +23,7 @@ from tests.model.ahead import AHEAD_MUTATIONS
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.leaks import LEAKS
 from tests.model.mutation import Mutation
+from tests.model.scenarios import CORDONED
 from tests.model.server import Bounds
 from tests.model.windows import WINDOWS
 
@@ -42,6 +43,16 @@ def _in_two_writes(
     if isinstance(write, WriteList) and snapshot.references:
         return replace(step, write=replace(write, deallocate=False))
     return step
+
+
+_proven = release._proven
+
+
+def _proven_beside_pending(snapshot: Snapshot, own: frozenset[str]) -> bool:
+    """A pod that the cache shows pending may be bound by now."""
+    waiting = Consumers.of(snapshot.pods).pending
+    pods = tuple(pod for pod in snapshot.pods if pod.metadata.uid not in waiting)
+    return _proven(replace(snapshot, pods=pods), own)
 
 
 def _dead_pods(snapshot: Snapshot, *_: object) -> tuple[Reference, ...]:
@@ -151,6 +162,25 @@ FURTHER = (
         Native(),
         replace(SMALL, crashes=1, actions=2, held=True),
         ((verdict, "_unseen_history", _nothing),),
+    ),
+    Mutation(
+        "note only the pods of the latest version",
+        Hold(),
+        replace(
+            SMALL,
+            pods=2,
+            held=True,
+            cache_lag=1,
+            actions=2,
+            kinds=frozenset({"end", "force"}),
+            notes=False,
+        ),
+    ),
+    Mutation(
+        "deallocate at once beside a pod that is pending in the cache",
+        Hold(),
+        replace(CORDONED, crashes=0, actions=2),
+        ((release, "_proven", _proven_beside_pending),),
     ),
     Mutation(
         "ignore pods that are pending and listed",

@@ -44,6 +44,7 @@ from tests.model.state import (
     Workload,
     Write,
 )
+from tests.model.views import KNOWN
 from tests.support import builders
 
 LONG = 1_000_000.0
@@ -187,17 +188,13 @@ def _release(reservation: Reservation) -> ReleaseProgress | None:
 
 
 def _ghost(pod: int, ghost: int) -> ForceDeletedPod:
-    node = "" if ghost == Ghost.UNSEEN else "node-0"
+    node = "" if ghost in (Ghost.UNSEEN, Ghost.UNSEEN_OLD) else "node-0"
     name = name_of(pod)
     return ForceDeletedPod(uid=f"uid-{name}", name=name, node_name=node, since=builders.NOW)
 
 
 def ghosts_of(process: Process) -> tuple[ForceDeletedPod, ...]:
-    return tuple(
-        _ghost(pod, ghost)
-        for pod, ghost in enumerate(process.ghosts)
-        if ghost in (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN)
-    )
+    return tuple(_ghost(pod, ghost) for pod, ghost in enumerate(process.ghosts) if ghost in KNOWN)
 
 
 def memory_of(process: Process, dialect: Dialect) -> Memory:
@@ -210,8 +207,15 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
         arrivals=_arrivals(process),
         blind_age=0.0 if process.blind else None,
         deallocated=bool(process.deallocated),
+        noted=process.whole == 1,
+        done_pods=frozenset(
+            f"uid-{name_of(pod)}"
+            for pod, known in enumerate(process.ghosts)
+            if known == Ghost.SEEN_DONE
+        ),
         ghost_age={
-            f"uid-{name_of(pod)}": LONG if ghost == Ghost.OLD else 0.0 for pod, ghost in ghosts
+            f"uid-{name_of(pod)}": LONG if ghost in (Ghost.OLD, Ghost.UNSEEN_OLD) else 0.0
+            for pod, ghost in ghosts
         },
         told_ghosts=frozenset(
             f"uid-{name_of(pod)}" for pod, told in enumerate(process.told) if told

@@ -24,6 +24,12 @@ ONE_POD = Bounds(pods=1, crashes=1, actions=1, lost=1)
 BUSY_USER = Bounds(pods=1, crashes=1, actions=2)
 TWO_PODS = Bounds(pods=2, crashes=0, actions=1, cache_lag=0, lag=2, finish=False)
 TWO_PODS_HOLD = replace(TWO_PODS, lag=1, kinds=frozenset({"end", "force"}))
+GAPPED = Bounds(
+    pods=1, crashes=0, actions=2, cache_lag=2, gaps=2, kinds=frozenset({"end", "force"})
+)
+GAPPED_TWO = Bounds(
+    pods=2, crashes=0, actions=2, lag=0, cache_lag=1, gaps=1, held=True, kinds=GAPPED.kinds
+)
 WITHDRAWN = frozenset({"end", "withdraw"})
 TWO_CLAIMCTLS = Bounds(
     pods=1, processes=2, crashes=0, actions=1, lag=1, cache_lag=1, finish=False, kinds=WITHDRAWN
@@ -74,12 +80,14 @@ CORDONED_GROUP = replace(
 SCENARIOS = (
     Scenario("a pod, a crash, a lost answer", NATIVE, ONE_POD),
     Scenario("a pod, a crash, a busy user", NATIVE, BUSY_USER),
+    Scenario("a pod, a gap", NATIVE, replace(GAPPED, gaps=1)),
     Scenario("two pods", NATIVE, TWO_PODS),
     Scenario("two claimctls and a crash", NATIVE, replace(TWO_CLAIMCTLS, crashes=1, lag=2)),
     Scenario("schedulers with and without the feature", NATIVE, MIXED),
     Scenario("a workload made again", NATIVE, AGAIN),
     Scenario("devices out of reach", NATIVE, CORDONED),
     Scenario("a pod, a crash, a lost answer", HOLD, ONE_POD),
+    Scenario("a pod, two gaps", HOLD, GAPPED),
     Scenario("two pods", HOLD, TWO_PODS_HOLD),
     Scenario("two claimctls", HOLD, TWO_CLAIMCTLS),
     Scenario("devices out of reach", HOLD, CORDONED),
@@ -109,6 +117,7 @@ LARGER = (
         replace(TWO_CLAIMCTLS, crashes=1, lag=2, kinds=WITHDRAWN | {"force", "scale"}),
     ),
     Scenario("a pod, a crash, a busy user", HOLD, BUSY_USER),
+    Scenario("two pods, a gap", HOLD, GAPPED_TWO),
     Scenario("two pods, late caches", HOLD, replace(TWO_PODS, cache_lag=1)),
     Scenario("two claimctls and a crash", HOLD, replace(TWO_CLAIMCTLS, crashes=1)),
     Scenario(

@@ -73,6 +73,10 @@ class Bounds:
     """Kinds of writes that do not carry the resourceVersion they were decided on."""
     yield_reason: bool = False
     """Whether a process whose write was refused never tries again."""
+    gaps: int = 0
+    """How often the watches of a process break."""
+    notes: bool = True
+    """Whether a process notes the listed pods of every version, and not only of the latest."""
     live_claims: bool = True
     """Whether a reservation is let go only if the claim, read live, shows nothing of it either."""
     live_lists: bool = True
@@ -165,4 +169,6 @@ def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) ->
         2 if opens(claim, pod, dialect) else was for pod, was in enumerate(process.opened)
     )
     came = seen_listed(process, claim)
-    return process._replace(age=process.age + 1, opened=opened, came=came)
+    listed = zip(claim.entries, process.noted, strict=True)
+    noted = tuple(was or 2 * ((entry in LISTED) and bounds.notes) for entry, was in listed)
+    return process._replace(age=process.age + 1, opened=opened, noted=noted, came=came)

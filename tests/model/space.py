@@ -60,7 +60,8 @@ class Model:
 
     def start(self) -> World:
         bounds = self.bounds
-        world = initial(bounds.pods, Left(bounds.crashes, bounds.actions, bounds.lost))
+        left = Left(bounds.crashes, bounds.actions, bounds.lost, 0, bounds.gaps)
+        world = initial(bounds.pods, left)
         if self.dialect.ahead:
             world = world._replace(delisted=(0,) * bounds.pods)
         if not bounds.held:

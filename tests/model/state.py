@@ -51,6 +51,8 @@ class Ghost(IntEnum):
     """Listed, and this process never saw it."""
     BEFORE = 5
     """Vanished before this process began to look."""
+    UNSEEN_OLD = 6
+    """Listed, never seen by this process, and its grace is over. It may exist all the same."""
 
 
 class Entry(IntEnum):
@@ -189,6 +191,12 @@ class Process(NamedTuple):
     """Whether the settle time has passed since the reservation's deletion was first seen."""
     came: tuple[int, ...] = ()
     """Per pod: what is known of its arrival; empty where claimctl lists no pod ahead."""
+    noted: tuple[int, ...] = ()
+    """Per pod: whether a version of the claim listed it that the watch has brought; 2: the watch
+    has yet to bring the version."""
+    whole: int = 1
+    """Whether the process has seen every version of the claim since before its allocation. 2: it
+    has from now on, once its pod cache is as late as that."""
 
 
 class Left(NamedTuple):
@@ -200,6 +208,8 @@ class Left(NamedTuple):
     """Answers that never arrive although the write was accepted."""
     unlucky: int = 0
     """Whether any of that has happened to claimctl."""
+    gaps: int = 0
+    """How often the watches of a process may yet break, so that it has to list again."""
 
 
 class News(IntEnum):
@@ -291,6 +301,7 @@ def watching(world: World) -> Process:
         None,
         opened,
         came=(Came.UNKNOWN,) * len(world.delisted),
+        noted=tuple(int(entry in LISTED) for entry in claim.entries),
     )
 
 
@@ -317,6 +328,7 @@ def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
         overdue=_moved(process.overdue, order),
         opened=_moved(process.opened, order),
         came=_moved(process.came, order),
+        noted=_moved(process.noted, order),
         write=write and write._replace(columns=_moved(write.columns, order)),
     )
 

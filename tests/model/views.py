@@ -20,7 +20,7 @@ from tests.model.state import (
     World,
 )
 
-KNOWN = (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN)
+KNOWN = (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN, Ghost.UNSEEN_OLD)
 
 
 def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
@@ -40,8 +40,52 @@ def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
         overdue=none if forgets else process.overdue,
         opened=none if forgets else _opened(process, claim, dialect),
         came=seen_listed(process, claim),
+        noted=none if forgets else _noted(process, claim),
+        whole=process.whole if claim.allocated else process.whole or 2,
     )
     return with_unseen(seen)
+
+
+def gapped(process: Process, world: World, dialect: Dialect, *, claims: bool) -> Process:
+    """After a gap. Pods that are not there any more and were not seen done are ghosts.
+
+    Args:
+        claims: whether the watch of the claim had a gap, too. If the claim has changed meanwhile,
+            what its list had in between is not known.
+    """
+    changed = claims and process.age > 0
+    if changed:
+        noted = tuple(int(each == 1) for each in process.noted)
+        listed = process._replace(noted=noted, whole=0, opened=(1,) * len(noted))
+        process = see_claim(listed, world.claim, dialect)
+        process = process._replace(opened=(1,) * len(noted))
+    ghosts = tuple(
+        _end_unseen(known, before, there)
+        for known, before, there in zip(process.ghosts, process.pods, world.pods, strict=True)
+    )
+    one_by_one = not dialect.groups and not dialect.shared
+    allocated = process.claim.allocated or world.claim.allocated
+    blind = process.blind if one_by_one and not changed else int(bool(allocated))
+    came = (Came.UNKNOWN,) * len(process.came)
+    listed = process._replace(pods=_levels(world.pods), ghosts=ghosts, blind=blind, came=came)
+    return with_unseen(listed)
+
+
+def _end_unseen(known: int, before: int, there: int) -> int:
+    if there in EXISTS:
+        return Ghost.NOTHING
+    if before in (Pod.PENDING, Pod.BOUND):
+        return Ghost.YOUNG
+    if before == Pod.DONE:
+        return Ghost.SEEN_DONE
+    if known in (Ghost.UNSEEN, Ghost.UNSEEN_OLD) and before == Pod.NONE:
+        return Ghost.UNSEEN
+    return Ghost.BEFORE if there == Pod.GHOST and known == Ghost.NOTHING else known
+
+
+def _noted(process: Process, claim: Claim) -> tuple[int, ...]:
+    pairs = zip(process.noted, claim.entries, strict=True)
+    return tuple(int(bool(was or entry in LISTED)) for was, entry in pairs)
 
 
 def _opened(process: Process, claim: Claim, dialect: Dialect) -> tuple[int, ...]:
@@ -131,7 +175,9 @@ def _watch_pods(process: Process, world: World) -> Process:
             process.came, process.pods, world.pods, process.claim.entries, strict=False
         )
     )
-    return with_unseen(process._replace(pods=_levels(world.pods), ghosts=ghosts, came=came))
+    whole = int(bool(process.whole))
+    seen = process._replace(pods=_levels(world.pods), ghosts=ghosts, came=came, whole=whole)
+    return with_unseen(seen)
 
 
 def _came(known: int, before: int, there: int, entry: int) -> int:
@@ -155,13 +201,9 @@ def with_unseen(process: Process) -> Process:
     """Listed pods that the cache never showed; and who is not dead and listed is not overdue."""
     ghosts = tuple(
         Ghost.UNSEEN
-        if entry in LISTED
-        and level in (Pod.NONE, REMOVED)
-        and known in (Ghost.NOTHING, Ghost.BEFORE)
+        if noted == 1 and level in (Pod.NONE, REMOVED) and known in (Ghost.NOTHING, Ghost.BEFORE)
         else known
-        for known, entry, level in zip(
-            process.ghosts, process.claim.entries, process.pods, strict=True
-        )
+        for known, noted, level in zip(process.ghosts, process.noted, process.pods, strict=True)
     )
     known = zip(process.told, ghosts, strict=True)
     told = tuple(int(was and ghost in KNOWN) for was, ghost in known)
@@ -201,6 +243,8 @@ def restarted(world: World, *, two_step: bool) -> Process:
         opened=(1,) * len(world.pods),
         away=world.away,
         came=(Came.UNKNOWN,) * len(world.delisted),
+        noted=tuple(int(entry in LISTED) for entry in world.claim.entries),
+        whole=int(not world.claim.allocated),
     )
     return process if two_step else list_pods(process, world)
 

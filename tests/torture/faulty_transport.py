@@ -102,7 +102,8 @@ class FaultyTransport:
     def _query(self, path: str, query: Query) -> Query:
         """Let the first list of every kind show an older revision."""
         collection = path.count("/") == (3 if path.startswith("/api/") else 4)
-        first = collection and path not in self._listed and ("watch", "true") not in query
+        at_checkpoint = any(name in ("watch", "resourceVersion") for name, _ in query)
+        first = collection and path not in self._listed and not at_checkpoint
         if not self._plan.stale_at or not first or ("limit", "500") not in query:
             return query
         self._listed[path] = None

@@ -87,13 +87,13 @@ class Caches:
 
         Nodes come first, so that the boot ID of a ghost's node is known. Pods come before claims:
         a claim that is seen without allocation then has no pod that this process did not see.
+        Reservations do, too: they decide which claims were reserved at the checkpoint.
         """
         return (
-            (self.nodes,),
+            (self.nodes, self.reservations),
             (self.pods,),
             (
                 self.claims,
-                self.reservations,
                 *self.workloads.values(),
                 self.replica_sets,
                 self.plans,

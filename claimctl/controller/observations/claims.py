@@ -20,6 +20,11 @@ a watch event that brings the allocation, which was then made by that write. A L
 that shows an allocation does not prove when it was made. So all cases (a relist of pods or claims,
 a claim that is seen late, a process that has just started) are decided by comparing two versions.
 
+Where pods are listed one by one, the claim's own list is a second witness. Each pod is listed
+before it is bound, each version of the claim is one watch event, and each listed pod is noted. So a
+gap in the pod watch hides no such pod, unless the watch of claims had a gap, too, and the claim has
+another version after it (``unnoticed_at``).
+
 A watch that is opened again from its last version loses nothing. Late events make no gap either:
 the last live LIST counts only after the pod cache has reached its version
 (``Informer.catch_up``), and a claim that is seen late cannot be written. Nodes matter only in one
@@ -34,6 +39,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from cachetools import LRUCache
 from msgspec.structs import replace
@@ -73,6 +79,12 @@ class _Sight:
     """When this process fenced the claim's present allocation."""
     deallocated: str = ""
     """The version of the write by which this process deallocated the claim."""
+    known_at: str = ""
+    """The version up to which an earlier leader has put all vanished pods on record."""
+    noted_since: str = ""
+    """The version from which on this process noted every pod that the list has."""
+    unnoticed_at: float | None = None
+    """When a listed pod may last have vanished without this process having noted it."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
 
 
@@ -86,27 +98,75 @@ class Memories:
         self._sights: dict[ClaimKey, _Sight] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
         self._statuses: dict[ClaimKey, dict[str, _Told]] = {}
+        self.checkpoint = ""
+        """The version that the first LISTs show, if an earlier leader noted it in the Lease."""
         self._pods_listed = ""
         self._pods_listed_at = clock.monotonic()
 
-    def see(self, claim: ResourceClaim, *, just_allocated: bool = False) -> None:
+    def see(
+        self, claim: ResourceClaim, *, just_allocated: bool = False, created: bool = False
+    ) -> None:
         """Note a version of a claim, from the cache or from a live GET.
 
         Args:
             just_allocated: whether a watch event brought the allocation, so that the write of this
                 version made it.
+            created: whether a watch event brought the claim, so that this is its first version.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         sight = self._sights.get(key)
         if sight is None or sight.uid != claim.metadata.uid:
             sight = self._sights[key] = _first_sight(claim, now)
+            sight.unnoticed_at = self._pods_listed_at
+        if created:
+            sight.noted_since, sight.unnoticed_at = claim.metadata.resource_version, None
         if sight.version != claim.metadata.resource_version:
             sight.version, sight.version_since = claim.metadata.resource_version, now
         _note(sight, claim, now, just_allocated=just_allocated)
 
-    def pods_listed(self, version: str) -> None:
-        """Note a LIST of all pods: pods may have come and vanished unseen before its version."""
+    def missed(self, claim: ResourceClaim) -> None:
+        """Note a claim that a LIST shows changed: its list may have had pods in between.
+
+        From this version on its pods are noted again. Those that vanished before, and that the pod
+        cache did not show, did so before the last LIST of the pods.
+        """
+        if (sight := self._sights.get(ClaimKey.of(claim.metadata))) is not None:
+            sight.noted_since = claim.metadata.resource_version
+            sight.unnoticed_at = self._pods_listed_at
+
+    def pods_listed(self, before: str, version: str) -> None:
+        """Note a LIST of all pods: pods may have come and vanished unseen before its version.
+
+        The list of a claim names such pods, if this process has noted them since before the gap.
+
+        Args:
+            before: the version that the pod cache had reached before; '' if none.
+        """
         self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()
+        restored = not _certainly(version, before)
+        for sight in self._sights.values():
+            if restored or not _certainly(before, sight.noted_since):
+                sight.unnoticed_at = self._pods_listed_at
+
+    def claims_listed(self, before: str, version: str, reserved: Iterable[ClaimKey] = ()) -> None:
+        """Note a LIST of all claims.
+
+        If its version is lower than ``before``, etcd was restored from a backup: then nothing is
+        known about what the claims listed before. If the first lists of pods and claims show the
+        checkpoint, an earlier leader has put on record what vanished before.
+
+        Args:
+            reserved: the claims that had a reservation then.
+        """
+        if before and not _certainly(version, before):
+            for sight in self._sights.values():
+                sight.unnoticed_at = self._clock.monotonic()
+        if before or not version or not version == self._pods_listed == self.checkpoint:
+            return
+        for key in reserved:
+            if (known := self._sights.get(key)) is not None:
+                known.unnoticed_at, known.known_at = None, version
+                self.openings.known(key, version)
 
     def observe_withdrawn(self, reservation: ObjectMeta) -> None:
         """Note that a reservation is being deleted."""
@@ -195,6 +255,7 @@ class Memories:
             openings=self.openings.of(claim),
             arrivals=self.openings.arrivals(claim, pod_age or {}),
             blind_age=self._blind_age(sight, claim, now),
+            unnoticed_age=inf if sight.unnoticed_at is None else now - sight.unnoticed_at,
             ghost_age=dict(ghosts.ages),
             told_ghosts=ghosts.told,
             dead_age={uid: now - since for uid, since in sight.dead_since.items()},
@@ -207,6 +268,8 @@ class Memories:
 
     def _blind_age(self, sight: _Sight, claim: ResourceClaim, now: float) -> float | None:
         if claim.status.allocation is None or _certainly(sight.made_after, self._pods_listed):
+            return None
+        if _certainly(sight.known_at, self._pods_listed):
             return None
         return now - self._pods_listed_at
 
@@ -223,7 +286,7 @@ class Memories:
 
 def _first_sight(claim: ResourceClaim, now: float) -> _Sight:
     meta = claim.metadata
-    return _Sight(meta.uid, meta.resource_version, now)
+    return _Sight(meta.uid, meta.resource_version, now, unnoticed_at=now)
 
 
 def _note(sight: _Sight, claim: ResourceClaim, now: float, *, just_allocated: bool) -> None:
@@ -236,6 +299,7 @@ def _note(sight: _Sight, claim: ResourceClaim, now: float, *, just_allocated: bo
     elif sight.allocated_since is None:
         sight.allocated_since = now
     if claim.status.allocation is None or just_allocated:
+        sight.unnoticed_at = None
         older = _certainly(sight.made_after, meta.resource_version)
         sight.made_after = sight.made_after if older else meta.resource_version
 

@@ -85,6 +85,8 @@ class GhostLedger:
         self._outlived: dict[ClaimKey, None] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
+        self._noted_at: LRUCache[str, tuple[ClaimKey, str]] = LRUCache(REMEMBERED_UIDS)
+        """By UID of a listed pod that the cache did not show: the claim and its version."""
 
     def observe(self, old: Pod | None, new: Pod | None, *, relist: bool = False) -> None:
         """Note one change in the pod cache.
@@ -141,20 +143,45 @@ class GhostLedger:
                 ):
                     ghosts[uid] = replace(ghost, boot_id=boot_id)
 
+    def pods_listed(self, before: str) -> None:
+        """Note a LIST of all pods.
+
+        A listed pod that the cache never showed may have existed until this LIST, unless the cache
+        had reached the version of the claim that listed the pod. Its grace begins now.
+
+        Args:
+            before: the version that the pod cache had reached before; '' if none.
+        """
+        now = self._clock.monotonic()
+        for uid, (key, version) in list(self._noted_at.items()):
+            since = self._known_since.get(key, {})
+            if uid in since and not (before and reaches(before, version)):
+                since[uid] = now
+
     def observe_list(
-        self, key: ClaimKey, references: Iterable[Reference], present: Container[str]
+        self,
+        key: ClaimKey,
+        references: Iterable[Reference],
+        present: Container[str],
+        version: str = "",
     ) -> None:
         """Note listed pods that this process never saw: it is unknown how they ended.
 
-        Usually the pod cache is late, and ``observe`` removes them again.
+        Usually the pod cache is late, and ``observe`` removes them again. This is called with every
+        version of a list, so that no pod is overlooked that was listed for a moment.
+
+        Args:
+            version: the version of the claim.
         """
         for reference in references:
             uid = reference.uid
             if is_pod(reference) and uid not in present and uid not in self._done:
                 unseen = ForceDeletedPod(uid=uid, name=reference.name, since=self._clock.now())
                 self._add(key, unseen)
+                self._noted_at.setdefault(uid, (key, version))
 
     def _came(self, pod: Pod) -> None:
+        self._noted_at.pop(pod.metadata.uid, None)
         for name in claim_names(pod):
             key = ClaimKey(pod.metadata.namespace, name)
             if self._by_claim.get(key, {}).pop(pod.metadata.uid, None) is not None:
@@ -180,6 +207,10 @@ class GhostLedger:
             ages=tuple((uid, now - since[uid]) for uid in sorted(ghosts)),
             told=frozenset(self._told.get(key, set()) & ghosts.keys()),
         )
+
+    def done(self, references: Iterable[Reference]) -> frozenset[str]:
+        """UIDs of the references whose pods are gone and were done, or never bound, before."""
+        return frozenset(each.uid for each in references if each.uid in self._done)
 
     def claims_on(self, node_name: str) -> Iterator[ClaimKey]:
         """The claims with a ghost on the node."""

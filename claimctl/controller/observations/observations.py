@@ -69,11 +69,19 @@ class Observations:
             if is_pod_group(each):
                 self.group_names.used(GroupKey(change.namespace, each.name))
         if change.new is not None:
-            self.claims.see(change.new, just_allocated=_just_allocated(change))
+            created = change.old is None and not change.relist
+            self.claims.see(change.new, just_allocated=_just_allocated(change), created=created)
+            if change.relist:
+                self.claims.missed(change.new)
         elif change.old is not None:
             key = ClaimKey(change.namespace, change.name)
             self.claims.forget(key)
             self.ghosts.forget(key, change.old.metadata.resource_version)
+
+    def pods_listed(self, before: str, version: str) -> None:
+        """Note a LIST of all pods (see ``Memories.pods_listed``)."""
+        self.claims.pods_listed(before, version)
+        self.ghosts.pods_listed(before)
 
     def pod_changed(self, change: Change[Pod]) -> None:
         self.ghosts.observe(change.old, change.new, relist=change.relist)
@@ -102,15 +110,18 @@ class Observations:
         self.ghosts.node_booted(change.new, relist=change.relist)
         return True
 
-    def wrote(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
+    def wrote(
+        self, snapshot: Snapshot, write: Write, written: ObjectMeta | None, *, hurried: bool = False
+    ) -> None:
         """Note a write of this process, so that no decision uses an older state.
 
         Args:
             written: the metadata of the object in the answer; None if it was deleted.
+            hurried: whether the next step waits for nothing but the watch event of this write.
         """
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
-            self.own_writes.wrote(_resource(write), written)
+            self.own_writes.wrote(_resource(write), written, hurried=hurried)
         match write:
             case WriteList(deallocate=True) if written is not None:
                 self.claims.deallocated(written)
@@ -163,11 +174,19 @@ class OwnWrites:
         self._clock = clock
         self._patience = patience
         self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(REMEMBERED)
+        self._hurried: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
 
-    def wrote(self, resource: Resource[Any], meta: ObjectMeta) -> None:
+    def wrote(self, resource: Resource[Any], meta: ObjectMeta, *, hurried: bool = False) -> None:
         """Note the version in the answer to a write."""
         key = (resource.plural, meta.namespace, meta.name)
         self._written[key] = (meta.resource_version, self._clock.monotonic())
+        if hurried:
+            self._hurried[key] = meta.resource_version
+
+    def awaited(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
+        """Whether this is the version of a hurried write: its event leads to the next step."""
+        key = (resource.plural, meta.namespace, meta.name)
+        return self._hurried.get(key) == meta.resource_version
 
     def lags(
         self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None

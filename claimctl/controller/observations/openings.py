@@ -2,7 +2,10 @@
 has listed.
 
 Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may
-skip versions: after a LIST, the claim counts as seen for the first time.
+skip versions: after a LIST that shows another version, the claim counts as seen for the first time.
+
+The same holds for the pods that the list names: each of them is noted at the event that brings it
+(``GhostLedger.observe_list``). ``noted`` tells for which allocations this process has noted all.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from claimctl.kube.informer import Change
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import reaches
 from claimctl.wire.seams import Clock
 
 KEPT_SECONDS = 3600.0
@@ -34,6 +38,9 @@ class _Seen:
     delisted: dict[str, float] = field(default_factory=dict)
     listed: dict[str, float] = field(default_factory=dict)
     """By UID of a pod: when its entry was first seen. Removed entries are kept."""
+    noted_from: str = ""
+    """The first version from which on this process saw every version of the claim's present or next
+    allocation; '' if it did not see the beginning of the allocation."""
 
 
 class OpeningsSeen:
@@ -56,8 +63,11 @@ class OpeningsSeen:
         if seen is None:
             first = -inf if change.old is None else now
             seen = self._seen[key] = _Seen(meta.uid, "", first)
+            seen.noted_from = meta.resource_version if change.old is None else ""
         if change.relist:
-            seen.watched = now
+            seen.watched, seen.noted_from = now, ""
+        if claim.status.allocation is None:
+            seen.noted_from = seen.noted_from or meta.resource_version
         seen.version = meta.resource_version
         before = change.old.status.reserved_for if change.old is not None else ()
         _note(seen, before, claim.status.reserved_for, now)
@@ -86,6 +96,24 @@ class OpeningsSeen:
             return Arrivals()
         entry_age = {uid: now - at for uid, at in seen.listed.items()}
         return Arrivals(now - seen.watched, pod_age, entry_age)
+
+    def known(self, key: ClaimKey, version: str) -> None:
+        """Note that another controller saw all versions of the claim up to this one."""
+        if (seen := self._seen.get(key)) is not None:
+            seen.noted_from = version
+
+    def noted(self, claim: ResourceClaim, pods: str) -> bool:
+        """Whether every pod that the present allocation ever listed is noted.
+
+        Args:
+            pods: the version that the pod cache has reached. A pod that was listed before this
+                process saw the claim may be bound late; only the pod cache then shows that pod.
+        """
+        meta = claim.metadata
+        seen = self._seen.get(ClaimKey.of(meta))
+        if seen is None or (seen.uid, seen.version) != (meta.uid, meta.resource_version):
+            return False
+        return bool(seen.noted_from and pods) and reaches(pods, seen.noted_from)
 
 
 def _note(

@@ -142,7 +142,8 @@ class ClaimReconciler:
         self, snapshot: Snapshot, decision: Decision, write: Write, findings: Findings
     ) -> Findings | Outcome:
         try:
-            self._record(snapshot, write, await self._writer.apply(snapshot, write))
+            written = await self._writer.apply(snapshot, write)
+            self._record(snapshot, write, written, hurried=decision.releasing is not None)
         except (Conflict, NotFound, AlreadyExists) as error:
             if findings.no_template:
                 # nothing waits for it, so the pauses may grow
@@ -160,11 +161,21 @@ class ClaimReconciler:
             raise
         if findings.no_template:
             return After(TEMPLATE_RETRY)
+        if decision.releasing and not self._snapshots.lagging(_key_of(snapshot)):
+            # the watch was faster than the answer: its event did not look like our own
+            return After(0.0)
         return After(min(decision.after or WATCHDOG, WATCHDOG))
 
-    def _record(self, snapshot: Snapshot, write: Write, written: ObjectMeta | None) -> None:
+    def _record(
+        self,
+        snapshot: Snapshot,
+        write: Write,
+        written: ObjectMeta | None,
+        *,
+        hurried: bool = False,
+    ) -> None:
         """Note the write in the observations, and make its metrics and Events."""
-        self._know.observations.wrote(snapshot, write, written)
+        self._know.observations.wrote(snapshot, write, written, hurried=hurried)
         self._metrics.wrote(snapshot, write, self._know.observations.claims)
         log.info("written", write=type(write).__name__)
         if isinstance(write, WriteStatus):
@@ -193,6 +204,10 @@ class ClaimReconciler:
         except ApiError as error:
             log.warning("status not written", error=str(error))
             announce(self._events, snapshot, write)
+
+
+def _key_of(snapshot: Snapshot) -> ClaimKey:
+    return ClaimKey(snapshot.namespace, snapshot.name)
 
 
 def _by_live_claim(write: Write, findings: Findings) -> bool:

@@ -19,6 +19,7 @@ pod, but such a pod need not have it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import Consumers, unschedulable_since
@@ -98,6 +99,13 @@ def _closed_age(snapshot: Snapshot, pod: Pod) -> float:
     if _lists_nobody_beside_others(snapshot):
         ages.append(seen.holder_age)
     return min(ages)
+
+
+def one_by_one(snapshot: Snapshot) -> bool:
+    """Whether each pod of the present allocation was listed before it was bound."""
+    dialect = DIALECTS[snapshot.rules.dialect]
+    listed = dialect.lists_beside_others and not dialect.groups and not snapshot.shared
+    return listed and snapshot.memory.openings.group_age == inf
 
 
 def _is_open(snapshot: Snapshot, pod: Pod) -> bool:

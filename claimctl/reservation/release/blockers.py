@@ -8,7 +8,7 @@ from claimctl.reservation.decision import Blocker
 from claimctl.reservation.pod_groups.membership import any_group_listed, too_many_finished
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.binding import binding_left, users_among
+from claimctl.reservation.release.binding import binding_left, one_by_one, users_among
 from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone
 from claimctl.reservation.snapshot import Held, LiveList, Snapshot
 from claimctl.reservation.unreadable import against_release
@@ -109,10 +109,23 @@ def recorded_ghosts(snapshot: Snapshot) -> dict[str, ForceDeletedPod]:
 def _unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
     """A blocker while pods that vanished before this process watched may still be running."""
     age = snapshot.memory.blind_age
+    if age is not None and one_by_one(snapshot):
+        age = max(age, snapshot.memory.unnoticed_age)
     left = grace(snapshot.reservations) - age if age is not None else 0.0
     if left > 0:
-        text = "pods may have vanished while the controller did not watch"
+        seconds = f"{grace(snapshot.reservations):g} s"
+        text = f"pods may have vanished while the controller did not watch; it waits {seconds}"
         yield Blocker(Reason.HISTORY_UNKNOWN, text, left, private=True)
+
+
+def all_on_record(snapshot: Snapshot, recorded: frozenset[str]) -> bool:
+    """Whether the statuses tell a controller that starts now all that this process has seen.
+
+    Args:
+        recorded: UIDs of the ghosts in the statuses.
+    """
+    missed = next(_unseen_history(snapshot), None)
+    return missed is None and all(each.uid in recorded for each in present_ghosts(snapshot))
 
 
 def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:

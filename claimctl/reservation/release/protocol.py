@@ -5,6 +5,8 @@ The hard race: claimctl decides that there is no consumer while a pod is created
 - If the scheduler writes every pod into the claim before it binds the pod, one write decides the
   race. It carries the claim's version from before the live LIST, so it conflicts with the
   scheduler's write.
+- If, besides, this process noted every pod that the list ever had and saw each of them done, it
+  needs neither a LIST nor a wait (``_proven``): any other pod needs a write to the claim first.
 - If pods of a workload or group share the claim without being listed, the fence comes first. It
   removes the entries that let pods in and keeps the allocation. From then on, the scheduler must
   write to the claim before it binds a pod.
@@ -26,7 +28,7 @@ from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pod_groups.membership import any_group_listed, needing_tombstones
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.binding import entries_to_take_out
+from claimctl.reservation.release.binding import entries_to_take_out, one_by_one
 from claimctl.reservation.release.blockers import describe, live_users, no_room_for_finished
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
@@ -88,12 +90,70 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     if not fenced(snapshot, own):
         if begins_with_fence(snapshot):
             return _fence(snapshot, reason, own)
+        if _proven(snapshot, own):
+            return _deallocate(snapshot, reason)
         if not DIALECTS[snapshot.rules.dialect].groups:
             return _checked(snapshot, reason, own, settled=False)
     # The claim is fenced, or it is held in a cluster with PodGroups and lists none. In the latter
     # case PostFilter may just have removed a group, and a scheduler whose cache still shows it
     # binds pods without a write to the claim.
     return _settle(snapshot, reason, own)
+
+
+def _proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
+    """Whether the claim's own versions prove that no pod uses it and none may begin to.
+
+    - The scheduler writes each pod into the list before it binds the pod, so a pod that was never
+      listed cannot start: the deallocation conflicts with the write that lists it.
+    - Each version of the claim is one watch event, and the pods of each version are noted. So the
+      claim has to be the version that the watch brought, never one that was read live.
+    - The caches show no blocker: no noted pod is bound, and none vanished within its grace.
+    - The pod cache has shown every noted pod. (One that it never showed is a ghost without a node,
+      and may exist: the cache is late.)
+    - A pending pod may be bound by now on an older view of the list. Only a live LIST shows that.
+
+    It holds where pods were listed one by one through the whole allocation.
+    """
+    memory, consumers = snapshot.memory, snapshot.consumers()
+    watched = memory.noted and snapshot.evidence.claim_read_for is None
+    seen = all(ghost.node_name for ghost in snapshot.ghosts)
+    ended = memory.done_pods | consumers.finished.keys() | consumers.dropped.keys()
+    listed = all(_may_go(each, own, gone=each.uid in ended) for each in snapshot.references)
+    return one_by_one(snapshot) and watched and seen and not consumers.pending and listed
+
+
+def _deallocate(snapshot: Snapshot, reason: Reason) -> Step:
+    assert snapshot.claim is not None
+    version = snapshot.claim.metadata.resource_version
+    return Step(write=WriteList(version, (), deallocate=True, reason=reason))
+
+
+def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
+    """Remove claimctl's holds from a list that other clients hold, too; theirs stay.
+
+    The claim stays allocated: whoever removes the last entry deallocates. This comes when nothing
+    else blocks the release. Tombstones and entries of pods that exist wait until the pods are gone,
+    because kube-controller-manager would move those of finished pods for ever.
+    """
+    claim = snapshot.claim
+    assert claim is not None
+    others = tuple(each for each in snapshot.references if _is_foreign(each, own))
+    held = any(not _is_foreign(each, own) and not is_pod(each) for each in snapshot.references)
+    if not others or not held or not one_by_one(snapshot) or claim.metadata.deleting:
+        return Step()
+    live = snapshot.live()
+    if live is None:
+        return Step(needs=(ListLivePods(claim.metadata.resource_version),))
+    if found := tuple(live_users(snapshot, reason, live)):
+        return Step(blockers=found)
+    pods = (each for each in snapshot.references if is_pod(each) or is_tombstone(each))
+    if any(each.uid in live.uids for each in pods):
+        return Step()
+    return Step(write=WriteList(claim.metadata.resource_version, others, reason=reason))
+
+
+def _is_foreign(reference: Reference, own: frozenset[str]) -> bool:
+    return not is_pod(reference) and not is_tombstone(reference) and reference.uid not in own
 
 
 def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
@@ -169,7 +229,7 @@ def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled
     waiting = frozenset(Consumers.of(live.pods).pending if claim.metadata.deleting else ())
     if undead := _unreleasable_entries(snapshot, live, own, waiting):
         return Step(blockers=undead)
-    return Step(write=WriteList(version, (), deallocate=True, reason=reason))
+    return _deallocate(snapshot, reason)
 
 
 def _unreleasable_entries(

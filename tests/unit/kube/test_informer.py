@@ -73,7 +73,7 @@ class Story:
     def hear(self, change: Change[Pod]) -> None:
         self.told.append((change.name, version(change.old), version(change.new), change.relist))
 
-    def listed(self, version: str) -> None:
+    def listed(self, before: str, version: str) -> None:
         self.listings.append(version)
 
     def connected(self) -> None:

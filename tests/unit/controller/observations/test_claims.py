@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 import pytest
 from msgspec.structs import replace
@@ -54,7 +55,7 @@ def test_a_version_ages_from_its_first_sight() -> None:
 def test_a_claim_first_seen_allocated_is_blind_until_it_is_seen_unallocated() -> None:
     clock = HandClock()
     memories = Memories(clock)
-    memories.pods_listed("1")
+    memories.pods_listed("", "1")
     memories.see(claim(version="2"))
     clock.time = 7
     assert ages(memories, claim(version="2")).blind_age == 7
@@ -73,7 +74,7 @@ def test_without_a_list_of_the_pods_everything_is_blind() -> None:
 def blind(*seen: str, listed: str) -> bool:
     """``-3``: without allocation at version 3; ``3``: with one; ``3!``: an event brought it."""
     memories = Memories(HandClock())
-    memories.pods_listed(listed)
+    memories.pods_listed("", listed)
     for each in seen:
         shown = claim(allocated=not each.startswith("-"), version=each.strip("-!"))
         memories.see(shown, just_allocated=each.endswith("!"))
@@ -115,7 +116,8 @@ def test_a_claim_under_another_uid_is_another_claim() -> None:
     other = claim(version="9", allocated=False)
     other = replace(other, metadata=replace(other.metadata, uid="uid-other"))
     memories.see(other)
-    assert ages(memories, other) == Memory(openings=Openings(watched_age=0.0))
+    expected = Memory(openings=Openings(watched_age=0.0), unnoticed_age=inf)
+    assert ages(memories, other) == expected
 
 
 def test_a_claim_is_deallocated_by_this_process_at_the_version_it_wrote_and_no_other() -> None:
@@ -230,7 +232,7 @@ def test_a_fence_is_as_old_as_the_time_since_this_process_made_it() -> None:
 
 def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories = Memories(HandClock())
-    memories.pods_listed("1")
+    memories.pods_listed("", "1")
     memories.see(claim(allocated=False))
     memories.see(claim())
     memories.forget(KEY)
@@ -244,7 +246,7 @@ def test_the_blind_wait_begins_with_the_last_list_of_the_pods() -> None:
     memories.see(claim(allocated=False, version="1"))
     memories.see(claim(version="2"), just_allocated=True)
     for clock.time, version in ((3, "3"), (5, "4")):
-        memories.pods_listed(version)
+        memories.pods_listed("", version)
     clock.time = 9
     memories.see(claim(version="5"))
     assert ages(memories, claim(version="5")).blind_age == 4
@@ -307,3 +309,62 @@ def test_a_request_for_another_claim_or_none_is_not_had() -> None:
     memories.recorded.see(asks("8", uid="uid-other"), reservation())
     memories.recorded.see(reservation(), asks("12"))
     assert not memories.released_since_asked(KEY, asks("12").metadata)
+
+
+def unnoticed(memories: Memories, version: str) -> float:
+    return ages(memories, claim(version=version)).unnoticed_age
+
+
+def watched() -> tuple[HandClock, Memories]:
+    """A claim that the watch brought, and its allocation; the pods were listed before."""
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.pods_listed("", "1")
+    memories.see(claim(allocated=False, version="2"), created=True)
+    memories.see(claim(version="3"), just_allocated=True)
+    return clock, memories
+
+
+def test_a_gap_in_the_watch_of_pods_hides_no_pod_of_a_list_that_was_watched() -> None:
+    clock, memories = watched()
+    clock.time = 50
+    memories.pods_listed("4", "9")
+    assert unnoticed(memories, "3") == inf
+
+
+def test_a_list_that_changed_in_a_gap_of_its_own_hides_pods_since_the_last_list_of_pods() -> None:
+    clock, memories = watched()
+    clock.time = 50
+    memories.pods_listed("4", "9")
+    clock.time = 60
+    memories.see(claim(version="8"))
+    memories.missed(claim(version="8"))
+    assert unnoticed(memories, "8") == 10
+    clock.time = 100
+    memories.pods_listed("9", "20")
+    assert unnoticed(memories, "8") == 50, "a later gap hides no pod of this list"
+
+
+def test_a_gap_that_began_before_the_list_was_watched_may_hide_its_pods() -> None:
+    clock, memories = watched()
+    clock.time = 50
+    memories.pods_listed("1", "9")
+    assert unnoticed(memories, "3") == 0
+
+
+def test_an_etcd_that_was_restored_hides_everything() -> None:
+    clock, memories = watched()
+    clock.time = 50
+    memories.pods_listed("90", "70")
+    assert unnoticed(memories, "3") == 0
+    clock, memories = watched()
+    memories.claims_listed("90", "95")
+    assert unnoticed(memories, "3") == inf
+    memories.claims_listed("95", "70")
+    assert unnoticed(memories, "3") == 0
+
+
+def test_a_claim_that_was_read_live_first_may_hide_pods() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(version="3"))
+    assert unnoticed(memories, "3") == 0

@@ -251,3 +251,34 @@ def test_a_node_is_known_by_the_last_boot_it_showed() -> None:
     assert boots.of("node-0") == "boot-1"
     assert boots.observe(node(boot="boot-2"))
     assert boots.of("nosuch") == ""
+
+
+def test_a_listed_pod_that_the_cache_never_showed_counts_from_the_list_that_lacks_it() -> None:
+    """The cache was late: the pod may have run until then."""
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe_list(KEY, [pod_ref("a")], (), version="7")
+    clock.time = 100
+    ghosts.pods_listed("6")
+    assert of(ghosts, KEY).ages == (("uid-a", 0),)
+
+
+def test_a_listed_pod_that_was_gone_before_counts_from_its_first_sight() -> None:
+    """The cache had reached the version of the claim, and the pod was not there."""
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe_list(KEY, [pod_ref("a")], (), version="7")
+    clock.time = 100
+    ghosts.pods_listed("8")
+    assert of(ghosts, KEY).ages == (("uid-a", 100),)
+
+
+def test_a_ghost_that_was_seen_to_vanish_is_not_young_again_after_a_list() -> None:
+    clock = HandClock()
+    ghosts = ledger(clock)
+    ghosts.observe_list(KEY, [pod_ref("a")], (), version="7")
+    ghosts.observe(None, running("a"))
+    ghosts.observe(running("a"), None)
+    clock.time = 100
+    ghosts.pods_listed("6")
+    assert of(ghosts, KEY).ages == (("uid-a", 100),)

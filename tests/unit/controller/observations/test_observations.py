@@ -114,6 +114,15 @@ def test_a_cache_lags_until_it_shows_what_was_written_or_more() -> None:
     assert not lags(fresh, meta("9"))
 
 
+def test_only_the_version_of_a_hurried_write_is_awaited() -> None:
+    fresh = OwnWrites(HandClock())
+    fresh.wrote(RESOURCECLAIMS, meta("10"))
+    assert not fresh.awaited(RESOURCECLAIMS, meta("10"))
+    fresh.wrote(RESOURCECLAIMS, meta("11"), hurried=True)
+    assert fresh.awaited(RESOURCECLAIMS, meta("11"))
+    assert not fresh.awaited(RESOURCECLAIMS, meta("12"))
+
+
 def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
     fresh = OwnWrites(HandClock())
     fresh.wrote(RESOURCECLAIMS, meta("b"))

@@ -44,6 +44,14 @@ class Story:
     def goes(self) -> None:
         self._tell(None, relist=False)
 
+    def frees(self) -> None:
+        self.version += 1
+        self._tell(claim(allocated=False, version=str(self.version)), relist=False)
+
+    def noted(self, *, pods: str) -> bool:
+        assert self.claim is not None
+        return self.seen.noted(self.claim, pods)
+
     def _tell(self, new: ResourceClaim | None, *, relist: bool) -> None:
         self.seen.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, self.claim, new, relist))
         self.claim = new
@@ -168,3 +176,38 @@ def test_of_another_claim_of_the_same_name_nothing_is_known() -> None:
     assert story.claim is not None
     other = replace(story.claim, metadata=replace(story.claim.metadata, uid="uid-other"))
     assert story.seen.arrivals(other, {}) == Arrivals()
+
+
+def test_pods_are_noted_since_the_creation_of_the_claim() -> None:
+    story = Story()
+    story.shows()
+    story.shows(pod_ref("a"))
+    assert story.noted(pods="1")
+
+
+def test_after_a_list_that_shows_another_version_pods_may_be_missing() -> None:
+    story = Story()
+    story.shows(pod_ref("a"))
+    story.shows(pod_ref("a"), pod_ref("b"), relist=True)
+    assert not story.noted(pods="9")
+    story.shows(pod_ref("b"))
+    assert not story.noted(pods="9")
+
+
+def test_an_allocation_that_comes_after_the_list_is_known_from_its_beginning() -> None:
+    """A pod that was listed before may be bound late: the pod cache has to reach that version."""
+    story = Story()
+    story.shows(pod_ref("a"), relist=True)
+    story.frees()
+    story.shows(pod_ref("b"))
+    assert not story.noted(pods="")
+    assert not story.noted(pods="1")
+    assert story.noted(pods="2")
+
+
+def test_a_version_that_the_watch_has_not_brought_proves_nothing() -> None:
+    story = Story()
+    story.shows()
+    assert story.claim is not None
+    later = replace(story.claim, metadata=replace(story.claim.metadata, resource_version="7"))
+    assert not story.seen.noted(later, "9")

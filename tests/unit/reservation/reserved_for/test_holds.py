@@ -140,12 +140,32 @@ def test_a_recreated_workload_takes_the_place_of_its_earlier_incarnation() -> No
     assert lists(on.settle()) == [((pod_ref("a"), new), False)]
 
 
-def test_unknown_references_are_left_alone_and_reported() -> None:
+def test_a_hold_leaves_beside_the_reference_of_another_client() -> None:
+    """The other reference stays. When it has gone, claimctl deallocates."""
     foreign = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
     on = stage(claim(foreign, WORKLOAD), GONE)
-    assert on.settle(seconds=3600) == []
+    assert lists(on.settle(seconds=3600)) == [((foreign,), False)]
     assert condition(on, "Released") == ("False", "UnknownReferences")
     assert condition(on, "Consistent") == ("False", "UnknownReferences")
+    on.claim = claim(version="900")
+    assert lists(on.settle(seconds=3600)) == [((), True)]
+
+
+def test_a_hold_stays_beside_another_reference_as_long_as_a_finished_pod_is_there() -> None:
+    """kube-controller-manager would put the pod back and remove it for ever."""
+    foreign = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+    on = stage(claim(foreign, WORKLOAD, tomb("a")), GONE)
+    on.put(finished("a"))
+    assert lists(on.settle(seconds=3600)) == []
+    on.remove("a")
+    assert lists(on.settle(seconds=3600))[-1] == ((foreign,), False)
+
+
+def test_a_hold_stays_beside_another_reference_as_long_as_a_pod_or_a_ghost_counts() -> None:
+    foreign = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+    on = stage(claim(foreign, WORKLOAD, pod_ref("a")), GONE)
+    on.put(running("a"))
+    assert lists(on.settle(seconds=3600)) == []
 
 
 def test_the_hold_steps_aside_for_a_waiting_pod_when_the_list_is_full() -> None:

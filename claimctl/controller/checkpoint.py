@@ -1,0 +1,110 @@
+"""The checkpoint in the Lease: a version up to which the leader has put everything on record.
+
+A controller that starts does not know which pods vanished before. The leader does: it has watched
+them, and the statuses of the reservations name its ghosts. So with its renewals of the Lease, it
+notes a version R for which both are true:
+
+- its caches have reached R;
+- a status of R or before names each ghost that still counts, and the leader itself has missed
+  nothing of any reserved claim.
+
+A controller that starts lists reservations, pods and claims as they were at R and watches from
+there on. So it sees everything that has happened since then, and a release waits for no grace. If
+the API server does not have R any more (etcd compacts after five minutes), it lists as they are
+now, and the grace counts as after any start.
+
+The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from claimctl.controller.caches.informers import Caches, reserved_key
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.snapshots import Knowledge, NodeView
+from claimctl.reservation.release.blockers import all_on_record
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.wire.coordination import Lease
+from claimctl.wire.meta import reaches
+from claimctl.wire.reservations import ClaimReservation
+
+ANNOTATION = "claimctl.io/checkpoint"
+INTERVAL_SECONDS = 10.0
+"""Least time between two checkpoints. Each looks at every reserved claim."""
+_UNASKED = WorkloadState(Life.UNSEEN)
+
+
+def read(lease: Lease) -> str:
+    """The version in the Lease; '' if it has none, or one of another Lease."""
+    uid, _, version = (lease.metadata.annotation(ANNOTATION) or "").partition("/")
+    return version if uid == lease.metadata.uid and version.isdecimal() else ""
+
+
+class Checkpoints:
+    """Makes the annotations of the Lease."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._know = knowledge
+        self._nodes = NodeView(knowledge.caches.nodes)
+        self._last = ""
+        self._at: float | None = None
+
+    def annotations(self, lease: Lease) -> dict[str, str]:
+        """The annotation to write with a renewal; none if there is nothing new to note.
+
+        The checkpoint that the Lease has then stays. It never becomes wrong.
+        """
+        now = self._know.clock.monotonic()
+        if not lease.metadata.uid or (self._at is not None and now - self._at < INTERVAL_SECONDS):
+            return {}
+        version = reached(self._know.caches)
+        if version in ("", self._last) or not self._all_on_record(version):
+            return {}
+        self._last, self._at = version, now
+        return {ANNOTATION: f"{lease.metadata.uid}/{version}"}
+
+    def _all_on_record(self, version: str) -> bool:
+        return all(
+            all_on_record(snapshot, recorded) for snapshot, recorded in self._snapshots(version)
+        )
+
+    def _snapshots(self, version: str) -> Iterator[tuple[Snapshot, frozenset[str]]]:
+        """Of each reserved and allocated claim, what concerns vanished pods; and who is told."""
+        caches, seen = self._know.caches, self._know.observations
+        reserved: dict[ClaimKey, list[ClaimReservation]] = {}
+        for one in caches.reservations.items():
+            reserved.setdefault(reserved_key(one), []).append(one)
+        for key, reservations in reserved.items():
+            claim = caches.claims.get(key.name, key.namespace)
+            if claim is None or claim.status.allocation is None:
+                continue
+            ghosts = seen.ghosts.of(key)
+            recorded = frozenset(
+                ghost.uid
+                for one in reservations
+                if reaches(version, one.metadata.resource_version)
+                for ghost in one.status.force_deleted_pods
+            )
+            snapshot = Snapshot(
+                now=self._know.clock.now(),
+                namespace=key.namespace,
+                name=key.name,
+                claim=claim,
+                reservations=tuple(Held(one, _UNASKED) for one in reservations),
+                ghosts=ghosts.pods,
+                nodes=self._nodes,
+                rules=self._know.rules,
+                memory=seen.claims.memory(claim, ghosts),
+            )
+            yield snapshot, recorded
+
+
+def reached(caches: Caches) -> str:
+    """The version that the caches of reservations, pods and claims have reached; '' if unknown."""
+    versions = [each.version for each in (caches.reservations, caches.pods, caches.claims)]
+    unread = any(each.unread() for each in (caches.reservations, caches.pods, caches.claims))
+    if unread or not all(each.isdecimal() for each in versions):
+        return ""
+    return min(versions, key=int)
