@@ -25,7 +25,6 @@ REAL_SERVER_ERRORS = (
     (500, r'resourceVersion: Invalid value: ".*": strconv\.ParseUint: parsing .*: invalid syntax'),
     (500, r"failed to create typed patch object \(.*"),
     (500, r"list element types are not identical: .*"),
-    (500, r"map: .* has no usable merge key: .*"),
     (500, r"This pod has more than one PodDisruptionBudget, which .*"),
     (500, r"target\.name: Required value"),
     (504, r"Timeout: Too large resource version: \d+, current: \d+"),

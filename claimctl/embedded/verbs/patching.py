@@ -189,6 +189,6 @@ def _strategic(obj: Object, body: Object) -> Object:
     try:
         return dict(sorted_keys(strategic_patch(obj, body)))
     except PatchError as error:
-        if str(error).startswith(("list element types", "map: ")):
+        if "declared merge key" in str(error) or str(error).startswith("list element types"):
             raise StatusError(500, "", str(error)) from None
         raise bad_request(str(error)) from None
