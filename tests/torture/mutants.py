@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "deallocate in two writes",
         RELEASE,
-        "_checked",
+        "_deallocate",
         "WriteList(version, (), deallocate=True, reason=reason)",
         "WriteList(version, (), deallocate=not snapshot.references, reason=reason)",
     ),
