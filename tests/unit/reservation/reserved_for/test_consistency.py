@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -182,3 +183,27 @@ def test_a_listed_pod_that_only_the_cache_lacks_stays() -> None:
     on = stage(claim(pod_ref("new"), WORKLOAD), ACTIVE, OLD_HOLD)
     on.unseen_pods = {"uid-new": running("new")}
     assert on.settle(seconds=60) == []
+
+
+@pytest.mark.parametrize(
+    ("age", "listed", "look_again"),
+    [
+        pytest.param(9.0, (OURS, pod_ref("dead")), 1.0, id="KCM still has a second"),
+        pytest.param(10.0, (OURS,), None, id="KCM had its time"),
+    ],
+)
+def test_the_entry_of_a_dead_pod_is_left_to_kcm_for_a_time(
+    age: float, listed: tuple[Reference, ...], look_again: float | None
+) -> None:
+    snapshot = Snapshot(
+        NOW,
+        "team",
+        "slice",
+        claim(OURS, pod_ref("dead")),
+        rules=Rules(kcm_cleans_mixed_lists=True, dead_reference_seconds=10),
+        memory=Memory(dead_age={"uid-dead": age}),
+        evidence=Evidence(gone_pods=frozenset({"uid-dead"})),
+    )
+    holds = DesiredHolds(keep={OURS.uid: OURS}, own=frozenset({OURS.uid}))
+    plan = consistent_list(snapshot, Consumers.of(()), holds)
+    assert (plan.reserved_for, plan.look_again) == (listed, look_again)
