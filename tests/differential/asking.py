@@ -15,6 +15,8 @@ Object = dict[str, Any]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _ACCEPTS = ("application/json", "*/*", f"{_AGGREGATED},application/json")
 _RBAC = "rbac.authorization.k8s.io"
+_KNOWN_SECONDS = 0.5
+"""Seconds until a real server's authorizer knows of a role: it reads roles from a watch."""
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "*", "odd")
 
 
@@ -55,7 +57,8 @@ def _grant(rng: Random, name: str) -> list[Step]:
         "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "r"},
         "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": f"user-{name}"}],
     }
-    return [_post(f"{root}/roles", role), _post(f"{root}/rolebindings", binding)]
+    bound = {**_post(f"{root}/rolebindings", binding), "pause": _KNOWN_SECONDS}
+    return [_post(f"{root}/roles", role), bound]
 
 
 def _review(rng: Random, kind: Exemplar, name: str) -> Step:

@@ -76,6 +76,7 @@ class Recorder:
         if answer.status in (429, 503) and "eviction" not in request["path"]:
             raise Spoiled("the server is busy")
         self._answered(step, request, made, answer.status, answer.headers, _body(answer))
+        await asyncio.sleep(step.get("pause", 0))
         return made
 
     def _request(self, step: Step) -> Step:

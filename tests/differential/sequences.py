@@ -52,6 +52,8 @@ class Writer:
     kind: Exemplar
     namespace: str
     version: tuple[int, int]
+    generated: int = 0
+    """How many objects were sent without a name."""
 
     def name(self) -> str:
         short = self.rng.choice(("a", "a", "b", "c"))
@@ -111,7 +113,9 @@ class Writer:
             self._keep_apart(body)
         if not valid and rng.random() < 0.15:
             body["metadata"].pop("name", None)
-            body["metadata"]["generateName"] = f"{self.namespace}-"
+            self.generated += 1
+            # Lists are in the order of names, so each name is made of another text.
+            body["metadata"]["generateName"] = f"{self.namespace}-{self.generated}-"
         if not valid and rng.random() < 0.2:
             parameters = self._write_parameters()
         return _step("POST", self.path("") + query(**parameters), body)

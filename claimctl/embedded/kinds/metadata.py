@@ -87,6 +87,20 @@ def _validate_rest(metadata: Object) -> list[FieldError]:
     ]
 
 
+def validate_only_template_metadata(metadata: Object, path: str) -> list[FieldError]:
+    """The errors of the metadata of a template that refuses all fields but labels and annotations.
+
+    From ``ValidateTemplateObjectMeta``, which names the fields after those of the Go struct.
+    """
+    names_of = {"uid": "uID"}
+    refused = [
+        forbidden_field(f"{path}.{names_of.get(key, key)}", "cannot be set")
+        for key, value in metadata.items()
+        if value and key not in ("labels", "annotations")
+    ]
+    return [*validate_template_metadata(metadata, path), *refused]
+
+
 def validate_template_metadata(metadata: Object, path: str) -> list[FieldError]:
     """The errors of the labels and annotations of a template."""
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}

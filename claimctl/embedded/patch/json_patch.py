@@ -24,7 +24,7 @@ def refused() -> StatusError:
 def merge(target: Any, patch: Any) -> Any:
     """A merge patch (RFC 7386). The target is not changed."""
     if not isinstance(patch, dict):
-        return patch
+        return _without_nulls(patch)
     merged = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -33,6 +33,18 @@ def merge(target: Any, patch: Any) -> Any:
             merged[key] = merge(merged.get(key), value)
     # Go's library reads the objects that it merges into maps, which it writes with sorted keys
     return {key: merged[key] for key in sorted(merged)}
+
+
+def _without_nulls(value: Any) -> Any:
+    """A list of a merge patch, its objects without the fields that are null.
+
+    RFC 7386 would keep them. Go's library removes them, and keeps the items that are null.
+    """
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value
 
 
 def json_patch(target: Object, operations: list[Any]) -> Object:

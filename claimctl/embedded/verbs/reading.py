@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, StatusError, Subject
@@ -212,7 +212,7 @@ def list_objects(state: ServerState, target: Target, options: ListOptions) -> Ob
     if wrong := match_errors(options):
         raise errors.invalid(_OPTIONS, wrong)
     selector = selector_of(state, target.kind, options.label_selector, options.field_selector)
-    page = _page(state, target, options)
+    page = _only_named(_page(state, target, options), target, options)
     start = bisect_right([key for key, _ in page.items], page.start) if page.start else 0
     found: list[Object] = []
     last, after = "", len(page.items)
@@ -265,6 +265,19 @@ def _page(state: ServerState, target: Target, options: ListOptions) -> _Page:
         return _Page(revision, _items_at(state, target, revision, _TOO_OLD), limit=limit)
     items = state.store.items(group, plural, target.namespace)
     return _Page(state.store.revision, items, limit=0 if version == "0" else limit)
+
+
+def _only_named(page: _Page, target: Target, options: ListOptions) -> _Page:
+    """The page of a list of one object by its name: the server reads that object alone.
+
+    So such a list has no second page. From ``ListPredicate`` of the generic registry.
+    """
+    terms = parse_fields(options.field_selector)
+    name = next((each.value for each in terms if each.equal and each.key == "metadata.name"), "")
+    everywhere = target.kind.namespaced and not target.namespace
+    if not name or everywhere or options.continue_token:
+        return page
+    return replace(page, items=[each for each in page.items if each[0].rpartition("/")[2] == name])
 
 
 def _next_page(state: ServerState, target: Target, options: ListOptions, limit: int) -> _Page:

@@ -42,9 +42,12 @@ def check_namespace(write: Write, meta: Object) -> None:
 
 def _insert(write: Write, obj: Object) -> Object:
     state, meta = write.state, obj["metadata"]
-    unset: tuple[str, ...] = ("selfLink", "uid")
+    unset: tuple[str, ...] = ("uid",)
     if write.verb == "create":
         unset = (*unset, "deletionTimestamp", "deletionGracePeriodSeconds")
+    if write.verb == "create" or not write.options.dry_run:
+        # an update that creates leaves this to the storage, where a dry run does not come
+        unset = (*unset, "selfLink")
     if write.verb != "apply":
         unset = (*unset, "managedFields")
     for key in unset:

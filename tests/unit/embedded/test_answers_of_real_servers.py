@@ -237,3 +237,79 @@ async def test_a_patch_that_removes_the_version_knows_no_field_under_strict() ->
     assert answer.body["message"].endswith(
         'strict decoding error: unknown field "data", unknown field "metadata"'
     )
+
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaimtemplates"
+_REQUEST = {"name": "one", "exactly": {"deviceClassName": "gpu.example.com"}}
+_CLAIM_SPEC = {"devices": {"requests": [_REQUEST]}}
+
+
+async def test_a_merge_patch_removes_the_nulls_in_the_objects_of_a_list() -> None:
+    served = server()
+    selectors = [{"matchLabels": {"app": "a"}}]
+    role = {"metadata": {"name": "c"}, "aggregationRule": {"clusterRoleSelectors": selectors}}
+    await served.send("POST", f"{_RBAC}/clusterroles", role)
+    change = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"app": None}}]}}
+    media = {"content-type": "application/merge-patch+json"}
+    answer = await served.send("PATCH", f"{_RBAC}/clusterroles/c", change, media)
+    assert answer.body["aggregationRule"] == {"clusterRoleSelectors": [{}]}
+
+
+@pytest.mark.parametrize(("field", "named"), [("name", "name"), ("uid", "uID")])
+def test_a_claim_template_refuses_other_metadata_of_its_claims(field: str, named: str) -> None:
+    meta = {"labels": {"made": "yes"}, "annotations": {"for": "you"}, field: "1"}
+    body = {"metadata": {"name": "b"}, "spec": {"metadata": meta, "spec": _CLAIM_SPEC}}
+    answer = asked("POST", _TEMPLATES, body)
+    assert answer.status == 422
+    assert answer.body["message"] == (
+        'ResourceClaimTemplate.resource.k8s.io "b" is invalid: '
+        f"spec.metadata.{named}: Forbidden: cannot be set"
+    )
+
+
+@pytest.mark.parametrize(("parameters", "link"), [("&dryRun=All", "/x"), ("", None)])
+def test_only_a_dry_run_of_an_apply_that_creates_shows_a_self_link(
+    parameters: str, link: str | None
+) -> None:
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "c", "selfLink": "/x"},
+        "spec": {"spec": _CLAIM_SPEC},
+    }
+
+    async def go() -> Answered:
+        media = {"content-type": "application/apply-patch+yaml"}
+        path = f"{_TEMPLATES}/c?fieldManager=one{parameters}"
+        return await server().send("PATCH", path, body, media)
+
+    answer = run(go())
+    assert answer.status == 201
+    assert answer.body["metadata"].get("selfLink") == link
+
+
+async def test_the_first_deletion_of_a_finalized_namespace_only_marks_it() -> None:
+    served = server()
+    made = await served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
+    body = {**made.body, "spec": {"finalizers": []}}
+    await served.send("PUT", "/api/v1/namespaces/b/finalize", body)
+    first = await served.send("DELETE", "/api/v1/namespaces/b")
+    assert first.body["status"]["phase"] == "Terminating"
+    assert first.body["metadata"]["deletionTimestamp"]
+    assert (await served.send("GET", "/api/v1/namespaces/b")).status == 200
+    await served.send("DELETE", "/api/v1/namespaces/b")
+    assert (await served.send("GET", "/api/v1/namespaces/b")).status == 404
+
+
+async def test_a_list_of_one_name_has_no_second_page() -> None:
+    served = server()
+    path = "/api/v1/namespaces/ns/configmaps"
+    for name in ("a", "b", "c"):
+        await served.send("POST", path, {"metadata": {"name": name}})
+    one = await served.send("GET", f"{path}?limit=1&fieldSelector=metadata.name=b")
+    assert [each["metadata"]["name"] for each in one.body["items"]] == ["b"]
+    assert "continue" not in one.body["metadata"]
+    # in all namespaces the server reads all objects
+    everywhere = "/api/v1/configmaps?limit=1&fieldSelector=metadata.name=a"
+    assert (await served.send("GET", everywhere)).body["metadata"]["continue"]

@@ -9,7 +9,7 @@ from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.kinds.authorization import Attributes
 from claimctl.embedded.kinds.defaults.claims import default_claim_spec
-from claimctl.embedded.kinds.metadata import validate_template_metadata
+from claimctl.embedded.kinds.metadata import validate_only_template_metadata
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.betas import Converted
 from claimctl.embedded.kinds.validation.conditions import condition_errors
@@ -104,7 +104,8 @@ class TemplateStrategy(Converted):
             spec["spec"].pop("reservedFor", None)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        wrong = validate_template_metadata(obj["spec"].get("metadata") or {}, "spec.metadata")
+        meta = obj["spec"].get("metadata") or {}
+        wrong = validate_only_template_metadata(meta, "spec.metadata")
         return [*wrong, *validate_claim_spec(obj["spec"]["spec"], "spec.spec", context.features)]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:

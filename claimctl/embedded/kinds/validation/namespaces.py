@@ -89,7 +89,10 @@ class NamespaceStrategy(Strategy):
             raise errors.forbidden(Subject("", "namespaces", name), why)
 
     def pending(self, obj: Object) -> bool:
-        return bool(obj["metadata"].get("finalizers") or obj["spec"].get("finalizers"))
+        # the first DELETE only marks a namespace, even one without finalizers
+        meta, spec = obj["metadata"], obj["spec"]
+        first = not meta.get("deletionTimestamp")
+        return first or bool(meta.get("finalizers") or spec.get("finalizers"))
 
     def mark_deleting(self, obj: Object, grace: int) -> None:
         obj["status"]["phase"] = "Terminating"
