@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -147,6 +148,22 @@ def _scaled(write: FieldWrite, old: Object) -> list[Entry]:
         who = Manager(write.manager, "Update", version, "scale")
         owners[who] = entry_of(who, version, _only_replicas(), "")
     return in_order([*kept, *owners.values()])
+
+
+def has_two_orders(entries: Iterable[Entry]) -> bool:
+    """Whether the keys of list items stand in another order as text than by their values.
+
+    A write through /scale stores them in the order of the text: port 443 before port 80. Every
+    other write stores them in the order of the values, so the first one after it changes the
+    object even if it sends no change.
+    """
+    return any(_two_orders(entry.get("fieldsV1") or {}) for entry in entries)
+
+
+def _two_orders(fields: Fields) -> bool:
+    keys = sorted(key for key in fields if key.startswith("k:{"))
+    by_value = sorted(keys, key=lambda key: list(json.loads(key[2:]).values()))
+    return keys != by_value or any(_two_orders(below) for below in fields.values())
 
 
 def _only_replicas() -> Fields:

@@ -37,7 +37,8 @@ class ServerState:
         self.applier = Applier(self.schemas)
         self.authorizer: Authorizer = AlwaysAllow()
         self.completed: set[str] = set()
-        """UIDs of objects that were shown with more than was stored. The next write stores that."""
+        """UIDs of objects that the next write changes even if it sends no change: they were shown
+        with more than was stored, or scaled (``has_two_orders``)."""
         self._features = features
 
     @property

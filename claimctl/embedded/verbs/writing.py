@@ -7,7 +7,7 @@ import json
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
 from claimctl.embedded.managed_fields.apply import ApplyRequest
-from claimctl.embedded.managed_fields.managers import FieldWrite
+from claimctl.embedded.managed_fields.managers import FieldWrite, has_two_orders
 from claimctl.embedded.schema.conversion import Unconvertible
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
@@ -272,7 +272,9 @@ def _store_change(write: Write, old: Object, new: Object) -> Object:
         and not write.strategy.pending(new)
         and not meta.get("deletionGracePeriodSeconds")
     )
-    if not gone and _same(old, new) and uid not in write.state.completed:
+    scaled = write.target.subresource == "scale" and not write.target.kind.custom
+    unsettled = scaled and has_two_orders(meta.get("managedFields") or [])
+    if not gone and _same(old, new) and unsettled == (uid in write.state.completed):
         return old
     if write.options.dry_run:
         return new
@@ -280,6 +282,8 @@ def _store_change(write: Write, old: Object, new: Object) -> Object:
     if gone:
         write.state.store.delete(write.target.address, write.author)
         return new
+    if unsettled:
+        write.state.completed.add(uid)
     return write.state.store.put(write.target.address, new, write.author)
 
 

@@ -313,3 +313,27 @@ async def test_a_list_of_one_name_has_no_second_page() -> None:
     # in all namespaces the server reads all objects
     everywhere = "/api/v1/configmaps?limit=1&fieldSelector=metadata.name=a"
     assert (await served.send("GET", everywhere)).body["metadata"]["continue"]
+
+
+@pytest.mark.parametrize(
+    ("ports", "written"), [((80, 443), True), ((443, 80), True), ((80,), False)]
+)
+async def test_a_patch_without_a_change_writes_once_after_a_scale_of_several_ports(
+    ports: tuple[int, ...], written: bool
+) -> None:
+    served = server()
+    root = "/apis/apps/v1/namespaces/ns/replicasets"
+    shown = [{"containerPort": port} for port in ports]
+    container = {"name": "main", "image": "example.com/image:1", "ports": shown}
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    await served.send("POST", root, {"metadata": {"name": "a"}, "spec": spec})
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}}
+    scaled = await served.send("PUT", f"{root}/a/scale", {**scale, "spec": {"replicas": 2}})
+    again = await served.send("PUT", f"{root}/a/scale", {**scale, "spec": {"replicas": 2}})
+    media = {"content-type": "application/merge-patch+json"}
+    first = await served.send("PATCH", f"{root}/a", {}, media)
+    second = await served.send("PATCH", f"{root}/a", {}, media)
+    versions = [one.body["metadata"]["resourceVersion"] for one in (scaled, again, first, second)]
+    assert (versions[1] != versions[2]) == written
+    assert versions[2] == versions[3]
