@@ -136,6 +136,10 @@ def _stuck(world: World, dialect: Dialect) -> str:
         if there == Pod.PENDING and wanted:
             return f"p{pod} waits for ever"
         if there == Pod.BOUND and not dialect.may_start(world.claim, pod):
+            if dialect.groups and world.claim.there == There.DELETING and not world.claim.groups:
+                # PostFilter took the group out while the pod was being bound. Nobody may list
+                # anything in a claim that is being deleted, so only deleting the pod helps.
+                continue
             return f"p{pod} is bound and may never start"
     return ""
 
