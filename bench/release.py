@@ -35,8 +35,8 @@ RESERVE = {"claimctl.io/reserve": "*"}
 PATIENCE = 360.0
 NODES = 10
 AT_A_TIME = 32
-BEFORE_RESTART = 20.0
-"""Seconds in which the leader notes a checkpoint."""
+BEFORE_RESTART = 75.0
+"""Seconds in which the leader notes a checkpoint. Without events it does so once a minute."""
 LEASE = 25.0
 """Seconds after which a successor leads."""
 
@@ -200,6 +200,7 @@ async def _play(bench: Bench, options: argparse.Namespace, controllers: Controll
     await install(bench.client)
     controllers.prepare(await token(bench.transport))
     controllers.start("one")
+    await asyncio.sleep(LEASE)
     for count in options.counts:
         tries = options.tries if count == 1 else 1
         for who, held in (("KCM alone", False), ("claimctl", True)):
@@ -221,6 +222,7 @@ async def _restarts(bench: Bench, controllers: Controllers) -> None:
     await install(bench.client)
     controllers.prepare(await token(bench.transport))
     controllers.start("one")
+    await asyncio.sleep(LEASE)
     for number, what in enumerate(("nothing", "kill -9", "rolling upgrade", "young standby")):
         keys = await bench.begin(f"restart-{number}", 5, held=True)
         await asyncio.sleep(BEFORE_RESTART)

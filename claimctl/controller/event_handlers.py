@@ -19,7 +19,7 @@ from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finishe
 from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.reservation.workloads import group_of, named_claims, observe
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.meta import ObjectMeta, reaches
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -68,7 +68,9 @@ class Triggers:
         caches.reservations.subscribe(self._reservation)
         caches.replica_sets.subscribe(self._replica_set)
         caches.pods.on_list(observations.pods_listed)
+        caches.reservations.on_list(self._reservations_listed)
         caches.claims.on_list(self._claims_listed)
+        self._reserved: tuple[str, frozenset[ClaimKey]] = ("", frozenset())
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
         caches.groups.subscribe(self._group)
@@ -132,10 +134,14 @@ class Triggers:
         if change.old is None or change.new is None or _moved(change.old, change.new):
             self._enqueue_groups(key, (change.old, change.new))
 
+    def _reservations_listed(self, before: str, version: str) -> None:
+        """Note which claims had a reservation then: later ones may come before the claims do."""
+        keys = frozenset(map(reserved_key, self._caches.reservations.items()))
+        self._reserved = (version, keys) if not before else ("", frozenset())
+
     def _claims_listed(self, before: str, version: str) -> None:
-        reservations = self._caches.reservations.items()
-        at = [one for one in reservations if reaches(version, one.metadata.resource_version)]
-        self._seen.claims.claims_listed(before, version, map(reserved_key, at))
+        at, keys = self._reserved
+        self._seen.claims.claims_listed(before, version, keys if at == version else ())
 
     def _note_list(self, key: ClaimKey, change: Change[ResourceClaim]) -> None:
         """Note the pods that this version lists first: the next version may not list them."""

@@ -64,6 +64,21 @@ async def test_the_only_controller_is_killed(stage: Stage) -> None:
 
 
 @clusters
+async def test_a_reservation_that_changed_after_the_checkpoint_was_there_before(
+    stage: Stage,
+) -> None:
+    transport = await leader(stage)
+    await held(stage)
+    await killed(stage, transport)
+    for one in await stage.reservations():
+        labels = {"metadata": {"labels": {"changed": "later"}}}
+        await stage.patch(CLAIMRESERVATIONS, one.metadata.name, labels)
+    await stage.started("two")
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)
+
+
+@clusters
 async def test_the_workload_ends_while_no_controller_runs(stage: Stage) -> None:
     transport = await leader(stage)
     await held(stage)
