@@ -100,6 +100,14 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "not add them one by one.",
         ),
     ] = False,
+    checkpoint: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoint/--no-checkpoint",
+            help="Note in the Lease up to which version everything is on record, so that a "
+            "controller that starts waits for no grace of force-deleted pods.",
+        ),
+    ] = False,
     allow_template_injection: Annotated[
         bool,
         typer.Option(
@@ -170,6 +178,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
             dead_reference_seconds=dead_reference_seconds,
             list_ahead=list_ahead,
+            checkpoint=checkpoint,
             allow_template_injection=allow_template_injection,
             workers=workers,
             batch_seconds=batch_seconds,

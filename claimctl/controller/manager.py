@@ -165,7 +165,7 @@ class Manager:
 
     async def _begin_at_checkpoint(self, parts: _Parts) -> None:
         """Let the caches begin where an earlier leader has put everything on record."""
-        if not self.settings.leader_elect:
+        if not (self.settings.leader_elect and self.settings.checkpoint):
             return
         name, namespace = self.settings.lease_name, self.settings.lease_namespace
         try:
@@ -283,7 +283,8 @@ class Manager:
             renew_deadline=self.settings.lease_seconds * 2 / 3,
         )
         assert self._parts is not None
-        notes = checkpoint.Checkpoints(self._parts.knowledge).annotations
+        wanted = self.settings.checkpoint
+        notes = checkpoint.Checkpoints(self._parts.knowledge).annotations if wanted else None
         election = LeaderElection(
             self._client, self._clock, lease, self.settings.identity, rng=self._rng, notes=notes
         )

@@ -40,6 +40,8 @@ class Settings(BaseModel):
     """How long to wait for kube-controller-manager to remove the reference of a dead pod."""
     list_ahead: bool = False
     """Whether claimctl lists pending pods before the scheduler does."""
+    checkpoint: bool = False
+    """Whether the leader notes a checkpoint in the Lease, from which its successor goes on."""
     allow_template_injection: bool = False
     """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""
     workers: int = Field(default=16, ge=1, le=64)

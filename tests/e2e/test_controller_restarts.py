@@ -25,7 +25,7 @@ clusters = pytest.mark.parametrize(
 
 async def leader(stage: Stage) -> UnreliableTransport:
     transport = UnreliableTransport(stage.connect())
-    await stage.started("one", transport=transport)
+    await stage.started("one", transport=transport, checkpoint=True)
     return transport
 
 
@@ -58,7 +58,7 @@ async def test_the_only_controller_is_killed(stage: Stage) -> None:
     transport = await leader(stage)
     await held(stage)
     await killed(stage, transport)
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=SOON)
 
@@ -73,7 +73,7 @@ async def test_a_reservation_that_changed_after_the_checkpoint_was_there_before(
     for one in await stage.reservations():
         labels = {"metadata": {"labels": {"changed": "later"}}}
         await stage.patch(CLAIMRESERVATIONS, one.metadata.name, labels)
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=SOON)
 
@@ -85,7 +85,7 @@ async def test_the_workload_ends_while_no_controller_runs(stage: Stage) -> None:
     await killed(stage, transport)
     await scale(stage, 0)
     await stage.clock.sleep(20)
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await stage.until_released(within=SOON)
 
 
@@ -93,7 +93,7 @@ async def test_the_workload_ends_while_no_controller_runs(stage: Stage) -> None:
 async def test_a_standby_that_started_late_takes_over(stage: Stage) -> None:
     transport = await leader(stage)
     await held(stage)
-    stage.manager("two")
+    stage.manager("two", checkpoint=True)
     await stage.clock.sleep(5)
     await killed(stage, transport)
     await scale(stage, 0)
@@ -109,7 +109,7 @@ async def test_a_pod_that_vanishes_while_no_controller_runs_is_a_ghost(stage: St
     await scale(stage, 1)
     await stage.site.force_delete(victim.metadata.name)
     await stage.clock.sleep(20)
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=GRACE * 2)
 
@@ -127,7 +127,7 @@ async def test_a_pod_that_comes_and_vanishes_while_no_controller_runs_is_a_ghost
     await scale(stage, 1)
     await stage.site.force_delete(victim.metadata.name)
     await stage.clock.sleep(5)
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=GRACE * 2)
 
@@ -141,7 +141,7 @@ async def test_where_the_checkpoint_is_compacted_the_grace_counts(stage: Stage) 
     await stage.site.force_delete(victim.metadata.name)
     await stage.clock.sleep(5)
     stage.embedded.store.compact()
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=GRACE * 2)
 
@@ -171,7 +171,7 @@ async def test_a_ghost_of_the_last_moment_is_not_lost_with_its_leader(stage: Sta
     await stage.site.force_delete(victim.metadata.name)
     await killed(stage, transport)
     await stage.clock.sleep(5)
-    await stage.started("two")
+    await stage.started("two", checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=GRACE * 2)
 
@@ -189,6 +189,6 @@ async def test_leaders_that_are_killed_one_after_the_other_lose_no_ghost(stage: 
         transport.cut_off()
         await stage.kill("one" if number == 0 else f"successor-{number}")
         transport = UnreliableTransport(stage.connect())
-        await stage.started(f"successor-{number + 1}", transport=transport)
+        await stage.started(f"successor-{number + 1}", transport, checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=GRACE * 2)

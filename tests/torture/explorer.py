@@ -97,7 +97,11 @@ async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> No
         dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
     )
     testbed = await opened(options)
-    testbed.settings = {"leader_elect": schedule.elect, "list_ahead": schedule.ahead}
+    testbed.settings = {
+        "leader_elect": schedule.elect,
+        "list_ahead": schedule.ahead,
+        "checkpoint": True,
+    }
     faults = Faults(rng, schedule.rate)
     users = UserActions(testbed, rng, schedule.dialect)
     first = testbed.cluster.store.revision

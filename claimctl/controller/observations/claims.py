@@ -186,6 +186,9 @@ class Memories:
         told.pop(reservation, None)
         if not told:
             self._statuses.pop(key, None)
+        # The status of this reservation may have been the only record of a ghost.
+        if (sight := self._sights.get(key)) is not None and sight.known_at:
+            sight.known_at, sight.unnoticed_at = "", self._pods_listed_at
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:
         if (sight := self._sights.get(key)) is not None:

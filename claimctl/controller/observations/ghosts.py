@@ -85,8 +85,8 @@ class GhostLedger:
         self._outlived: dict[ClaimKey, None] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
-        self._noted_at: LRUCache[str, tuple[ClaimKey, str]] = LRUCache(REMEMBERED_UIDS)
-        """By UID of a listed pod that the cache did not show: the claim and its version."""
+        self._noted_at: LRUCache[tuple[ClaimKey, str], str] = LRUCache(REMEMBERED_UIDS)
+        """By claim and UID of a listed pod that the cache did not show: the list's version."""
 
     def observe(self, old: Pod | None, new: Pod | None, *, relist: bool = False) -> None:
         """Note one change in the pod cache.
@@ -153,7 +153,7 @@ class GhostLedger:
             before: the version that the pod cache had reached before; '' if none.
         """
         now = self._clock.monotonic()
-        for uid, (key, version) in list(self._noted_at.items()):
+        for (key, uid), version in list(self._noted_at.items()):
             since = self._known_since.get(key, {})
             if uid in since and not (before and reaches(before, version)):
                 since[uid] = now
@@ -178,12 +178,12 @@ class GhostLedger:
             if is_pod(reference) and uid not in present and uid not in self._done:
                 unseen = ForceDeletedPod(uid=uid, name=reference.name, since=self._clock.now())
                 self._add(key, unseen)
-                self._noted_at.setdefault(uid, (key, version))
+                self._noted_at.setdefault((key, uid), version)
 
     def _came(self, pod: Pod) -> None:
-        self._noted_at.pop(pod.metadata.uid, None)
         for name in claim_names(pod):
             key = ClaimKey(pod.metadata.namespace, name)
+            self._noted_at.pop((key, pod.metadata.uid), None)
             if self._by_claim.get(key, {}).pop(pod.metadata.uid, None) is not None:
                 del self._known_since[key][pod.metadata.uid]
                 self._told.get(key, set()).discard(pod.metadata.uid)

@@ -368,3 +368,18 @@ def test_a_claim_that_was_read_live_first_may_hide_pods() -> None:
     memories = Memories(HandClock())
     memories.see(claim(version="3"))
     assert unnoticed(memories, "3") == 0
+
+
+def test_the_checkpoint_vouches_for_a_claim_only_while_its_reservation_stands() -> None:
+    """The status of a deleted reservation may have been the only record of a ghost."""
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.checkpoint = "30"
+    memories.pods_listed("", "30")
+    allocated = claim(deployment_ref(), version="10")
+    memories.see(allocated)
+    memories.claims_listed("", "30", [KEY])
+    assert ages(memories, allocated).blind_age is None
+    memories.reservation_gone(KEY, "r")
+    clock.time = 5
+    assert ages(memories, allocated).blind_age == 5

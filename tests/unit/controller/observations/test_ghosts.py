@@ -282,3 +282,15 @@ def test_a_ghost_that_was_seen_to_vanish_is_not_young_again_after_a_list() -> No
     clock.time = 100
     ghosts.pods_listed("6")
     assert of(ghosts, KEY).ages == (("uid-a", 100),)
+
+
+def test_a_listed_pod_that_was_never_shown_counts_for_each_of_its_claims_from_the_relist() -> None:
+    """The watch of pods was stuck: the pod may have vanished only now."""
+    clock = HandClock()
+    ghosts = ledger(clock)
+    keys = (KEY, ClaimKey(NAMESPACE, "another"))
+    for key in keys:
+        ghosts.observe_list(key, [pod_ref("p")], (), "30")
+    clock.time = 401
+    ghosts.pods_listed("20")
+    assert [of(ghosts, key).ages for key in keys] == [(("uid-p", 0),)] * 2
