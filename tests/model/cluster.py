@@ -104,6 +104,7 @@ class Cluster:
         scheduled = any(there in (Pod.BOUND, Pod.DONE) for there in world.pods)
         if alone and claim.usable and not scheduled and world.group_seen >= 0:
             stripped = self._write(world, claim._replace(groups=0))
+            stripped = stripped._replace(stripped=1)
             yield Step("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
 
     def _give_up(self, world: World) -> Iterator[Step]:

@@ -110,7 +110,12 @@ NAMED = (
         replace(SMALL, pods=2, cache_lag=0),
         ((release, "_settle", _unsettled),),
     ),
-    Mutation("skip the settle wait", Grouped(), LATE, ((release, "_settle", _unsettled),)),
+    Mutation(
+        "skip the settle wait",
+        Grouped(),
+        replace(LATE, pods=2),
+        ((release, "_settle", _unsettled),),
+    ),
     Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
     Mutation(
         "drop the precondition", Native(), replace(ENDING, pods=2, forced=frozenset({"list"}))

@@ -136,7 +136,7 @@ def _stuck(world: World, dialect: Dialect) -> str:
         if there == Pod.PENDING and wanted:
             return f"p{pod} waits for ever"
         if there == Pod.BOUND and not dialect.may_start(world.claim, pod):
-            if dialect.groups and world.claim.there == There.DELETING and not world.claim.groups:
+            if world.stripped and world.claim.there == There.DELETING:
                 # PostFilter took the group out while the pod was being bound. Nobody may list
                 # anything in a claim that is being deleted, so only deleting the pod helps.
                 continue

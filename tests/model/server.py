@@ -99,6 +99,7 @@ def write_claim(world: World, claim: Claim, dialect: Dialect, bounds: Bounds) ->
     return world._replace(
         claim=claim,
         delisted=_delisted(world, claim),
+        stripped=int(world.stripped and not claim.groups),
         free=free,
         cleared=tuple(age if age < 0 else min(age + 1, bounds.oldest) for age in world.cleared),
         news=world.news | News.CLAIM,

@@ -246,6 +246,8 @@ class World(NamedTuple):
     delisted: tuple[int, ...] = ()
     """Per pod that is there: whether its entry was taken out of the list; empty where claimctl
     lists no pod ahead."""
+    stripped: int = 0
+    """Whether PostFilter took the group out, and no group was listed since."""
     news: int = 0
     """Written by the step that led here; no part of what is remembered."""
 
