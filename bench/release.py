@@ -258,7 +258,7 @@ async def _main(plane: ControlPlane, options: argparse.Namespace, logs: Path) ->
         kinds = ((POD, bench.seen.pod), (JOB, bench.seen.job), (fleet.claims, bench.seen.claim))
         followers = [Follower(transport, bench.client, *kind).run() for kind in kinds]
         tasks = [asyncio.create_task(each) for each in (kubelets.run(joined), *followers)]
-        controllers = Controllers(plane.files, logs)
+        controllers = Controllers(plane.files, logs, flags=("--checkpoint",))
         try:
             await joined.wait()
             if options.restart:
