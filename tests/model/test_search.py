@@ -40,6 +40,7 @@ QUICK = (
     Scenario("one pod and a crash", HOLD, ONE_POD),
     Scenario("one pod and a crash", OLD_HOLD, ONE_POD),
     Scenario("two pods", NATIVE, TWO_PODS),
+    Scenario("a pod and a crash", GROUPED, ONE_GROUPED),
     Scenario("a held claim", GROUPED, replace(GROUPED_ONCE, held=True)),
     Scenario(
         "a finished pod and a prompt KCM",
