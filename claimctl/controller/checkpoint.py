@@ -71,7 +71,10 @@ class Checkpoints:
         )
 
     def _snapshots(self, version: str) -> Iterator[tuple[Snapshot, frozenset[str]]]:
-        """Of each reserved and allocated claim, what concerns vanished pods; and who is told."""
+        """Yield, for each reserved and allocated claim, what concerns its vanished pods.
+
+        Beside each snapshot stand the UIDs of the ghosts that a status names at ``version``.
+        """
         caches, seen = self._know.caches, self._know.observations
         reserved: dict[ClaimKey, list[ClaimReservation]] = {}
         for one in caches.reservations.items():

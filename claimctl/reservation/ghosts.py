@@ -28,7 +28,8 @@ def ghosts_to_record(
     """The ghosts to record, sorted by UID: recorded ones that still count here, and new ones.
 
     If there are more than ``MOST``, new ones are left out first. This is safe: each controller
-    counts all ghosts that it knows, and a controller that starts waits for the grace anyway.
+    counts all ghosts that it knows, the leader notes no checkpoint while one is left out, and a
+    controller that starts without a checkpoint waits for the grace.
     """
     known = {ghost.uid: ghost for ghost in recorded}
     candidates = sorted(

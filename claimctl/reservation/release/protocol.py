@@ -131,9 +131,10 @@ def _deallocate(snapshot: Snapshot, reason: Reason) -> Step:
 def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     """Remove claimctl's holds from a list that other clients hold, too; theirs stay.
 
-    The claim stays allocated: whoever removes the last entry deallocates. This comes when nothing
-    else blocks the release. Tombstones and entries of pods that exist wait until the pods are gone,
-    because kube-controller-manager would move those of finished pods for ever.
+    The claim stays allocated. The client that removes the last entry also deallocates. claimctl
+    leaves only when nothing else blocks the release. Tombstones and entries of pods that exist
+    wait until the pods are gone, because kube-controller-manager would move those of finished pods
+    for ever.
     """
     claim = snapshot.claim
     assert claim is not None
