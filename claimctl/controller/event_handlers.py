@@ -146,13 +146,14 @@ class Triggers:
     def _note_list(self, key: ClaimKey, change: Change[ResourceClaim]) -> None:
         """Note the pods that this version lists first: the next version may not list them."""
         before = change.old.status.reserved_for if change.old is not None else ()
-        known = {each.uid for each in before} | {
-            pod.metadata.uid for pod in self._caches.pods_of(key)
-        }
         listed = change.new.status.reserved_for if change.new is not None else ()
-        if unseen := [each for each in listed if each.uid not in known]:
+        known = {each.uid for each in before}
+        added = [each for each in listed if each.uid not in known]
+        if change.new is None or not added:
+            return
+        shown = {pod.metadata.uid for pod in self._caches.pods_of(key)}
+        if unseen := [each for each in added if each.uid not in shown]:
             unread = frozenset(each.uid for each in self._unreadable.about(key, change.new))
-            assert change.new is not None
             version = change.new.metadata.resource_version
             self._seen.ghosts.observe_list(key, unseen, unread, version)
 
