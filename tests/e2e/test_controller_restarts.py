@@ -53,6 +53,13 @@ async def scale(stage: Stage, replicas: int) -> None:
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
 
 
+async def vanish(stage: Stage, index: int) -> None:
+    """Scale to one pod, and force-delete one of the running ones."""
+    victim = (await stage.running())[index]
+    await scale(stage, 1)
+    await stage.site.force_delete(victim.metadata.name)
+
+
 @clusters
 async def test_the_only_controller_is_killed(stage: Stage) -> None:
     transport = await leader(stage)
@@ -105,9 +112,7 @@ async def test_a_pod_that_vanishes_while_no_controller_runs_is_a_ghost(stage: St
     transport = await leader(stage)
     await held(stage)
     await killed(stage, transport)
-    victim = (await stage.running())[0]
-    await scale(stage, 1)
-    await stage.site.force_delete(victim.metadata.name)
+    await vanish(stage, 0)
     await stage.clock.sleep(20)
     await stage.started("two", checkpoint=True)
     await scale(stage, 0)
@@ -123,9 +128,7 @@ async def test_a_pod_that_comes_and_vanishes_while_no_controller_runs_is_a_ghost
     await killed(stage, transport)
     await scale(stage, 2)
     await stage.until_running(2)
-    victim = (await stage.running())[-1]
-    await scale(stage, 1)
-    await stage.site.force_delete(victim.metadata.name)
+    await vanish(stage, -1)
     await stage.clock.sleep(5)
     await stage.started("two", checkpoint=True)
     await scale(stage, 0)
@@ -136,9 +139,7 @@ async def test_where_the_checkpoint_is_compacted_the_grace_counts(stage: Stage) 
     transport = await leader(stage)
     await held(stage)
     await killed(stage, transport)
-    victim = (await stage.running())[0]
-    await scale(stage, 1)
-    await stage.site.force_delete(victim.metadata.name)
+    await vanish(stage, 0)
     await stage.clock.sleep(5)
     stage.embedded.store.compact()
     await stage.started("two", checkpoint=True)
@@ -166,9 +167,7 @@ async def test_a_ghost_of_the_last_moment_is_not_lost_with_its_leader(stage: Sta
     """The leader has seen it and has not put it on record."""
     transport = await leader(stage)
     await held(stage)
-    victim = (await stage.running())[0]
-    await scale(stage, 1)
-    await stage.site.force_delete(victim.metadata.name)
+    await vanish(stage, 0)
     await killed(stage, transport)
     await stage.clock.sleep(5)
     await stage.started("two", checkpoint=True)
@@ -181,9 +180,7 @@ async def test_leaders_that_are_killed_one_after_the_other_lose_no_ghost(stage: 
     """Each begins at a checkpoint, of its own predecessor or of an earlier one."""
     transport = await leader(stage)
     await held(stage)
-    victim = (await stage.running())[0]
-    await scale(stage, 1)
-    await stage.site.force_delete(victim.metadata.name)
+    await vanish(stage, 0)
     for number in range(3):
         await stage.clock.sleep(20)
         transport.cut_off()
