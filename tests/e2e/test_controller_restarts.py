@@ -35,14 +35,17 @@ async def killed(stage: Stage, transport: UnreliableTransport) -> None:
     await stage.kill("one")
 
 
-async def held(stage: Stage, *, pods: int = 2) -> None:
-    """Pods run on a held claim, and the leader has noted a checkpoint since."""
+async def held(stage: Stage, *, pods: int = 2, grace: float = GRACE) -> None:
+    """Pods run on a held claim, and the leader has noted a checkpoint since.
+
+    Where the release is to wait for the grace, ``grace`` is shorter on a real cluster.
+    """
     await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=pods))
     body = manifests.reservation(
         resourceClaimTemplateName="template",
         idleTimeoutSeconds=1,
-        forceDeletedPodGraceSeconds=GRACE,
+        forceDeletedPodGraceSeconds=int(grace),
     )
     await stage.create(CLAIMRESERVATIONS, body)
     await stage.until_running(pods)
@@ -110,7 +113,7 @@ async def test_a_standby_that_started_late_takes_over(stage: Stage) -> None:
 @clusters
 async def test_a_pod_that_vanishes_while_no_controller_runs_is_a_ghost(stage: Stage) -> None:
     transport = await leader(stage)
-    await held(stage)
+    await held(stage, grace=stage.scaled(GRACE))
     await killed(stage, transport)
     await vanish(stage, 0)
     await stage.clock.sleep(20)
@@ -124,7 +127,7 @@ async def test_a_pod_that_comes_and_vanishes_while_no_controller_runs_is_a_ghost
     stage: Stage,
 ) -> None:
     transport = await leader(stage)
-    await held(stage, pods=1)
+    await held(stage, pods=1, grace=stage.scaled(GRACE))
     await killed(stage, transport)
     await scale(stage, 2)
     await stage.until_running(2)
@@ -137,7 +140,7 @@ async def test_a_pod_that_comes_and_vanishes_while_no_controller_runs_is_a_ghost
 
 async def test_where_the_checkpoint_is_compacted_the_grace_counts(stage: Stage) -> None:
     transport = await leader(stage)
-    await held(stage)
+    await held(stage, grace=stage.scaled(GRACE))
     await killed(stage, transport)
     await vanish(stage, 0)
     await stage.clock.sleep(5)
@@ -166,7 +169,7 @@ async def test_a_gap_costs_no_grace_if_the_claim_is_the_same_after_it(stage: Sta
 async def test_a_ghost_of_the_last_moment_is_not_lost_with_its_leader(stage: Stage) -> None:
     """The leader has seen it and has not put it on record."""
     transport = await leader(stage)
-    await held(stage)
+    await held(stage, grace=stage.scaled(GRACE))
     await vanish(stage, 0)
     await killed(stage, transport)
     await stage.clock.sleep(5)
@@ -179,7 +182,7 @@ async def test_a_ghost_of_the_last_moment_is_not_lost_with_its_leader(stage: Sta
 async def test_leaders_that_are_killed_one_after_the_other_lose_no_ghost(stage: Stage) -> None:
     """Each begins at a checkpoint, of its own predecessor or of an earlier one."""
     transport = await leader(stage)
-    await held(stage)
+    await held(stage, grace=stage.scaled(GRACE))
     await vanish(stage, 0)
     for number in range(3):
         await stage.clock.sleep(20)
