@@ -70,8 +70,8 @@ fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 generate: $(STAMP) ## write crds/ from the models
 	$(BIN)/python -m claimctl.api
 
-bench: $(STAMP) ## measure memory and time (PART=start: pods on one claim, on the real servers of KUBEBUILDER_ASSETS)
-	$(BIN)/python -m bench.$(or $(PART),informer) $(ARGS)
+bench: $(STAMP) ## measure side by side, print one table (PART=name ARGS=--help; real servers: KUBEBUILDER_ASSETS)
+	$(BIN)/python -m bench $(PART) $(ARGS)
 
 slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
 	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m tests.slow_scheduler

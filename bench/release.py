@@ -11,13 +11,14 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.table import ASSETS, Line, Part, at_most, register, tell
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
@@ -90,6 +91,10 @@ class Bench:
     def __post_init__(self) -> None:
         self.client = DocumentClient(self.transport, "bench")
         self._slots = asyncio.Semaphore(AT_A_TIME)
+
+    @property
+    def version(self) -> str:
+        return ".".join(map(str, self.fleet.version))
 
     async def begin(self, namespace: str, count: int, *, held: bool) -> list[str]:
         """Make Jobs and wait until their pods run, and their claims are held if ``held``."""
@@ -170,51 +175,53 @@ def _job(namespace: str, name: str, annotations: dict[str, str]) -> Object:
     return {**job, "spec": {"template": pod}}
 
 
-@dataclass(frozen=True)
-class Line:
-    """The seconds of one measurement, sorted."""
-
-    what: str
-    seconds: tuple[float, ...]
-
-    def __str__(self) -> str:
-        worst = self.seconds[min(len(self.seconds) - 1, int(len(self.seconds) * 0.99))]
-        numbers = f"median {median(self.seconds):6.2f} s  p99 {worst:6.2f} s"
-        return f"{self.what:<48} {numbers}  ({len(self.seconds)} claims)"
+def p99(seconds: Sequence[float]) -> float:
+    """The 99th percentile; of fewer than a hundred the longest."""
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
 
 
-async def _measure(bench: Bench, what: str, space: str, count: int, *, held: bool) -> list[Line]:
+def _told(what: str, seconds: Sequence[float]) -> None:
+    numbers = f"median {median(seconds):6.2f} s  p99 {p99(seconds):6.2f} s"
+    tell(f"{what:<48} {numbers}  ({len(seconds)} claims)")
+
+
+async def _measure(bench: Bench, space: str, count: int, *, held: bool) -> list[float]:
+    """The seconds from the end of each workload until its claim is free."""
     keys = await bench.begin(space, count, held=held)
     await bench.end(keys)
     await bench.freed(keys)
     seen = bench.seen
-    since_pod = sorted(seen.free[key] - seen.pod_ended[key] for key in keys)
-    lines = [Line(f"{what}: pod ended -> free", tuple(since_pod))]
-    if held:
-        since_job = sorted(seen.free[key] - seen.job_ended[key] for key in keys)
-        lines.append(Line(f"{what}: Job ended -> free", tuple(since_job)))
-    return lines
+    ended = seen.job_ended if held else seen.pod_ended
+    return [seen.free[key] - ended[key] for key in keys]
 
 
-async def _play(bench: Bench, options: argparse.Namespace, controllers: Controllers) -> None:
+async def _play(
+    bench: Bench, options: argparse.Namespace, controllers: Controllers
+) -> AsyncIterator[Line]:
     await install(bench.client)
     controllers.prepare(await token(bench.transport))
     controllers.start("one")
     await asyncio.sleep(LEASE)
     for count in options.counts:
-        tries = options.tries if count == 1 else 1
-        for who, held in (("KCM alone", False), ("claimctl", True)):
-            found: dict[str, list[float]] = {}
-            for number in range(tries):
-                space = f"{'held' if held else 'alone'}-{count}-{number}"
-                what = f"{who}, {count} at once"
-                for line in await _measure(bench, what, space, count, held=held):
-                    found.setdefault(line.what, []).extend(line.seconds)
-            for what, seconds in found.items():
-                print(Line(what, tuple(sorted(seconds))), flush=True)
+        found: dict[bool, list[float]] = {False: [], True: []}
+        for number in range(options.tries if count == 1 else 1):
+            for who, held in (("alone", False), ("held", True)):
+                seconds = await _measure(bench, f"{who}-{count}-{number}", count, held=held)
+                found[held] += seconds
+                _told(f"{who}, {count} at once", seconds)
+        yield _line(f"release {bench.version}: {count} at once, p99", found[True], found[False])
 
 
-async def _restarts(bench: Bench, controllers: Controllers) -> None:
+def _line(name: str, held: list[float], alone: list[float]) -> Line:
+    goal = at_most(2 if "1 at once" in name else 4)
+    beside = "kube-controller-manager alone"
+    return Line(name, p99(held), beside, p99(alone), "s", goal, min(len(held), len(alone)))
+
+
+async def _restarts(
+    bench: Bench, _: argparse.Namespace, controllers: Controllers
+) -> AsyncIterator[Line]:
     """How long a release takes after the controller or the API server was restarted.
 
     The workloads end when the successor leads, so that the wait for the Lease does not count.
@@ -222,6 +229,7 @@ async def _restarts(bench: Bench, controllers: Controllers) -> None:
     await install(bench.client)
     controllers.prepare(await token(bench.transport))
     controllers.start("one")
+    usual: list[float] = []
     await asyncio.sleep(LEASE)
     for number, what in enumerate(("nothing", "kill -9", "rolling upgrade", "young standby")):
         keys = await bench.begin(f"restart-{number}", 5, held=True)
@@ -229,8 +237,14 @@ async def _restarts(bench: Bench, controllers: Controllers) -> None:
         await _restart(what, controllers)
         await bench.end(keys)
         await bench.freed(keys)
-        seconds = sorted(bench.seen.free[key] - bench.seen.job_ended[key] for key in keys)
-        print(Line(f"after {what}: Job ended -> free", tuple(seconds)), flush=True)
+        seconds = [bench.seen.free[key] - bench.seen.job_ended[key] for key in keys]
+        _told(f"after {what}", seconds)
+        if what == "nothing":
+            usual = seconds
+        else:
+            extra = p99(seconds) - p99(usual)
+            name = f"restart {bench.version}: extra wait of a release after {what}"
+            yield Line(name, extra, unit="s", goal=at_most(5), runs=len(seconds))
 
 
 async def _restart(what: str, controllers: Controllers) -> None:
@@ -249,7 +263,7 @@ async def _restart(what: str, controllers: Controllers) -> None:
     await asyncio.sleep(LEASE)
 
 
-async def _main(plane: ControlPlane, options: argparse.Namespace, logs: Path) -> None:
+async def _main(plane: ControlPlane, options: argparse.Namespace, logs: Path) -> list[Line]:
     async with HttpTransport(load_connection(str(plane.files.kubeconfig()))) as transport:
         each = max(options.counts) // NODES + 8
         fleet = Fleet(plane.programs.version, count=NODES, devices=2 * each)
@@ -261,10 +275,8 @@ async def _main(plane: ControlPlane, options: argparse.Namespace, logs: Path) ->
         controllers = Controllers(plane.files, logs, flags=("--checkpoint",))
         try:
             await joined.wait()
-            if options.restart:
-                await _restarts(bench, controllers)
-            else:
-                await _play(bench, options, controllers)
+            played = options.play(bench, options, controllers)
+            return [line async for line in played]
         finally:
             for name in list(controllers.running):
                 controllers.kill(name)
@@ -283,21 +295,31 @@ def _directory(kept: str) -> Iterator[Path]:
         yield Path(made)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.release", description=__doc__)
+def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 40], help="claims at once")
     parser.add_argument("--tries", type=int, default=5, help="how often one claim is released")
+    _common_flags(parser)
+    parser.set_defaults(play=_play)
+
+
+def _restart_flags(parser: argparse.ArgumentParser) -> None:
+    _common_flags(parser)
+    parser.set_defaults(play=_restarts, counts=[5])
+
+
+def _common_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gates", action="store_true", help="switch PodGroups on (1.36)")
-    parser.add_argument("--restart", action="store_true", help="releases after restarts")
     parser.add_argument("--keep", default="", help="a folder for the logs")
-    options = parser.parse_args()
-    programs = find_programs(Path(os.environ["KUBEBUILDER_ASSETS"]))
+
+
+def _part(options: argparse.Namespace) -> list[Line]:
+    programs = find_programs(Path(os.environ[ASSETS]))
     with (
         _directory(options.keep) as folder,
         running(ControlPlane(programs, folder, Wanted(pod_groups=options.gates))) as plane,
     ):
-        asyncio.run(_main(plane, options, folder))
+        return asyncio.run(_main(plane, options, folder))
 
 
-if __name__ == "__main__":
-    main()
+register(Part("release", "from the end of workloads until claims are free", _part, _flags, True))
+register(Part("restart", "releases after restarts of claimctl", _part, _restart_flags, True))

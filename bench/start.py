@@ -3,28 +3,27 @@
 The servers of ``KUBEBUILDER_ASSETS`` run on the loopback, with a stand-in for kubelets. Rounds with
 and without claimctl alternate. A round creates a claim and a Deployment, and ends when all its pods
 run. Conflicts are the API server's answers 409 to writes of claims, by its own metrics.
-``KUBEBUILDER_ASSETS=... python -m bench.start [--pods N] [--rounds N]``.
+``KUBEBUILDER_ASSETS=... python -m bench start [--pods N] [--rounds N]``.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import yaml
 
+from bench.table import ASSETS, Line, Part, at_least, medians, register, tell
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, running
@@ -197,49 +196,45 @@ async def measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str,
 
 def _tell(name: str, each: Round) -> None:
     text = f"{each.seconds:6.1f} s, {each.conflicts} conflicts, {each.refused} refused"
-    print(f"  {name:9} {text}", file=sys.stderr, flush=True)
+    tell(f"{name:9} {text}")
 
 
-def table(version: str, pods: int, found: dict[str, list[Round]]) -> list[str]:
-    """The medians of a control plane, and their ratios."""
-    seconds = {name: median(each.seconds for each in rounds) for name, rounds in found.items()}
-    conflicts = {name: median(each.conflicts for each in rounds) for name, rounds in found.items()}
-    return [
-        f"{version}: {pods} pods on one claim, until all run: {seconds['alone']:.1f} s alone, "
-        f"{seconds['claimctl']:.1f} s with claimctl: {seconds['alone'] / seconds['claimctl']:.1f}x",
-        f"{version}: conflicts on claims: {conflicts['alone']:.0f} alone, "
-        f"{conflicts['claimctl']:.0f} with claimctl: "
-        f"{conflicts['alone'] / max(conflicts['claimctl'], 1):.1f}x",
-    ]
+def lines(version: str, pods: int, found: dict[str, list[Round]]) -> Iterator[Line]:
+    """The lines of one control plane."""
+    ours, alone = found["claimctl"], found["alone"] or found["claimctl"]
+    yield medians(
+        f"start {version}: {pods} pods on one claim, until all run",
+        [each.seconds for each in ours],
+        "without claimctl",
+        [each.seconds for each in alone],
+        goal=at_least(10),
+    )
+    yield medians(
+        f"start {version}: conflicts on the claim",
+        [each.conflicts for each in ours],
+        "without claimctl",
+        [each.conflicts for each in alone],
+        unit="",
+        goal=at_least(10),
+    )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.start", description=__doc__)
+def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pods", type=int, default=250)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=400.0, help="seconds for one round")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the controller")
     parser.add_argument("--only-claimctl", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
-    if not assets:
-        print("KUBEBUILDER_ASSETS: name the folder of the servers' programs", file=sys.stderr)
-        return 2
-    programs = find_programs(Path(assets))
+
+
+def _part(options: argparse.Namespace) -> Iterator[Line]:
+    programs = find_programs(Path(os.environ[ASSETS]))
     with (
         tempfile.TemporaryDirectory() as directory,
         running(ControlPlane(programs, Path(directory))) as plane,
     ):
         found = asyncio.run(measure(plane, options))
-    version = ".".join(map(str, programs.version))
-    if options.json or options.only_claimctl:
-        plain = {name: [each.seconds for each in rounds] for name, rounds in found.items()}
-        print(json.dumps({"version": version, "seconds": plain}))
-        return 0
-    print("\n".join(table(version, options.pods, found)))
-    return 0
+    yield from lines(".".join(map(str, programs.version)), options.pods, found)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+register(Part("start", "pods that share a claim, until all run", _part, _flags, real=True))
