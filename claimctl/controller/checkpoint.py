@@ -25,7 +25,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.snapshots import Knowledge, NodeView
 from claimctl.reservation.release.blockers import all_on_record
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
@@ -33,7 +33,7 @@ from claimctl.wire.reservations import ClaimReservation
 ANNOTATION = "claimctl.io/checkpoint"
 INTERVAL_SECONDS = 10.0
 """Least time between two checkpoints. Each looks at every reserved claim."""
-_UNASKED = WorkloadState(Life.UNSEEN)
+_UNASKED = WorkloadState(WorkloadPhase.UNSEEN)
 
 
 def read(lease: Lease) -> str:

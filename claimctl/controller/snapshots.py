@@ -20,7 +20,12 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState, observe, orphaned_replica_sets_of
+from claimctl.reservation.workloads import (
+    WorkloadPhase,
+    WorkloadState,
+    observe,
+    orphaned_replica_sets_of,
+)
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
@@ -161,9 +166,9 @@ class Snapshots:
             return replace(state, confirmed=confirmed)
         if confirmed:
             return WorkloadState(
-                Life.ABSENT, orphaned_replica_sets=self._orphaned_replica_sets(reservation)
+                WorkloadPhase.ABSENT, orphaned_replica_sets=self._orphaned_replica_sets(reservation)
             )
-        return WorkloadState(Life.UNSEEN)
+        return WorkloadState(WorkloadPhase.UNSEEN)
 
     def _orphaned_replica_sets(self, reservation: ClaimReservation) -> tuple[str, ...]:
         """The ReplicaSets left by the incarnation for which the claim was reserved."""
@@ -229,7 +234,9 @@ class Snapshots:
 def _unread_workload(found: Unreadable, known: Workload | None) -> WorkloadState:
     """The state of an unreadable workload, with the last readable version if it is known."""
     uid = known.metadata.uid if known is not None and not found.identified else found.uid
-    return WorkloadState(Life.UNREADABLE, uid=uid, confirmed=True, problem=found.describe())
+    return WorkloadState(
+        WorkloadPhase.UNREADABLE, uid=uid, confirmed=True, problem=found.describe()
+    )
 
 
 def _unstarted(pod: Pod) -> str | None:

@@ -28,7 +28,12 @@ from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import about_claim, may_concern
-from claimctl.reservation.workloads import Life, WorkloadState, observe, orphaned_replica_sets_of
+from claimctl.reservation.workloads import (
+    WorkloadPhase,
+    WorkloadState,
+    observe,
+    orphaned_replica_sets_of,
+)
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
@@ -292,7 +297,7 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
     ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
     resource = WORKLOADS.get((ref.api_group, ref.kind))
     if resource is None:
-        return WorkloadState(Life.UNSEEN)
+        return WorkloadState(WorkloadPhase.UNSEEN)
     try:
         workload: Workload = await client.get(resource, ref.name, namespace)
         going = workload.metadata.deleting
@@ -300,13 +305,16 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
         return observe(workload, claim, sets.items if sets is not None else None)
     except UnreadableObject as error:
         return WorkloadState(
-            Life.UNREADABLE, uid=error.found.uid, confirmed=True, problem=error.found.describe()
+            WorkloadPhase.UNREADABLE,
+            uid=error.found.uid,
+            confirmed=True,
+            problem=error.found.describe(),
         )
     except NotFound:
         recorded = reservation.status.reserved_for
         left = (await client.list(REPLICASETS, namespace, partial=True)).items
         return WorkloadState(
-            Life.ABSENT,
+            WorkloadPhase.ABSENT,
             orphaned_replica_sets=orphaned_replica_sets_of(
                 recorded.uid if recorded else "", claim, left
             ),

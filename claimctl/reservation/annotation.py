@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from claimctl.reservation.reasons import Reason, RetentionPolicy
-from claimctl.reservation.workloads import Life, named_claims, observe
+from claimctl.reservation.workloads import WorkloadPhase, named_claims, observe
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.reservations import (
     MANAGED_LABEL,
@@ -186,7 +186,7 @@ def _short(text: str) -> str:
 
 def _ended(annotated: Annotated) -> bool:
     """Whether the workload is a finished Job. Such a Job gets no new reservations."""
-    return observe(annotated.workload, "").life is Life.ENDED
+    return observe(annotated.workload, "").phase is WorkloadPhase.ENDED
 
 
 def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> ClaimReservation:

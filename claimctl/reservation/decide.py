@@ -46,7 +46,7 @@ from claimctl.reservation.retention import Action
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.desired import leave_alone, with_statuses
 from claimctl.reservation.unreadable import about_claim
-from claimctl.reservation.workloads import Life
+from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.wire.reservations import FINALIZER
 
 CACHE_CATCHES_UP = 0.5
@@ -85,7 +85,7 @@ def decide(snapshot: Snapshot) -> Decision:
     # 7. Tidy up: a claim without allocation, then deleted reservations that hold nothing.
     if found.phase is Phase.UNALLOCATED and not found.decided:
         found = replace(found, write=lifecycle.tidy(found))
-    return finalizers.let_reservations_go(found).decision()
+    return finalizers.remove_reservation_finalizers(found).decision()
 
 
 def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, ...]:
@@ -131,7 +131,7 @@ def _unseen(snapshot: Snapshot) -> Iterable[Need]:
         ref = held.reservation.spec.workload_ref
         if (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES:
             continue
-        if held.workload.life is Life.UNSEEN or _may_be_outdated(snapshot, held):
+        if held.workload.phase is WorkloadPhase.UNSEEN or _may_be_outdated(snapshot, held):
             yield ConfirmWorkload(workload_reference(ref, ""))
 
 

@@ -52,7 +52,7 @@ def _candidates(
         known = recorded.get(seen.uid) or elsewhere.get(seen.uid)
         if known is not None:
             yield agreed(known, seen)
-        elif seen.uid not in snapshot.memory.told_ghosts and _may_be_added(snapshot, seen):
+        elif seen.uid not in snapshot.memory.once_recorded_ghosts and _may_be_added(snapshot, seen):
             yield seen
 
 

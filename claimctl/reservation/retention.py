@@ -11,7 +11,7 @@ from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reachability import list_full, stuck_since
 from claimctl.reservation.reasons import Reason, RetentionPolicy
-from claimctl.reservation.release.blockers import lends_grace
+from claimctl.reservation.release.blockers import longer_grace
 from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
     is_pod,
@@ -21,7 +21,7 @@ from claimctl.reservation.reserved_for.references import (
     workload_reference,
 )
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.workloads import Life
+from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 
@@ -43,10 +43,10 @@ class RetentionDecision:
     """The reference to the workload's present incarnation if it exists, else ``recorded``."""
     recorded: Reference | None = None
     """The reference that was reserved on this claim for the reservation, of any incarnation."""
-    lent_grace: Blocker | None = None
+    longer_grace: Blocker | None = None
     """For a deleted reservation: a blocker while its grace, the longest of all, still counts."""
     blocker: Blocker | None = None
-    """With HOLD: why the reservation does not release the claim. With RELEASE: ``lent_grace``."""
+    """With HOLD: why the reservation does not release the claim. With RELEASE: ``longer_grace``."""
     yield_reason: Reason | None = None
     """With RELEASE: set when pending pods cannot use the claim's devices. Those pods then do not
     block the release, whatever its reason is."""
@@ -68,17 +68,17 @@ def decide_retention(
         Reason.WORKLOAD_NOT_FOUND,
         _reference(held) or recorded,
         recorded,
-        lends_grace(snapshot, held) if held.reservation.metadata.deleting else None,
+        longer_grace(snapshot, held) if held.reservation.metadata.deleting else None,
     )
     if _unsupported(held):
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
-        return _lets_go(replace(present, blocker=present.lent_grace), reason, trapped)
-    if held.workload.life is Life.UNREADABLE:
+        return _releases(replace(present, blocker=present.longer_grace), reason, trapped)
+    if held.workload.phase is WorkloadPhase.UNREADABLE:
         return _undecided(present)
     if recorded is None and _left_behind(snapshot, held, groups):
-        return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
+        return _releases(present, Reason.WORKLOAD_ENDED, trapped)
     if present.reference is None:
         return present
     refusal = _refusal(snapshot, held, present.reference)
@@ -178,10 +178,10 @@ def _by_workload(
     if held.workload.ended:
         return _ended(present, policy, trapped)
     if _other_incarnation(snapshot, reference):
-        return _lets_go(present, Reason.WORKLOAD_RECREATED, trapped)
+        return _releases(present, Reason.WORKLOAD_RECREATED, trapped)
     if trapped is not None:
         return trapped
-    if held.workload.life is not Life.IDLE and held.workload.names_claim:
+    if held.workload.phase is not WorkloadPhase.IDLE and held.workload.names_claim:
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, _wants(held))
     return _idle(snapshot, present, policy, consumers)
 
@@ -203,13 +203,13 @@ def _ended(
     present: RetentionDecision, policy: RetentionPolicy, trapped: RetentionDecision | None
 ) -> RetentionDecision:
     if policy is not RetentionPolicy.MANUAL:
-        return _lets_go(present, Reason.WORKLOAD_ENDED, trapped)
+        return _releases(present, Reason.WORKLOAD_ENDED, trapped)
     asked = present.held.reservation.spec.retention_policy
     text = f"retentionPolicy {asked}: `claimctl release` frees it"
     return trapped or _holds(present, Reason.RETENTION, text)
 
 
-def _lets_go(
+def _releases(
     present: RetentionDecision, reason: Reason, trapped: RetentionDecision | None
 ) -> RetentionDecision:
     if trapped is None:
@@ -244,7 +244,7 @@ def _trapped(
     if snapshot.claim is None or snapshot.claim.metadata.deleting:
         return None
     if list_full(snapshot, consumers):
-        return _gives_up(present, Reason.HOLD_YIELDED)
+        return _yields(present, Reason.HOLD_YIELDED)
     timeout = present.held.reservation.spec.reallocate_timeout_seconds
     since = stuck_since(snapshot, consumers)
     if timeout is None or since is None:
@@ -256,7 +256,7 @@ def _trapped(
     if _only_waiting_pods_listed(snapshot, consumers):
         text = "its devices cannot be reached; held until the waiting pods are out of the list"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
-    return _gives_up(present, Reason.REALLOCATED)
+    return _yields(present, Reason.REALLOCATED)
 
 
 def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
@@ -269,7 +269,7 @@ def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
     return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
 
 
-def _gives_up(present: RetentionDecision, reason: Reason) -> RetentionDecision:
+def _yields(present: RetentionDecision, reason: Reason) -> RetentionDecision:
     return replace(present, action=Action.RELEASE, reason=reason, yield_reason=reason)
 
 
@@ -304,7 +304,7 @@ def _begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
 
 
 def _wants(held: Held) -> str:
-    if held.workload.life is Life.ABSENT:
+    if held.workload.phase is WorkloadPhase.ABSENT:
         return f"ReplicaSet {held.workload.orphaned_replica_sets[0]} goes on making pods"
     ref = held.reservation.spec.workload_ref
     return f"{ref.kind} {ref.name} wants {held.workload.wants} pods"

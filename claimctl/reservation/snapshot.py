@@ -139,7 +139,7 @@ class Memory:
     """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
-    told_ghosts: frozenset[str] = frozenset()
+    once_recorded_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
     noted: bool = False
     """Whether this process saw every version of the claim since before its allocation, and noted

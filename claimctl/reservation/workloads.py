@@ -16,8 +16,8 @@ INJECT = "inject"
 """The value of the annotation that allows claimctl to change the workload's pod template."""
 
 
-class Life(StrEnum):
-    """The state of a workload."""
+class WorkloadPhase(StrEnum):
+    """Whether a workload wants pods, or what is known about that."""
 
     ACTIVE = "Active"
     """The workload wants pods."""
@@ -37,7 +37,7 @@ class Life(StrEnum):
 class WorkloadState:
     """The state of one incarnation of a workload, or that none exists under the name."""
 
-    life: Life
+    phase: WorkloadPhase
     uid: str = ""
     wants: int = 0
     """The number of pods that the workload wants at the same time."""
@@ -65,8 +65,8 @@ class WorkloadState:
 
     @property
     def ended(self) -> bool:
-        return self.life is Life.ENDED or (
-            self.life is Life.ABSENT and not self.orphaned_replica_sets
+        return self.phase is WorkloadPhase.ENDED or (
+            self.phase is WorkloadPhase.ABSENT and not self.orphaned_replica_sets
         )
 
 
@@ -86,9 +86,9 @@ def observe(
         known = replica_sets is not None
         left = orphaned_replica_sets_of(workload.metadata.uid, claim_name, replica_sets or ())
         wants = wants if left or not known else 0
-    life = Life.ENDED if _finished_job(workload) else Life.ACTIVE if wants else Life.IDLE
+    phase = WorkloadPhase.ACTIVE if wants else WorkloadPhase.IDLE
     return WorkloadState(
-        life=life,
+        phase=WorkloadPhase.ENDED if _finished_job(workload) else phase,
         uid=workload.metadata.uid,
         wants=wants,
         names_claim=template_names(workload.spec.template, claim_name),
@@ -121,11 +121,11 @@ def wanted_pods(workload: Workload | ReplicaSet) -> int:
     if workload.metadata.deleting and not isinstance(workload, Deployment):
         return 0
     if isinstance(workload, Job):
-        return 0 if workload.spec.suspend else _or_one(workload.spec.parallelism)
-    return _or_one(workload.spec.replicas)
+        return 0 if workload.spec.suspend else _default_one(workload.spec.parallelism)
+    return _default_one(workload.spec.replicas)
 
 
-def _or_one(number: int | None) -> int:
+def _default_one(number: int | None) -> int:
     return 1 if number is None else number
 
 

@@ -18,7 +18,18 @@ from tests.model.server import (
     write_group,
     write_reservation,
 )
-from tests.model.state import LISTED, Claim, Entry, Life, Pod, Process, There, Workload, World, put
+from tests.model.state import (
+    LISTED,
+    Claim,
+    Entry,
+    Pod,
+    Process,
+    There,
+    Workload,
+    WorkloadPhase,
+    World,
+    put,
+)
 
 
 class Step(NamedTuple):
@@ -210,7 +221,10 @@ class Cluster:
         if there != world.group_seen:
             seen = world._replace(group_seen=there)
             yield Step("scheduler", "is shown the group", seen)
-        owned = world.workload.life != Life.ABSENT and world.workload.incarnation == group.owner
+        owned = (
+            world.workload.phase != WorkloadPhase.ABSENT
+            and world.workload.incarnation == group.owner
+        )
         if group.there == There.YES and not owned:
             gone = write_group(world, group._replace(there=There.DELETING))
             yield Step("GC", "deletes the group, whose owner is gone", gone)
@@ -223,8 +237,8 @@ class Cluster:
 
     def _nodes(self, world: World) -> Iterator[Step]:
         """A pod that nobody wants has to stop; another one may. Objects of finished pods go."""
-        unwanted = world.workload.life != Life.ACTIVE
-        kept = world.workload.life in (Life.ACTIVE, Life.ENDED)
+        unwanted = world.workload.phase != WorkloadPhase.ACTIVE
+        kept = world.workload.phase in (WorkloadPhase.ACTIVE, WorkloadPhase.ENDED)
         for pod, there in enumerate(world.pods):
             if there == Pod.GHOST:
                 yield self._moved(world, pod, Pod.EXPIRED, "time", "is past its grace")
@@ -245,7 +259,9 @@ class Cluster:
     # workload
 
     def _workload(self, world: World) -> Iterator[Step]:
-        if Pod.NONE not in world.pods or not (world.late or world.workload.life == Life.ACTIVE):
+        if Pod.NONE not in world.pods or not (
+            world.late or world.workload.phase == WorkloadPhase.ACTIVE
+        ):
             return
         pod = world.pods.index(Pod.NONE)
         made = world._replace(pods=put(world.pods, pod, Pod.PENDING))
@@ -288,16 +304,16 @@ class Cluster:
             yield "delete group", "deletes the group", write_group(world, deleting_group)
 
     def _on_workload(self, world: World) -> Iterator[tuple[str, str, World]]:
-        life, incarnation = world.workload
-        if life == Life.ACTIVE:
-            yield "scale", "scales to zero", _lives(world, Life.IDLE)
-            yield "end", "sees the workload complete", _lives(world, Life.ENDED)
-        if life == Life.IDLE:
-            yield "scale", "scales up again", _lives(world, Life.ACTIVE)
-        if life != Life.ABSENT:
-            yield "delete", "deletes the workload", _lives(world, Life.ABSENT)
+        phase, incarnation = world.workload
+        if phase == WorkloadPhase.ACTIVE:
+            yield "scale", "scales to zero", _with_phase(world, WorkloadPhase.IDLE)
+            yield "end", "sees the workload complete", _with_phase(world, WorkloadPhase.ENDED)
+        if phase == WorkloadPhase.IDLE:
+            yield "scale", "scales up again", _with_phase(world, WorkloadPhase.ACTIVE)
+        if phase != WorkloadPhase.ABSENT:
+            yield "delete", "deletes the workload", _with_phase(world, WorkloadPhase.ABSENT)
         elif incarnation == 0:
-            again = world._replace(workload=Workload(Life.ACTIVE, 1), late=0)
+            again = world._replace(workload=Workload(WorkloadPhase.ACTIVE, 1), late=0)
             yield "recreate", "makes the workload again", again
 
 
@@ -314,9 +330,9 @@ def lacks_group(world: World, dialect: Dialect) -> bool:
     return dialect.groups and missing and any(True for _ in _unlisted(world))
 
 
-def _lives(world: World, life: Life) -> World:
-    late = int(world.workload.life == Life.ACTIVE)
-    return world._replace(workload=world.workload._replace(life=life), late=late)
+def _with_phase(world: World, phase: WorkloadPhase) -> World:
+    late = int(world.workload.phase == WorkloadPhase.ACTIVE)
+    return world._replace(workload=world.workload._replace(phase=phase), late=late)
 
 
 def _with_pod(world: World, pod: int, to: Pod) -> World:

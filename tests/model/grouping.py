@@ -10,12 +10,12 @@ from claimctl.reservation.pod_groups.lifecycle import (
     GuardGroup,
     MakeGroup,
     decide_group,
-    lets_go,
+    no_longer_needs,
 )
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from tests.model.objects import LONG, owner_of
-from tests.model.state import Group, Life, Pod, Process, There, World, Write
+from tests.model.state import Group, Pod, Process, There, WorkloadPhase, World, Write
 from tests.support import builders
 
 MAKE, GUARD, UNGUARD, DROP = range(4)
@@ -57,11 +57,11 @@ def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCas
     return GroupCase(
         group=group,
         asking=_asking(process),
-        owner_ended=ours and workload.life == Life.ENDED,
+        owner_ended=ours and workload.phase == WorkloadPhase.ENDED,
         guarded=process.reservation.there != There.GONE,
         in_use=in_use(process.pods),
         in_use_live=listed,
-        claims_let_go=group is not None and lets_go(snapshot, group, release_blockers(snapshot)),
+        unneeded=group is not None and no_longer_needs(snapshot, group, release_blockers(snapshot)),
         listed=bool(process.claim.groups),
         quiet=LONG if process.quiet else 0.0,
     )
@@ -72,7 +72,7 @@ def in_use(pods: tuple[int, ...]) -> bool:
 
 
 def _asking(process: Process) -> tuple[Asking, ...]:
-    if process.workload.life in (Life.ABSENT, Life.ENDED):
+    if process.workload.phase in (WorkloadPhase.ABSENT, WorkloadPhase.ENDED):
         return ()
     reserved = {builders.CLAIM} if process.reservation.there == There.YES else set()
     owner = owner_of(process.workload.incarnation)

@@ -22,12 +22,12 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
-from claimctl.reservation.workloads import Life as RealLife
+from claimctl.reservation.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.model import grouping, objects
 from tests.model.dialects import Dialect
-from tests.model.state import EXISTS, Life, Process, There, Workload, Write
+from tests.model.state import EXISTS, Process, There, Workload, WorkloadPhase, Write
 from tests.support import builders
 
 ROUNDS = 12
@@ -127,8 +127,8 @@ def _key(process: Process) -> tuple[object, ...]:
 
 def _confirmed(workload: Workload, dialect: Dialect) -> WorkloadState:
     """What a live GET of the workload tells."""
-    if workload.life == Life.ABSENT:
-        return WorkloadState(RealLife.ABSENT)
+    if workload.phase == WorkloadPhase.ABSENT:
+        return WorkloadState(RealPhase.ABSENT)
     return replace(objects.workload_of(workload, dialect), confirmed=True)
 
 
@@ -141,8 +141,8 @@ class _Scene:
         self._held: ClaimReservation | None = None
         if process.reservation.there != There.GONE:
             self._held = objects.reservation_of(process.reservation, dialect)
-        absent = process.workload.life == Life.ABSENT
-        unseen = WorkloadState(RealLife.UNSEEN)
+        absent = process.workload.phase == WorkloadPhase.ABSENT
+        unseen = WorkloadState(RealPhase.UNSEEN)
         self._workload = unseen if absent else objects.workload_of(process.workload, dialect)
         self._evidence = Evidence()
         self._snapshot = Snapshot(

@@ -222,9 +222,11 @@ FURTHER = (
         "let a group go without listing its pods",
         Grouped(),
         LATE,
-        ((grouping, "_let_go", _unlisted),),
+        ((grouping, "_remove_guard", _unlisted),),
     ),
-    Mutation("let reservations go at once", Hold(), SMALL, ((parting, "_nothing_left", _yes),)),
+    Mutation(
+        "let reservations go at once", Hold(), SMALL, ((parting, "_finished_with_claim", _yes),)
+    ),
     Mutation(
         "part from a reservation that another claimctl may be holding for",
         Hold(),

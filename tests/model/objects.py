@@ -14,7 +14,7 @@ from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, is_tombstone
 from claimctl.reservation.snapshot import Arrivals, Memory, Openings
-from claimctl.reservation.workloads import Life as RealLife
+from claimctl.reservation.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -36,12 +36,12 @@ from tests.model.state import (
     Entry,
     Ghost,
     Group,
-    Life,
     Pod,
     Process,
     Reservation,
     There,
     Workload,
+    WorkloadPhase,
     Write,
 )
 from tests.model.views import KNOWN
@@ -55,7 +55,11 @@ _LONG_AGO = builders.NOW - timedelta(days=2)
 _STEPS = ("", ReleaseStep.INTENT, ReleaseStep.FENCED)
 _INCARNATIONS = (builders.deployment_ref(uid="uid-0"), builders.deployment_ref(uid="uid-1"))
 _GROUPS = tuple(builders.group_ref(uid=f"uid-group-{number}") for number in range(4))
-_LIVES = {Life.ACTIVE: RealLife.ACTIVE, Life.IDLE: RealLife.IDLE, Life.ENDED: RealLife.ENDED}
+_PHASES = {
+    WorkloadPhase.ACTIVE: RealPhase.ACTIVE,
+    WorkloadPhase.IDLE: RealPhase.IDLE,
+    WorkloadPhase.ENDED: RealPhase.ENDED,
+}
 
 
 def name_of(pod: int) -> str:
@@ -217,7 +221,7 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
             f"uid-{name_of(pod)}": LONG if ghost in (Ghost.OLD, Ghost.UNSEEN_OLD) else 0.0
             for pod, ghost in ghosts
         },
-        told_ghosts=frozenset(
+        once_recorded_ghosts=frozenset(
             f"uid-{name_of(pod)}" for pod, told in enumerate(process.told) if told
         ),
         dead_age={
@@ -248,9 +252,9 @@ def _arrivals(process: Process) -> Arrivals:
 def workload_of(workload: Workload, dialect: Dialect) -> WorkloadState:
     """The workload as its object shows it."""
     return WorkloadState(
-        _LIVES[Life(workload.life)],
+        _PHASES[WorkloadPhase(workload.phase)],
         f"uid-{workload.incarnation}",
-        wants=1 if workload.life == Life.ACTIVE else 0,
+        wants=1 if workload.phase == WorkloadPhase.ACTIVE else 0,
         pod_group=group_name(dialect),
         pod_owners=frozenset({"uid-set"}),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.model.dialects import Dialect
-from tests.model.state import EXISTS, Claim, Entry, Life, Pod, There, World, Write
+from tests.model.state import EXISTS, Claim, Entry, Pod, There, WorkloadPhase, World, Write
 
 IN_USE = (Pod.BOUND, Pod.GHOST)
 
@@ -94,7 +94,7 @@ def _waited_in_vain(world: World, there: int) -> bool:
 def _let_go(world: World) -> bool:
     """Whether anything asks for a release, or one is on record."""
     held = world.reservation.there == world.claim.there == There.YES
-    return not held or world.workload.life != Life.ACTIVE or bool(world.reservation.step)
+    return not held or world.workload.phase != WorkloadPhase.ACTIVE or bool(world.reservation.step)
 
 
 def left_behind(before: World, after: World, dialect: Dialect) -> str:
@@ -161,7 +161,7 @@ def _unused(world: World) -> str:
         return "the deleted group stays"
     if not claim.allocated:
         return _unfinished(world)
-    if reservation.there == There.YES and world.workload.life != Life.ACTIVE:
+    if reservation.there == There.YES and world.workload.phase != WorkloadPhase.ACTIVE:
         return "leaked: the workload is over and the claim is still allocated"
     return _unheld(world)
 
@@ -184,7 +184,7 @@ def _unheld(world: World) -> str:
     claim, workload = world.claim, world.workload
     wanted = (
         claim.usable
-        and workload.life == Life.ACTIVE
+        and workload.phase == WorkloadPhase.ACTIVE
         and world.reservation.there == There.YES
         and any(pod in EXISTS for pod in world.pods)
     )

@@ -79,7 +79,7 @@ class Came(IntEnum):
     """The claim has listed the pod."""
 
 
-class Life(IntEnum):
+class WorkloadPhase(IntEnum):
     ABSENT = 0
     ACTIVE = 1
     IDLE = 2
@@ -138,7 +138,7 @@ NO_GROUP = Group()
 
 
 class Workload(NamedTuple):
-    life: int
+    phase: int
     incarnation: int
 
 
@@ -261,7 +261,7 @@ def initial(pods: int, left: Left) -> World:
     none, no_view = (0,) * pods, (-1,) * pods
     claim = Claim(There.YES, 0, 0, 0, none)
     reservation = Reservation(There.YES, 0, 0, 0, 0, 0, none)
-    workload = Workload(Life.ACTIVE, 0)
+    workload = Workload(WorkloadPhase.ACTIVE, 0)
     return World(claim, no_view, no_view, reservation, workload, NO_GROUP, -1, 0, none, 0, left)
 
 

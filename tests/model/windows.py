@@ -70,7 +70,7 @@ WINDOWS = (
         replace(RESTARTED, actions=2, kinds=RESTARTED.kinds - {"force"}),
         (
             (release, "entries_to_take_out", lambda *_: frozenset()),
-            (binding, "_waits_in_vain", lambda *_: False),
+            (binding, "_cannot_reach_devices", lambda *_: False),
         ),
     ),
 )

@@ -8,16 +8,16 @@ from msgspec.structs import replace
 
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.support.builders import deployment_ref, node, reservation
 from tests.support.stage import Stage
 
-ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=3)
-IDLE = WorkloadState(Life.IDLE, "uid-train")
-GONE = WorkloadState(Life.ABSENT)
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3)
+IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train")
+GONE = WorkloadState(WorkloadPhase.ABSENT)
 NATIVE, HOLD = Rules("native"), Rules("hold")
 OLD_HOLD = Rules("hold", kcm_cleans_mixed_lists=False)
 WORKLOAD = deployment_ref()

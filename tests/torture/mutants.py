@@ -76,8 +76,8 @@ MUTANTS = (
         "take any claim that was once free for one that was watched",
         CLAIMS,
         "Memories._blind_age",
-        "_certainly(sight.made_after, self._pods_listed)",
-        "sight.made_after",
+        "_certainly(observed.made_after, self._pods_listed)",
+        "observed.made_after",
     ),
     Mutant(
         "believe a watch that is open to be in time",
@@ -179,8 +179,8 @@ MUTANTS = (
     Mutant(
         "let a reservation go before its release",
         "claimctl.reservation.release.finalizers",
-        "let_reservations_go",
-        "if not _nothing_left(found, retention): continue",
+        "remove_reservation_finalizers",
+        "if not _finished_with_claim(found, retention): continue",
         "",
     ),
     Mutant(

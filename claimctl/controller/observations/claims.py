@@ -60,12 +60,12 @@ REPEAT_SECONDS = 60.0
 """How long writes are remembered, in seconds, to detect another client that undoes them."""
 
 Content = tuple[Reference, ...]
-_Told = deque[tuple[float, int]]
+_Statuses = deque[tuple[float, int]]
 """The times and digests of the written statuses."""
 
 
 @dataclass(slots=True)
-class _Sight:
+class _Observed:
     uid: str
     version: str
     version_since: float
@@ -95,9 +95,9 @@ class Memories:
         self._clock = clock
         self.recorded = RecordedTimes(clock)
         self.openings = OpeningsSeen(clock)
-        self._sights: dict[ClaimKey, _Sight] = {}
+        self._claims: dict[ClaimKey, _Observed] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
-        self._statuses: dict[ClaimKey, dict[str, _Told]] = {}
+        self._statuses: dict[ClaimKey, dict[str, _Statuses]] = {}
         self.checkpoint = ""
         """The version that the first LISTs show, if an earlier leader noted it in the Lease."""
         self._pods_listed = ""
@@ -114,15 +114,15 @@ class Memories:
             created: whether a watch event brought the claim, so that this is its first version.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
-        sight = self._sights.get(key)
-        if sight is None or sight.uid != claim.metadata.uid:
-            sight = self._sights[key] = _first_sight(claim, now)
-            sight.unnoticed_at = self._pods_listed_at
+        observed = self._claims.get(key)
+        if observed is None or observed.uid != claim.metadata.uid:
+            observed = self._claims[key] = _first_observed(claim, now)
+            observed.unnoticed_at = self._pods_listed_at
         if created:
-            sight.noted_since, sight.unnoticed_at = claim.metadata.resource_version, None
-        if sight.version != claim.metadata.resource_version:
-            sight.version, sight.version_since = claim.metadata.resource_version, now
-        _note(sight, claim, now, just_allocated=just_allocated)
+            observed.noted_since, observed.unnoticed_at = claim.metadata.resource_version, None
+        if observed.version != claim.metadata.resource_version:
+            observed.version, observed.version_since = claim.metadata.resource_version, now
+        _note(observed, claim, now, just_allocated=just_allocated)
 
     def missed(self, claim: ResourceClaim) -> None:
         """Note a claim that a LIST shows changed: its list may have had pods in between.
@@ -130,9 +130,9 @@ class Memories:
         From this version on its pods are noted again. Those that vanished before, and that the pod
         cache did not show, did so before the last LIST of the pods.
         """
-        if (sight := self._sights.get(ClaimKey.of(claim.metadata))) is not None:
-            sight.noted_since = claim.metadata.resource_version
-            sight.unnoticed_at = self._pods_listed_at
+        if (observed := self._claims.get(ClaimKey.of(claim.metadata))) is not None:
+            observed.noted_since = claim.metadata.resource_version
+            observed.unnoticed_at = self._pods_listed_at
 
     def pods_listed(self, before: str, version: str) -> None:
         """Note a LIST of all pods: pods may have come and vanished unseen before its version.
@@ -144,9 +144,9 @@ class Memories:
         """
         self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()
         restored = not _certainly(version, before)
-        for sight in self._sights.values():
-            if restored or not _certainly(before, sight.noted_since):
-                sight.unnoticed_at = self._pods_listed_at
+        for observed in self._claims.values():
+            if restored or not _certainly(before, observed.noted_since):
+                observed.unnoticed_at = self._pods_listed_at
 
     def claims_listed(self, before: str, version: str, reserved: Iterable[ClaimKey] = ()) -> None:
         """Note a LIST of all claims.
@@ -159,12 +159,12 @@ class Memories:
             reserved: the claims that had a reservation then.
         """
         if before and not _certainly(version, before):
-            for sight in self._sights.values():
-                sight.unnoticed_at = self._clock.monotonic()
+            for observed in self._claims.values():
+                observed.unnoticed_at = self._clock.monotonic()
         if before or not version or not version == self._pods_listed == self.checkpoint:
             return
         for key in reserved:
-            if (known := self._sights.get(key)) is not None:
+            if (known := self._claims.get(key)) is not None:
                 known.unnoticed_at, known.known_at = None, version
                 self.openings.known(key, version)
 
@@ -178,53 +178,53 @@ class Memories:
         return now - self._withdrawn.get(reservation.uid, now)
 
     def forget(self, key: ClaimKey) -> None:
-        self._sights.pop(key, None)
+        self._claims.pop(key, None)
         self._statuses.pop(key, None)
 
     def reservation_gone(self, key: ClaimKey, reservation: str) -> None:
-        told = self._statuses.get(key, {})
-        told.pop(reservation, None)
-        if not told:
+        written = self._statuses.get(key, {})
+        written.pop(reservation, None)
+        if not written:
             self._statuses.pop(key, None)
         # The status of this reservation may have been the only record of a ghost.
-        if (sight := self._sights.get(key)) is not None and sight.known_at:
-            sight.known_at, sight.unnoticed_at = "", self._pods_listed_at
+        if (observed := self._claims.get(key)) is not None and observed.known_at:
+            observed.known_at, observed.unnoticed_at = "", self._pods_listed_at
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:
-        if (sight := self._sights.get(key)) is not None:
+        if (observed := self._claims.get(key)) is not None:
             content = tuple(sorted(references, key=lambda reference: reference.uid))
-            sight.writes.append((self._clock.monotonic(), content))
+            observed.writes.append((self._clock.monotonic(), content))
 
     def fenced(self, key: ClaimKey) -> None:
         """Note that this process has just fenced the claim."""
-        if (sight := self._sights.get(key)) is not None:
-            sight.fenced_at = self._clock.monotonic()
+        if (observed := self._claims.get(key)) is not None:
+            observed.fenced_at = self._clock.monotonic()
 
     def fenced_age(self, key: ClaimKey) -> float | None:
         """Seconds since this process fenced the claim; None if it did not."""
-        sight = self._sights.get(key)
-        return _age(self._clock.monotonic(), sight.fenced_at) if sight is not None else None
+        observed = self._claims.get(key)
+        return _age(self._clock.monotonic(), observed.fenced_at) if observed is not None else None
 
     def deallocated(self, written: ObjectMeta) -> None:
-        if (sight := self._sights.get(ClaimKey.of(written))) is not None:
-            sight.deallocated = sight.made_after = written.resource_version
+        if (observed := self._claims.get(ClaimKey.of(written))) is not None:
+            observed.deallocated = observed.made_after = written.resource_version
 
     def released_since_asked(self, key: ClaimKey, reservation: ObjectMeta) -> bool:
         """Whether the claim had no allocation at a time after its release was requested."""
-        sight, asked_at = self._sights.get(key), self.recorded.asked_at(reservation)
-        asked = sight is not None and reservation.annotation(RELEASE_ANNOTATION) == sight.uid
-        return asked and sight is not None and _certainly(sight.made_after, asked_at)
+        observed, asked_at = self._claims.get(key), self.recorded.asked_at(reservation)
+        asked = observed is not None and reservation.annotation(RELEASE_ANNOTATION) == observed.uid
+        return asked and observed is not None and _certainly(observed.made_after, asked_at)
 
     def wrote_status(self, key: ClaimKey, reservation: str, status: ClaimReservationStatus) -> None:
-        told = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))
-        told.append((self._clock.monotonic(), _digest(status)))
+        written = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))
+        written.append((self._clock.monotonic(), _digest(status)))
 
     def allocated_age(self, key: ClaimKey) -> float:
         """Seconds since this process first saw the claim allocated; 0 if it is not allocated."""
-        sight = self._sights.get(key)
-        if sight is None or sight.allocated_since is None:
+        observed = self._claims.get(key)
+        if observed is None or observed.allocated_since is None:
             return 0.0
-        return self._clock.monotonic() - sight.allocated_since
+        return self._clock.monotonic() - observed.allocated_since
 
     def observe_pods(self, key: ClaimKey, dead: Iterable[str], unstarted: Iterable[str]) -> None:
         """Note the present state of the claim's pods.
@@ -233,13 +233,13 @@ class Memories:
             dead: UIDs of the listed pods that are gone or done.
             unstarted: UIDs of the bound pods that have not started.
         """
-        sight, now = self._sights.get(key), self._clock.monotonic()
-        if sight is None:
+        observed, now = self._claims.get(key), self._clock.monotonic()
+        if observed is None:
             # the claim was deleted during its reconcile
             return
-        sight.dead_since = {uid: sight.dead_since.get(uid, now) for uid in dead}
-        starting = sight.unstarted_since
-        sight.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
+        observed.dead_since = {uid: observed.dead_since.get(uid, now) for uid in dead}
+        starting = observed.unstarted_since
+        observed.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
 
     def memory(
         self, claim: ResourceClaim, ghosts: Ghosts, pod_age: Mapping[str, float] | None = None
@@ -250,61 +250,61 @@ class Memories:
             pod_age: by UID of the claim's pending pods: seconds since their arrival.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
-        sight = self._sights.get(key) or _first_sight(claim, now)
-        ages, repeats = self._told(key, now)
+        observed = self._claims.get(key) or _first_observed(claim, now)
+        ages, repeats = self._status_writes(key, now)
         return Memory(
-            version_age=now - sight.version_since,
-            deleting_age=_age(now, sight.deleting_since) or 0.0,
+            version_age=now - observed.version_since,
+            deleting_age=_age(now, observed.deleting_since) or 0.0,
             openings=self.openings.of(claim),
             arrivals=self.openings.arrivals(claim, pod_age or {}),
-            blind_age=self._blind_age(sight, claim, now),
-            unnoticed_age=inf if sight.unnoticed_at is None else now - sight.unnoticed_at,
+            blind_age=self._blind_age(observed, claim, now),
+            unnoticed_age=inf if observed.unnoticed_at is None else now - observed.unnoticed_at,
             ghost_age=dict(ghosts.ages),
-            told_ghosts=ghosts.told,
-            dead_age={uid: now - since for uid, since in sight.dead_since.items()},
-            unstarted_age={uid: now - at for uid, at in sight.unstarted_since.items()},
+            once_recorded_ghosts=ghosts.once_recorded,
+            dead_age={uid: now - since for uid, since in observed.dead_since.items()},
+            unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
             status_age=ages,
             repeated_statuses=repeats,
-            deallocated=sight.deallocated == claim.metadata.resource_version,
-            repeated_writes=_repeats(sight.writes, now),
+            deallocated=observed.deallocated == claim.metadata.resource_version,
+            repeated_writes=_repeats(observed.writes, now),
         )
 
-    def _blind_age(self, sight: _Sight, claim: ResourceClaim, now: float) -> float | None:
-        if claim.status.allocation is None or _certainly(sight.made_after, self._pods_listed):
+    def _blind_age(self, observed: _Observed, claim: ResourceClaim, now: float) -> float | None:
+        if claim.status.allocation is None or _certainly(observed.made_after, self._pods_listed):
             return None
-        if _certainly(sight.known_at, self._pods_listed):
+        if _certainly(observed.known_at, self._pods_listed):
             return None
         return now - self._pods_listed_at
 
     def memory_without_claim(self, key: ClaimKey) -> Memory:
-        ages, repeats = self._told(key, self._clock.monotonic())
+        ages, repeats = self._status_writes(key, self._clock.monotonic())
         return Memory(status_age=ages, repeated_statuses=repeats)
 
-    def _told(self, key: ClaimKey, now: float) -> tuple[dict[str, float], dict[str, int]]:
+    def _status_writes(self, key: ClaimKey, now: float) -> tuple[dict[str, float], dict[str, int]]:
         """By reservation: seconds since the last status write, and how often it was repeated."""
         written = self._statuses.get(key, {})
-        ages = {name: now - told[-1][0] for name, told in written.items()}
-        return ages, {name: _repeats(told, now) for name, told in written.items()}
+        ages = {name: now - statuses[-1][0] for name, statuses in written.items()}
+        return ages, {name: _repeats(statuses, now) for name, statuses in written.items()}
 
 
-def _first_sight(claim: ResourceClaim, now: float) -> _Sight:
+def _first_observed(claim: ResourceClaim, now: float) -> _Observed:
     meta = claim.metadata
-    return _Sight(meta.uid, meta.resource_version, now, unnoticed_at=now)
+    return _Observed(meta.uid, meta.resource_version, now, unnoticed_at=now)
 
 
-def _note(sight: _Sight, claim: ResourceClaim, now: float, *, just_allocated: bool) -> None:
+def _note(observed: _Observed, claim: ResourceClaim, now: float, *, just_allocated: bool) -> None:
     meta = claim.metadata
-    if meta.deleting and sight.deleting_since is None:
-        sight.deleting_since = now
+    if meta.deleting and observed.deleting_since is None:
+        observed.deleting_since = now
     if claim.status.allocation is None:
-        sight.allocated_since = sight.fenced_at = None
-        sight.writes.clear()
-    elif sight.allocated_since is None:
-        sight.allocated_since = now
+        observed.allocated_since = observed.fenced_at = None
+        observed.writes.clear()
+    elif observed.allocated_since is None:
+        observed.allocated_since = now
     if claim.status.allocation is None or just_allocated:
-        sight.unnoticed_at = None
-        older = _certainly(sight.made_after, meta.resource_version)
-        sight.made_after = sight.made_after if older else meta.resource_version
+        observed.unnoticed_at = None
+        older = _certainly(observed.made_after, meta.resource_version)
+        observed.made_after = observed.made_after if older else meta.resource_version
 
 
 def _certainly(version: str, other: str) -> bool:

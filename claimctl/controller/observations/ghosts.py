@@ -65,7 +65,7 @@ class Ghosts:
 
     pods: tuple[ForceDeletedPod, ...] = ()
     ages: tuple[tuple[str, float], ...] = ()
-    told: frozenset[str] = frozenset()
+    once_recorded: frozenset[str] = frozenset()
     """UIDs of the ghosts that were seen in a reservation's status."""
 
 
@@ -81,7 +81,7 @@ class GhostLedger:
         self._boot_id = boot_id
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
-        self._told: dict[ClaimKey, set[str]] = {}
+        self._once_recorded: dict[ClaimKey, set[str]] = {}
         self._outlived: dict[ClaimKey, None] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
@@ -96,7 +96,7 @@ class GhostLedger:
                 bound after that state.
         """
         if new is not None:
-            self._came(new)
+            self._drop_ghosts_of(new)
         if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
             return
         if vanishes_as_ghost(old) or (relist and not is_done(old)):
@@ -180,13 +180,13 @@ class GhostLedger:
                 self._add(key, unseen)
                 self._noted_at.setdefault((key, uid), version)
 
-    def _came(self, pod: Pod) -> None:
+    def _drop_ghosts_of(self, pod: Pod) -> None:
         for name in claim_names(pod):
             key = ClaimKey(pod.metadata.namespace, name)
             self._noted_at.pop((key, pod.metadata.uid), None)
             if self._by_claim.get(key, {}).pop(pod.metadata.uid, None) is not None:
                 del self._known_since[key][pod.metadata.uid]
-                self._told.get(key, set()).discard(pod.metadata.uid)
+                self._once_recorded.get(key, set()).discard(pod.metadata.uid)
 
     def observe_record(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod]) -> None:
         """Note the ghosts in the statuses of the claim's reservations, and drop ended ones."""
@@ -195,7 +195,7 @@ class GhostLedger:
             self._add(key, ghost)
         if on_record:
             self._outlived.pop(key, None)
-            self._told.setdefault(key, set()).update(on_record)
+            self._once_recorded.setdefault(key, set()).update(on_record)
         self._drop_ended(key, on_record)
 
     def of(self, key: ClaimKey) -> Ghosts:
@@ -205,7 +205,7 @@ class GhostLedger:
         return Ghosts(
             pods=tuple(ghosts[uid] for uid in sorted(ghosts)),
             ages=tuple((uid, now - since[uid]) for uid in sorted(ghosts)),
-            told=frozenset(self._told.get(key, set()) & ghosts.keys()),
+            once_recorded=frozenset(self._once_recorded.get(key, set()) & ghosts.keys()),
         )
 
     def done(self, references: Iterable[Reference]) -> frozenset[str]:
@@ -265,9 +265,9 @@ class GhostLedger:
                 del ghosts[uid]
         for uid in [uid for uid in since if uid not in ghosts and uid not in on_record]:
             del since[uid]
-        self._told.get(key, set()).intersection_update(since)
+        self._once_recorded.get(key, set()).intersection_update(since)
         if not since:
-            for known in (self._by_claim, self._known_since, self._told, self._outlived):
+            for known in (self._by_claim, self._known_since, self._once_recorded, self._outlived):
                 known.pop(key, None)
 
     def _booted(self, ghost: ForceDeletedPod) -> bool:

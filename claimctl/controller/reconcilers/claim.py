@@ -105,11 +105,11 @@ class ClaimReconciler:
         ):
             return After(SOON)
         if decision.needs:
-            return await self._find_out(snapshot, decision.needs, findings)
-        self._tell(key, snapshot, decision, span)
+            return await self._read_live(snapshot, decision.needs, findings)
+        self._report(key, snapshot, decision, span)
         # 4. Do the live reads that the write needs. A claim that is gone changes nothing.
         if needs := reads_before(snapshot, decision.write):
-            step = await self._find_out(snapshot, needs, findings)
+            step = await self._read_live(snapshot, needs, findings)
             if not isinstance(step, Findings) or not step.claim_gone:
                 return step
         if findings.held_for_another:
@@ -121,7 +121,7 @@ class ClaimReconciler:
             return After(TEMPLATE_RETRY)
         return DONE if decision.after is None else After(decision.after)
 
-    async def _find_out(
+    async def _read_live(
         self, snapshot: Snapshot, needs: tuple[Need | Precaution, ...], findings: Findings
     ) -> Findings | Outcome:
         found = await self._know.investigator.answer(snapshot, needs, findings)
@@ -130,7 +130,7 @@ class ClaimReconciler:
             return After(SOON)
         return replace(found, claim=snapshot.claim)
 
-    def _tell(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
+    def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
         self._metrics.count(key, snapshot, decision)
         span.set(
             claimctl__claim__write=type(decision.write).__name__ if decision.write else "",
@@ -150,14 +150,14 @@ class ClaimReconciler:
                 raise
             if not isinstance(error, Conflict) or not _by_live_claim(write, findings):
                 return After(SOON)
-            return await self._find_out(snapshot, (ReadClaim(write),), findings)
+            return await self._read_live(snapshot, (ReadClaim(write),), findings)
         except TemplateMissing:
             return replace(findings, template_missing=True)
         except (Forbidden, Invalid, BadRequest, UnreadableObject) as error:
             if isinstance(write, CreateClaim) and not isinstance(error, Forbidden):
                 return replace(findings, template_refused=str(error))
             if isinstance(error, ApiError):
-                await self._tell_refusal(snapshot, decision, error)
+                await self._report_refusal(snapshot, decision, error)
             raise
         if findings.no_template:
             return After(TEMPLATE_RETRY)
@@ -181,7 +181,9 @@ class ClaimReconciler:
         if isinstance(write, WriteStatus):
             announce(self._events, snapshot, write)
 
-    async def _tell_refusal(self, snapshot: Snapshot, decision: Decision, error: ApiError) -> None:
+    async def _report_refusal(
+        self, snapshot: Snapshot, decision: Decision, error: ApiError
+    ) -> None:
         """Write into the reservations' statuses what the API server refuses.
 
         If the API server refused a status, only its condition Ready changes. The caller raises the

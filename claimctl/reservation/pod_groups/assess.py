@@ -14,7 +14,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     GroupCase,
     GroupDecision,
     decide_group,
-    lets_go,
+    no_longer_needs,
 )
 from claimctl.reservation.pod_groups.membership import made_by_claimctl
 from claimctl.reservation.pods import claim_names, is_done
@@ -120,8 +120,8 @@ def _case(snapshot: GroupSnapshot, asking: tuple[Asking, ...]) -> GroupCase:
         guarded=any(claim.reservations for claim in snapshot.claims),
         in_use=_in_use(snapshot, _pods(snapshot)),
         in_use_live=None if live is None else _in_use(snapshot, live),
-        claims_let_go=all(
-            lets_go(claim, group, release_blockers(claim)) for claim in snapshot.claims
+        unneeded=all(
+            no_longer_needs(claim, group, release_blockers(claim)) for claim in snapshot.claims
         ),
     )
 

@@ -43,8 +43,8 @@ class GroupCase:
     """Whether every workload that owns the group has ended."""
     guarded: bool = False
     """Whether a reservation names a claim of the group."""
-    claims_let_go: bool = False
-    """Whether no claim of the group needs it any more (see ``lets_go``)."""
+    unneeded: bool = False
+    """Whether no claim of the group needs it any more (see ``no_longer_needs``)."""
     in_use: bool = False
     """Whether the cache shows a pod of the group. If the group were deleted then, a scheduler with
     a late cache would list the group for that pod, KCM would remove the entry and deallocate, and
@@ -100,18 +100,18 @@ def decide_group(context: GroupCase) -> GroupDecision:
         return NOTHING
     guards = FINALIZER in context.group.metadata.finalizers
     if context.group.metadata.deleting:
-        over = not context.in_use and (context.claims_let_go or not context.guarded)
-        return _let_go(context.group, context.in_use_live) if guards and over else NOTHING
+        over = not context.in_use and (context.unneeded or not context.guarded)
+        return _remove_guard(context.group, context.in_use_live) if guards and over else NOTHING
     if context.guarded and not guards:
         return _write(GuardGroup(context.group, present=True))
-    if context.owner_ended and context.claims_let_go and not context.in_use:
+    if context.owner_ended and context.unneeded and not context.in_use:
         return _write(DropGroup(context.group))
-    if guards and not context.guarded and context.claims_let_go:
+    if guards and not context.guarded and context.unneeded:
         return _write(GuardGroup(context.group, present=False))
     return NOTHING
 
 
-def _let_go(group: PodGroup, in_use: bool | None) -> GroupDecision:
+def _remove_guard(group: PodGroup, in_use: bool | None) -> GroupDecision:
     if in_use is None:
         return GroupDecision(lists=True)
     return NOTHING if in_use else _write(GuardGroup(group, present=False))
@@ -147,7 +147,9 @@ def shared_claims(asking: Iterable[Asking]) -> tuple[PodGroupResourceClaim, ...]
     return tuple(kept[:MAX_CLAIMS])
 
 
-def lets_go(snapshot: Snapshot, group: PodGroup, blockers: Iterable[Blocker] | None) -> bool:
+def no_longer_needs(
+    snapshot: Snapshot, group: PodGroup, blockers: Iterable[Blocker] | None
+) -> bool:
     """Whether the claim does not need the group's object any more.
 
     One of these is true:

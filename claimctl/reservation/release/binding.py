@@ -96,7 +96,7 @@ def _closed_age(snapshot: Snapshot, pod: Pod) -> float:
     ages = [seen.watched_age, seen.entry_age.get(pod.metadata.uid, seen.watched_age)]
     if group_of(pod.spec):
         ages.append(seen.group_age)
-    if _lists_nobody_beside_others(snapshot):
+    if _lists_no_pod_beside_others(snapshot):
         ages.append(seen.holder_age)
     return min(ages)
 
@@ -113,12 +113,12 @@ def _is_open(snapshot: Snapshot, pod: Pod) -> bool:
     return any(
         each.uid == pod.metadata.uid
         or (group and is_pod_group(each) and each.name == group)
-        or (_lists_nobody_beside_others(snapshot) and not is_pod(each))
+        or (_lists_no_pod_beside_others(snapshot) and not is_pod(each))
         for each in snapshot.references
     )
 
 
-def _lists_nobody_beside_others(snapshot: Snapshot) -> bool:
+def _lists_no_pod_beside_others(snapshot: Snapshot) -> bool:
     return not DIALECTS[snapshot.rules.dialect].lists_beside_others
 
 
@@ -146,7 +146,7 @@ def _keeps_its_entry(snapshot: Snapshot, pod: Pod, taken_out: frozenset[str]) ->
     return listed and not _deleting(snapshot) and uid not in taken_out
 
 
-def _waits_in_vain(reason: Reason, pod: Pod) -> bool:
+def _cannot_reach_devices(reason: Reason, pod: Pod) -> bool:
     return reason is Reason.REALLOCATED and unschedulable_since(pod) is not None
 
 
@@ -176,7 +176,7 @@ def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers
     vain = frozenset(
         uid
         for uid, pod in consumers.pending.items()
-        if uid in listed and _waits_in_vain(reason, pod)
+        if uid in listed and _cannot_reach_devices(reason, pod)
     )
     held = any(is_workload(each) and not is_pod_group(each) for each in snapshot.references)
     gives_way = reason in PENDING_PODS_GIVE_WAY and held

@@ -61,7 +61,7 @@ def grace(reservations: Iterable[Held]) -> float:
     )
 
 
-def lends_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
+def longer_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
     """A blocker while a withdrawn reservation's grace, longer than all others, still counts.
 
     A pod may vanish under the longest grace just before the reservation with that grace is
@@ -90,7 +90,7 @@ def _left(snapshot: Snapshot, ghost: ForceDeletedPod) -> float:
 def _ghosts(snapshot: Snapshot) -> Iterator[Blocker]:
     on_record = recorded_ghosts(snapshot)
     for ghost in present_ghosts(snapshot):
-        left, over = _left(snapshot, ghost), ghost.uid in snapshot.memory.told_ghosts
+        left, over = _left(snapshot, ghost), ghost.uid in snapshot.memory.once_recorded_ghosts
         where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
         text = f"{where}; it counts as running until forceDeletedPodGraceSeconds have passed"
         private = over and ghost.uid not in on_record

@@ -12,7 +12,7 @@ from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.wire.reservations import FINALIZER
 
 
-def let_reservations_go(found: Assessment) -> Assessment:
+def remove_reservation_finalizers(found: Assessment) -> Assessment:
     """Remove the finalizer of the first deleted reservation that may go."""
     if found.decided:
         return found
@@ -20,7 +20,7 @@ def let_reservations_go(found: Assessment) -> Assessment:
         meta = retention.held.reservation.metadata
         if not meta.deleting or FINALIZER not in meta.finalizers:
             continue
-        if not _nothing_left(found, retention):
+        if not _finished_with_claim(found, retention):
             continue
         if (left := _time_left(found, retention)) <= 0:
             return replace(found, write=SetFinalizer(retention.held.reservation, present=False))
@@ -30,7 +30,7 @@ def let_reservations_go(found: Assessment) -> Assessment:
 
 def _time_left(found: Assessment, retention: RetentionDecision) -> float:
     """Seconds for which the reservation has to stay although it has nothing in the claim."""
-    lent = retention.lent_grace.after or 0.0 if retention.lent_grace else 0.0
+    lent = retention.longer_grace.after or 0.0 if retention.longer_grace else 0.0
     return lent if found.held else max(lent, in_doubt(found.snapshot, retention.held))
 
 
@@ -43,7 +43,7 @@ def in_doubt(snapshot: Snapshot, held: Held) -> float:
     return snapshot.rules.settle_seconds - held.withdrawn_age
 
 
-def _nothing_left(found: Assessment, retention: RetentionDecision) -> bool:
+def _finished_with_claim(found: Assessment, retention: RetentionDecision) -> bool:
     """Whether the list has no reference of this reservation, and its work on the claim is done.
 
     That is so if another reservation holds the claim, if this one never held it, or if another
@@ -53,7 +53,7 @@ def _nothing_left(found: Assessment, retention: RetentionDecision) -> bool:
         return True
     holders = [other for other in found.retentions if other.action is Action.HOLD]
     listed = {reference.uid for reference in found.snapshot.references}
-    if listed & _alone_in_need_of(retention, holders):
+    if listed & _own_references(retention, holders):
         return False
     if retention.action is Action.NONE or holders:
         return True
@@ -62,7 +62,7 @@ def _nothing_left(found: Assessment, retention: RetentionDecision) -> bool:
     return found.left_to_pods or not all(map(is_pod, found.snapshot.references))
 
 
-def _alone_in_need_of(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:
+def _own_references(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:
     """UIDs of the reservation's references that no other reservation holds."""
     recorded = retention.held.reservation.status.reserved_for
     own = {reference.uid for reference in (retention.reference, recorded) if reference}

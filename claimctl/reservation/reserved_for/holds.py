@@ -116,7 +116,7 @@ def holds_while_waiting(found: Assessment) -> DesiredHolds:
     for retention in found.retentions:
         if retention.reference is None or retention.action is not Action.RELEASE:
             continue
-        withdrawn = retention.reason is Reason.WITHDRAWN and not _went_with_workload(retention)
+        withdrawn = retention.reason is Reason.WITHDRAWN and not _deleted_with_workload(retention)
         if found.steps_aside or (handed_over and withdrawn):
             drop |= {retention.reference.uid} | _old_incarnations(found, retention.reference)
         elif found.listed(retention.reference):
@@ -126,7 +126,7 @@ def holds_while_waiting(found: Assessment) -> DesiredHolds:
     return DesiredHolds(keep, frozenset(drop & found.own - keep.keys()), found.own)
 
 
-def _went_with_workload(retention: RetentionDecision) -> bool:
+def _deleted_with_workload(retention: RetentionDecision) -> bool:
     """Whether garbage collection deleted the reservation after its workload, the owner."""
     return (
         not retention.held.workload.exists

@@ -16,7 +16,7 @@ from claimctl.reservation.reserved_for.references import LIMIT, is_workload
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.conditions import conditions, shortened
-from claimctl.reservation.workloads import Life
+from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import (
@@ -105,7 +105,7 @@ def desired_status(found: Assessment, retention: RetentionDecision) -> ClaimRese
     reservation, old = held.reservation, held.reservation.status
     claim, now = snapshot.claim, _seconds(snapshot.now)
     same = claim is not None and old.claim_uid in ("", claim.metadata.uid)
-    idle = held.workload.life is Life.IDLE or not held.workload.names_claim
+    idle = held.workload.phase is WorkloadPhase.IDLE or not held.workload.names_claim
     idle_since = None if held.idle_outdated else old.idle_since
     unused = not found.consumers.count
     ghosts = ghosts_to_record(snapshot, old.force_deleted_pods)

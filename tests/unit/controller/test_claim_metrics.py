@@ -12,7 +12,7 @@ from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.decision import Decision, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.telemetry.face import Metric
 from claimctl.wire.claims import Reference, ResourceClaim
 from tests.support.builders import (
@@ -31,7 +31,7 @@ KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
 def snapshot(found: ResourceClaim | None, *dead: str) -> Snapshot:
-    held = Held(reservation(), WorkloadState(Life.ACTIVE, uid="uid-train", wants=1))
+    held = Held(reservation(), WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1))
     return Snapshot(
         now=NOW,
         namespace=NAMESPACE,

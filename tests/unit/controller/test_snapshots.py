@@ -12,7 +12,7 @@ from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.embedded.options import Dialect
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.snapshot import Rules, Snapshot
-from claimctl.reservation.workloads import Life
+from claimctl.reservation.workloads import WorkloadPhase
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import server
 from tests.support.hand_clock import HandClock
@@ -103,7 +103,7 @@ async def test_of_a_workload_that_cannot_be_read_the_claim_knows_no_more(
     path: tuple[str, ...],
 ) -> None:
     (held,) = (await seen("deployments", "train", *path)).reservations
-    assert held.workload.life is Life.UNREADABLE
+    assert held.workload.phase is WorkloadPhase.UNREADABLE
     assert bool(held.workload.uid) == (not path)
     assert "cannot be read" in held.workload.problem
 

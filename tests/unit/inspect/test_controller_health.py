@@ -23,7 +23,7 @@ from claimctl.inspect.controller_health import (
 from claimctl.inspect.explain import LOOK_AGAIN_SECONDS, explain_with_controller
 from claimctl.reservation.assess import assess
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import Condition, ObjectMeta
@@ -85,9 +85,9 @@ def test_the_lease_tells_who_is_elected(leases: list[Lease], state: State, messa
 
 
 WORKLOAD = deployment_ref()
-ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=1)
-IDLE = WorkloadState(Life.IDLE, "uid-train")
-GONE = WorkloadState(Life.ABSENT)
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
+IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train")
+GONE = WorkloadState(WorkloadPhase.ABSENT)
 FORBIDDEN = Condition(type="Ready", status="False", reason="Forbidden", message="PATCH ...: no")
 
 

@@ -10,7 +10,7 @@ from claimctl.reservation.assess import assess
 from claimctl.reservation.assessment import Phase
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
@@ -24,8 +24,8 @@ from tests.support.builders import (
     running,
 )
 
-ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=1, names_claim=True)
-ENDED = WorkloadState(Life.ENDED, "uid-train", names_claim=True)
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1, names_claim=True)
+ENDED = WorkloadState(WorkloadPhase.ENDED, "uid-train", names_claim=True)
 RULES = Rules(dead_reference_seconds=10)
 
 

@@ -17,7 +17,7 @@ from claimctl.reservation.decision import (
     WriteList,
 )
 from claimctl.reservation.snapshot import Evidence, Held, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
 from tests.support.builders import (
@@ -46,7 +46,7 @@ def seen(evidence: Evidence | None = None, *, known: str = "train") -> Snapshot:
     on = msgspec.structs.replace(
         on, metadata=msgspec.structs.replace(on.metadata, managed_fields=(entry,))
     )
-    held = Held(reservation(workload=known), WorkloadState(Life.ENDED, "uid-train"))
+    held = Held(reservation(workload=known), WorkloadState(WorkloadPhase.ENDED, "uid-train"))
     return Snapshot(NOW, NAMESPACE, CLAIM, on, (held,), evidence=evidence or Evidence())
 
 

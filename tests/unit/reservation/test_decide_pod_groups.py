@@ -7,7 +7,7 @@ import pytest
 from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer
 from claimctl.reservation.pod_groups.membership import too_many_finished
 from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import (
@@ -27,10 +27,10 @@ from tests.support.builders import (
 from tests.support.claim_cases import condition, held_status, lists
 from tests.support.stage import Stage
 
-ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=3, pod_group="train")
-IDLE = WorkloadState(Life.IDLE, "uid-train", pod_group="train")
-ENDED = WorkloadState(Life.ENDED, "uid-train", pod_group="train")
-GONE = WorkloadState(Life.ABSENT)
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_group="train")
+IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train", pod_group="train")
+ENDED = WorkloadState(WorkloadPhase.ENDED, "uid-train", pod_group="train")
+GONE = WorkloadState(WorkloadPhase.ABSENT)
 RULES = Rules("podgroup")
 WORKLOAD, GROUP = deployment_ref(), group_ref()
 FOREIGN = group_ref("other", "uid-other-group")
@@ -152,7 +152,7 @@ def test_a_group_that_others_made_belongs_to_the_workload_whose_template_names_i
 
 
 def test_pods_of_a_template_without_group_are_held_as_in_hold_and_told_what_to_add() -> None:
-    plain = WorkloadState(Life.ACTIVE, "uid-train", wants=1)
+    plain = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
     on = stage(claim(pod_ref("a")), plain, recorded=False)
     on.groups = {}
     on.put(running("a"))
@@ -221,7 +221,7 @@ def test_a_fence_that_somebody_undoes_again_and_again_is_given_a_rest() -> None:
 
 
 def test_a_workload_that_wants_more_pods_than_places_is_told_before_it_hurts() -> None:
-    wide = WorkloadState(Life.ACTIVE, "uid-train", wants=300)
+    wide = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=300)
     on = stage(claim(pod_ref("a"), WORKLOAD), wide)
     on.rules = Rules("hold")
     on.put(running("a"))
@@ -232,7 +232,7 @@ def test_a_workload_that_wants_more_pods_than_places_is_told_before_it_hurts() -
 
 
 def test_the_pods_of_a_group_are_never_too_many() -> None:
-    wide = WorkloadState(Life.ACTIVE, "uid-train", wants=600, pod_group="train")
+    wide = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=600, pod_group="train")
     on = stage(claim(GROUP, WORKLOAD), wide)
     on.put(running("a", group="train"))
     on.settle(seconds=5)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import SetFinalizer, WriteStatus
 from claimctl.reservation.snapshot import Evidence, LiveList, Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.reservations import ClaimReservation, ReleaseProgress
@@ -59,7 +59,7 @@ def test_a_withdrawn_reservation_does_not_wait_for_holders_that_are_not_its_own(
 
 def test_a_withdrawn_reservation_of_a_kind_that_cannot_hold_goes_at_once() -> None:
     odd = reservation(kind="CronJob", deleting=True)
-    on = stage(claim(FOREIGN), WorkloadState(Life.UNSEEN), reserved=odd)
+    on = stage(claim(FOREIGN), WorkloadState(WorkloadPhase.UNSEEN), reserved=odd)
     on.settle(seconds=5)
     assert on.reservations == {}
 
@@ -126,7 +126,7 @@ def test_a_hold_withdrawn_because_its_workload_is_gone_waits_for_the_pods() -> N
     )
     made = reservation(status=held_status(), deleting=True)
     made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
-    for left in (GONE, WorkloadState(Life.ABSENT, orphaned_replica_sets=("train-abc",))):
+    for left in (GONE, WorkloadState(WorkloadPhase.ABSENT, orphaned_replica_sets=("train-abc",))):
         on = stage(claim(pod_ref("a"), WORKLOAD), left, reserved=made)
         on.put(running("a"))
         assert on.settle(seconds=60) == []
@@ -148,19 +148,19 @@ def test_an_older_view_of_the_workload_does_not_undo_what_a_newer_one_did(rules:
         rules,
         reserved=reservation(status=held_status(reserved_for=new)),
     )
-    on.live_workloads = {"train": WorkloadState(Life.ACTIVE, "uid-2", wants=3)}
+    on.live_workloads = {"train": WorkloadState(WorkloadPhase.ACTIVE, "uid-2", wants=3)}
     assert on.settle(seconds=60) == []
 
 
 def test_a_withdrawn_reservation_of_a_kind_that_cannot_hold_leaves_what_others_leaked() -> None:
     odd = reservation(kind="CronJob", deleting=True)
-    on = stage(claim(), WorkloadState(Life.UNSEEN), reserved=odd)
+    on = stage(claim(), WorkloadState(WorkloadPhase.UNSEEN), reserved=odd)
     assert [type(w) for w in on.settle(seconds=60)] == [SetFinalizer]
 
 
 def test_a_withdrawn_hold_for_an_earlier_incarnation_goes_at_once_too() -> None:
     made = reservation(status=held_status(), deleting=True)
-    again = WorkloadState(Life.ACTIVE, "uid-2", wants=1)
+    again = WorkloadState(WorkloadPhase.ACTIVE, "uid-2", wants=1)
     on = stage(claim(pod_ref("a"), WORKLOAD), again, reserved=made)
     on.put(running("a"))
     assert lists(on.settle(seconds=5)) == [((pod_ref("a"),), False)]
@@ -171,12 +171,12 @@ def test_a_hold_for_an_earlier_incarnation_leaves_when_another_holds() -> None:
     other = deployment_ref("other", "uid-other")
     on = stage(
         claim(pod_ref("a"), WORKLOAD, other),
-        WorkloadState(Life.ACTIVE, "uid-2", wants=1),
+        WorkloadState(WorkloadPhase.ACTIVE, "uid-2", wants=1),
         reserved=reservation(status=held_status(), deleting=True),
     )
     on.put(running("a"))
     second = reservation("other", workload="other", status=held_status(reserved_for=other))
-    on.reservations["other"] = (second, WorkloadState(Life.ACTIVE, "uid-other", wants=1))
+    on.reservations["other"] = (second, WorkloadState(WorkloadPhase.ACTIVE, "uid-other", wants=1))
     assert lists(on.settle(seconds=5)) == [((pod_ref("a"), other), False)]
     assert list(on.reservations) == ["other"]
 
@@ -249,5 +249,5 @@ def test_a_manual_hold_is_not_let_go_with_devices_that_another_one_goes_on_holdi
     second = reservation(
         "other", workload="other", status=held_status(), reallocate_timeout_seconds=None
     )
-    on.reservations["other"] = (second, WorkloadState(Life.ACTIVE, "uid-other", wants=1))
+    on.reservations["other"] = (second, WorkloadState(WorkloadPhase.ACTIVE, "uid-other", wants=1))
     assert lists(on.settle(seconds=3600)) == [((WORKLOAD, other), False)]

@@ -12,7 +12,7 @@ from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.retention import Action, decide_retention
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
 from tests.support.builders import (
@@ -38,7 +38,7 @@ def test_the_record_of_an_intent_outlives_a_controller_that_started_later() -> N
             claim_uid=listed.metadata.uid, reserved_for=deployment_ref(), release=begun
         )
     )
-    gone = WorkloadState(Life.ABSENT)
+    gone = WorkloadState(WorkloadPhase.ABSENT)
     on = Stage(listed, {made.metadata.name: (made, gone)}, watched_since_before_allocation=False)
     on.settle(seconds=5)
     told = [write.status for write in on.writes if isinstance(write, WriteStatus)]
@@ -51,7 +51,7 @@ def test_the_record_of_an_intent_outlives_a_controller_that_started_later() -> N
 GHOST = ForceDeletedPod(
     uid="g", name="lost", node_name="node-0", boot_id="boot-1", since=after(-60)
 )
-IDLE = WorkloadState(Life.IDLE, "uid-train")
+IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train")
 RECORDED = ClaimReservationStatus(
     claim_uid="uid-slice", reserved_for=deployment_ref(), idle_since=NOW
 )
@@ -143,7 +143,7 @@ def test_what_only_one_controller_waits_for_does_not_overwrite_what_another_has_
     )
     on = Stage(
         claim(deployment_ref()),
-        {made.metadata.name: (made, WorkloadState(Life.ABSENT))},
+        {made.metadata.name: (made, WorkloadState(WorkloadPhase.ABSENT))},
         ghosts={each.uid: (each, 0.0) for each in ghosts},
         watched_since_before_allocation=False,
     )
@@ -165,7 +165,7 @@ def test_a_fence_on_record_stays_while_one_waits_for_what_only_it_knows() -> Non
         resource_version="10",
     )
     made = reservation(status=replace(RECORDED, idle_since=None, release=begun))
-    workload = WorkloadState(Life.ABSENT)
+    workload = WorkloadState(WorkloadPhase.ABSENT)
     on = Stage(
         claim(shared=True, created_for=deployment_ref()),
         {made.metadata.name: (made, workload)},

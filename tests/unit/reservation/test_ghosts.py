@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.ghosts import agreed, ghosts_to_record
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
 from tests.support.builders import CLAIM, NAMESPACE, NOW, after, claim, node, reservation
 from tests.support.claim_cases import GONE, WORKLOAD, lists, stage
@@ -84,7 +84,7 @@ def vanished(
     reservations = tuple(
         Held(
             reservation(name, status=ClaimReservationStatus(force_deleted_pods=ghosts)),
-            WorkloadState(Life.ABSENT),
+            WorkloadState(WorkloadPhase.ABSENT),
         )
         for name, ghosts in (("one", recorded), ("two", elsewhere))
     )
@@ -95,7 +95,7 @@ def vanished(
         claim=claim(),
         reservations=reservations,
         ghosts=tuple(each for each, _ in known),
-        memory=Memory(ghost_age={each.uid: age for each, age in known}, told_ghosts=told),
+        memory=Memory(ghost_age={each.uid: age for each, age in known}, once_recorded_ghosts=told),
     )
     return ghosts_to_record(snapshot, recorded)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.reachability import admits, reachable, stuck_since
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import (
     Device,
     DeviceTaint,
@@ -180,9 +180,9 @@ def test_pods_are_stuck_only_while_unschedulable_and_nobody_uses_the_claim() -> 
 @pytest.mark.parametrize(
     ("workload", "stuck"),
     [
-        (WorkloadState(Life.IDLE, "uid", tolerations=TOLERANT.spec.tolerations), False),
-        (WorkloadState(Life.IDLE, "uid"), True),
-        (WorkloadState(Life.ENDED, "uid", tolerations=TOLERANT.spec.tolerations), True),
+        (WorkloadState(WorkloadPhase.IDLE, "uid", tolerations=TOLERANT.spec.tolerations), False),
+        (WorkloadState(WorkloadPhase.IDLE, "uid"), True),
+        (WorkloadState(WorkloadPhase.ENDED, "uid", tolerations=TOLERANT.spec.tolerations), True),
     ],
     ids=["its own pods could run there", "its own pods could not either", "it makes no more pods"],
 )
@@ -211,7 +211,9 @@ def test_the_last_consumer_went_when_this_process_saw_it(
 ) -> None:
     status = ClaimReservationStatus(last_consumer_time=told)
     held = Held(
-        reservation(status=status), WorkloadState(Life.ACTIVE, "uid"), unused_age=unused_age
+        reservation(status=status),
+        WorkloadState(WorkloadPhase.ACTIVE, "uid"),
+        unused_age=unused_age,
     )
     pods = (pending("a", unschedulable_at=after(-60)),)
     snapshot = replace_state(seen(node(cordoned=True), pods=pods), reservations=(held,))

@@ -11,7 +11,7 @@ from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, Wr
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -74,7 +74,7 @@ def test_two_holders_let_go_one_after_the_other() -> None:
     other = deployment_ref("other", "uid-other")
     on = stage(claim(WORKLOAD, other), GONE)
     second = reservation("other", workload="other", status=held_status(reserved_for=other))
-    on.reservations["other"] = (second, WorkloadState(Life.ACTIVE, "uid-other", wants=1))
+    on.reservations["other"] = (second, WorkloadState(WorkloadPhase.ACTIVE, "uid-other", wants=1))
     assert lists(on.settle(seconds=60)) == [((other,), False)]
     on.reservations["other"] = (on.reservations["other"][0], GONE)
     assert lists(on.settle(seconds=1)) == [((), True)]
@@ -111,7 +111,9 @@ def test_a_withdrawn_hold_without_consumers_is_a_release() -> None:
 
 
 def test_a_replica_set_that_lives_on_keeps_the_hold_of_its_deleted_deployment() -> None:
-    on = stage(claim(WORKLOAD), WorkloadState(Life.ABSENT, orphaned_replica_sets=("train-abc",)))
+    on = stage(
+        claim(WORKLOAD), WorkloadState(WorkloadPhase.ABSENT, orphaned_replica_sets=("train-abc",))
+    )
     assert on.settle(seconds=3600) == []
 
 
@@ -142,8 +144,8 @@ def recorded(
 
 NEW = reservation()
 """A reservation that has held nothing yet."""
-ENDED = WorkloadState(Life.ENDED, "uid-train")
-UNREADABLE = WorkloadState(Life.UNREADABLE, "uid-train", problem="cannot be read")
+ENDED = WorkloadState(WorkloadPhase.ENDED, "uid-train")
+UNREADABLE = WorkloadState(WorkloadPhase.UNREADABLE, "uid-train", problem="cannot be read")
 HELD_POD = claim(pod_ref("a"), WORKLOAD)
 IDLE_SINCE = reservation(status=held_status(idle_since=after(-60)))
 FULL = claim(*(tomb(f"p{number}") for number in range(255)), WORKLOAD)

@@ -13,7 +13,7 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import ClearReleaseRequest, WriteStatus
 from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.unreadable import claims_named, may_concern, may_freeze, workload_named
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ReleaseProgress
 from claimctl.wire.resources import (
@@ -266,12 +266,14 @@ def test_what_was_asked_for_waits_while_something_cannot_be_read() -> None:
     assert not any(isinstance(each, ClearReleaseRequest) for each in on.settle(seconds=60))
 
 
-UNREAD = WorkloadState(Life.UNREADABLE, "uid-train", confirmed=True, problem="Deployment: bad")
+UNREAD = WorkloadState(
+    WorkloadPhase.UNREADABLE, "uid-train", confirmed=True, problem="Deployment: bad"
+)
 
 
 @pytest.mark.parametrize("uid", ["uid-train", ""])
 def test_what_is_held_for_a_workload_that_cannot_be_read_stays_held(uid: str) -> None:
-    state = WorkloadState(Life.UNREADABLE, uid, confirmed=True, problem="Deployment: bad")
+    state = WorkloadState(WorkloadPhase.UNREADABLE, uid, confirmed=True, problem="Deployment: bad")
     on = stage(claim(WORKLOAD), state)
     assert on.settle(seconds=100_000) == []
     assert condition(on, "Reserved") == ("True", "Reserved")

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.workloads import (
-    Life,
+    WorkloadPhase,
     WorkloadState,
     named_claims,
     observe,
@@ -55,28 +55,28 @@ def job(*conditions: str, parallelism: int | None = None, suspend: bool = False)
 
 
 @pytest.mark.parametrize(
-    ("workload", "life", "wants"),
+    ("workload", "phase", "wants"),
     [
-        (Deployment(metadata=META, spec=scaled(None)), Life.ACTIVE, 1),
-        (Deployment(metadata=META, spec=scaled(600)), Life.ACTIVE, 600),
-        (Deployment(metadata=META, spec=scaled(0)), Life.IDLE, 0),
-        (StatefulSet(metadata=META, spec=scaled(0)), Life.IDLE, 0),
-        (job(), Life.ACTIVE, 1),
-        (job(parallelism=4), Life.ACTIVE, 4),
-        (job(parallelism=4, suspend=True), Life.IDLE, 0),
-        (job("Complete"), Life.ENDED, 1),
-        (job("Failed"), Life.ENDED, 1),
-        (job("SuccessCriteriaMet"), Life.ACTIVE, 1),
-        (job("FailureTarget"), Life.ACTIVE, 1),
-        (StatefulSet(metadata=GOING, spec=scaled(3)), Life.IDLE, 0),
-        (replace(job(), metadata=GOING), Life.IDLE, 0),
-        (replace(job("Complete"), metadata=GOING), Life.ENDED, 0),
-        (Deployment(metadata=GOING, spec=scaled(3)), Life.ACTIVE, 3),
+        (Deployment(metadata=META, spec=scaled(None)), WorkloadPhase.ACTIVE, 1),
+        (Deployment(metadata=META, spec=scaled(600)), WorkloadPhase.ACTIVE, 600),
+        (Deployment(metadata=META, spec=scaled(0)), WorkloadPhase.IDLE, 0),
+        (StatefulSet(metadata=META, spec=scaled(0)), WorkloadPhase.IDLE, 0),
+        (job(), WorkloadPhase.ACTIVE, 1),
+        (job(parallelism=4), WorkloadPhase.ACTIVE, 4),
+        (job(parallelism=4, suspend=True), WorkloadPhase.IDLE, 0),
+        (job("Complete"), WorkloadPhase.ENDED, 1),
+        (job("Failed"), WorkloadPhase.ENDED, 1),
+        (job("SuccessCriteriaMet"), WorkloadPhase.ACTIVE, 1),
+        (job("FailureTarget"), WorkloadPhase.ACTIVE, 1),
+        (StatefulSet(metadata=GOING, spec=scaled(3)), WorkloadPhase.IDLE, 0),
+        (replace(job(), metadata=GOING), WorkloadPhase.IDLE, 0),
+        (replace(job("Complete"), metadata=GOING), WorkloadPhase.ENDED, 0),
+        (Deployment(metadata=GOING, spec=scaled(3)), WorkloadPhase.ACTIVE, 3),
     ],
 )
-def test_a_workload(workload: Workload, life: Life, wants: int) -> None:
+def test_a_workload(workload: Workload, phase: WorkloadPhase, wants: int) -> None:
     owners = frozenset() if isinstance(workload, Deployment) else frozenset({"u"})
-    assert observe(workload, "slice") == WorkloadState(life, "u", wants=wants, pod_owners=owners)
+    assert observe(workload, "slice") == WorkloadState(phase, "u", wants=wants, pod_owners=owners)
 
 
 def test_claims_count_only_when_the_template_names_them_directly() -> None:
@@ -111,19 +111,19 @@ def test_a_replica_set_that_is_being_deleted_makes_no_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets", "life", "wants"),
+    ("sets", "phase", "wants"),
     [
-        ([replica_set("rs", 3, "u")], Life.ACTIVE, 3),
-        ([replica_set("rs", 0, "u")], Life.IDLE, 0),
-        ([], Life.IDLE, 0),
+        ([replica_set("rs", 3, "u")], WorkloadPhase.ACTIVE, 3),
+        ([replica_set("rs", 0, "u")], WorkloadPhase.IDLE, 0),
+        ([], WorkloadPhase.IDLE, 0),
     ],
 )
 def test_a_deployment_that_is_kept_from_going_wants_pods_for_as_long_as_its_replica_sets(
-    sets: list[ReplicaSet], life: Life, wants: int
+    sets: list[ReplicaSet], phase: WorkloadPhase, wants: int
 ) -> None:
     stuck = Deployment(metadata=GOING, spec=scaled(3))
     found = observe(stuck, "slice", sets)
-    assert (found.life, found.uid, found.wants) == (life, "u", wants)
+    assert (found.phase, found.uid, found.wants) == (phase, "u", wants)
     stays = Deployment(metadata=META, spec=scaled(3))
     assert observe(stays, "slice", []).wants == 3
 
@@ -138,6 +138,6 @@ def test_the_pods_of_a_deployment_are_those_of_its_replica_sets() -> None:
 
 
 def test_a_workload_that_is_gone_has_ended_only_without_heirs() -> None:
-    assert WorkloadState(Life.ABSENT).ended
-    assert not WorkloadState(Life.ABSENT, orphaned_replica_sets=("rs",)).ended
-    assert not WorkloadState(Life.UNSEEN).ended
+    assert WorkloadState(WorkloadPhase.ABSENT).ended
+    assert not WorkloadState(WorkloadPhase.ABSENT, orphaned_replica_sets=("rs",)).ended
+    assert not WorkloadState(WorkloadPhase.UNSEEN).ended

@@ -201,16 +201,16 @@ def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     ghosts.observe(running("a"), None)
-    assert of(ghosts, KEY).told == frozenset()
+    assert of(ghosts, KEY).once_recorded == frozenset()
     recorded = of(ghosts, KEY).pods
-    assert of(ghosts, KEY, recorded).told == {"uid-a"}
-    assert of(ghosts, KEY).told == {"uid-a"}
+    assert of(ghosts, KEY, recorded).once_recorded == {"uid-a"}
+    assert of(ghosts, KEY).once_recorded == {"uid-a"}
     ghosts.observe(None, running("a"))
     ghosts.observe(at_version(running("a"), "7"), None)
-    assert of(ghosts, KEY).told == frozenset()
+    assert of(ghosts, KEY).once_recorded == frozenset()
     of(ghosts, KEY, recorded)
     ghosts.forget(KEY, "9")
-    assert of(ghosts, KEY).told == frozenset()
+    assert of(ghosts, KEY).once_recorded == frozenset()
 
 
 def test_no_wall_clock_makes_a_ghost_older() -> None:

@@ -21,7 +21,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     MakeGroup,
 )
 from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.podgroups import PodGroupResourceClaim
 from claimctl.wire.pods import (
@@ -99,7 +99,9 @@ def free(*pods: Pod, by: tuple[ClaimReservation, ...] = ()) -> Snapshot:
         namespace=NAMESPACE,
         name=CLAIM,
         claim=claim(allocated=False),
-        reservations=tuple(Held(each, WorkloadState(Life.ENDED, "uid-train")) for each in by),
+        reservations=tuple(
+            Held(each, WorkloadState(WorkloadPhase.ENDED, "uid-train")) for each in by
+        ),
         pods=pods,
     )
 

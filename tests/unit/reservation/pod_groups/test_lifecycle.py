@@ -15,12 +15,12 @@ from claimctl.reservation.pod_groups.lifecycle import (
     GuardGroup,
     MakeGroup,
     decide_group,
-    lets_go,
+    no_longer_needs,
     shared_claims,
 )
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
@@ -81,12 +81,12 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             id="reserved again: guarded again",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, claims_let_go=True),
+            GroupCase(OURS, guarded=True, unneeded=True),
             GroupDecision(),
             id="idle and released: kept",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, claims_let_go=True, owner_ended=True),
+            GroupCase(OURS, guarded=True, unneeded=True, owner_ended=True),
             GroupDecision(DropGroup(OURS)),
             id="ended and released: deleted",
         ),
@@ -96,7 +96,7 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             id="ended and not released: kept",
         ),
         pytest.param(
-            GroupCase(OURS, claims_let_go=True),
+            GroupCase(OURS, unneeded=True),
             GroupDecision(GuardGroup(OURS, present=False)),
             id="withdrawn: left to its pods without a guard",
         ),
@@ -104,22 +104,22 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             GroupCase(GOING, guarded=True), GroupDecision(), id="deleted under a claim: guarded"
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, claims_let_go=True),
+            GroupCase(GOING, guarded=True, unneeded=True),
             GroupDecision(lists=True),
             id="deleted and let go: its pods are listed",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, claims_let_go=True, in_use_live=False),
+            GroupCase(GOING, guarded=True, unneeded=True, in_use_live=False),
             GroupDecision(GuardGroup(GOING, present=False)),
             id="deleted, let go and listed without a pod: gone",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, claims_let_go=True, in_use_live=True),
+            GroupCase(GOING, guarded=True, unneeded=True, in_use_live=True),
             GroupDecision(),
             id="deleted and let go, and a pod came that the cache does not show: kept for it",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, claims_let_go=True, in_use=True),
+            GroupCase(GOING, guarded=True, unneeded=True, in_use=True),
             GroupDecision(),
             id="deleted and let go, and a pod came: kept for it",
         ),
@@ -129,12 +129,12 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             id="deleted and nothing reserved any more, and a pod is there: kept for it",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, claims_let_go=True, owner_ended=True, in_use=True),
+            GroupCase(OURS, guarded=True, unneeded=True, owner_ended=True, in_use=True),
             GroupDecision(),
             id="ended and released, and a pod came late: kept for it",
         ),
         pytest.param(
-            GroupCase(THEIRS, claims_let_go=True, owner_ended=True),
+            GroupCase(THEIRS, unneeded=True, owner_ended=True),
             GroupDecision(),
             id="made by others: never touched",
         ),
@@ -158,7 +158,9 @@ def snapshot(*, count: int, held: bool = True, listed: bool = True) -> Snapshot:
         namespace=NAMESPACE,
         name="slice",
         claim=claim(*refs),
-        reservations=(Held(one, WorkloadState(Life.ENDED, "uid-train", pod_group="train")),),
+        reservations=(
+            Held(one, WorkloadState(WorkloadPhase.ENDED, "uid-train", pod_group="train")),
+        ),
         pods=tuple(finished(f"p{n}", group="train") for n in range(count)),
         groups=(OURS,),
     )
@@ -196,4 +198,4 @@ def test_a_claim_gets_along_without_its_group(
     seen: Snapshot, against: tuple[Blocker, ...] | None, answer: bool
 ) -> None:
     group: PodGroup = OURS
-    assert lets_go(seen, group, against) is answer
+    assert no_longer_needs(seen, group, against) is answer

@@ -16,7 +16,7 @@ from claimctl.reservation.pod_groups.membership import (
 )
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
@@ -34,8 +34,8 @@ from tests.support.claim_cases import GONE, held_status
 
 OWNER = OwnerReference(api_version="apps/v1", kind="Deployment", name="train", uid="uid-train")
 OTHER = OwnerReference(api_version="apps/v1", kind="Deployment", name="eval", uid="uid-eval")
-NAMES = WorkloadState(Life.ACTIVE, "uid-train", wants=1, pod_group="train")
-NO_GROUP = WorkloadState(Life.ACTIVE, "uid-train", wants=1)
+NAMES = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1, pod_group="train")
+NO_GROUP = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
 PODGROUP = Rules("podgroup")
 
 
@@ -151,7 +151,7 @@ FULL = pod_group("train", *(f"claim-{number}" for number in range(MAX_CLAIMS)))
         pytest.param(seen(workload=NAMES, groups=(pod_group(),)), None, id="they share the claim"),
         pytest.param(seen(workload=GONE), None, id="the workload is gone"),
         pytest.param(
-            seen(workload=WorkloadState(Life.ENDED, "uid-train")), None, id="it has ended"
+            seen(workload=WorkloadState(WorkloadPhase.ENDED, "uid-train")), None, id="it has ended"
         ),
         pytest.param(seen(), Reason.NO_SCHEDULING_GROUP, id="the template names no group"),
         pytest.param(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from claimctl.reservation.pod_groups.version_skew import START_SECONDS, disagreement, look_again
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node, NodeStatus, NodeSystemInfo
@@ -102,7 +102,7 @@ def test_what_has_been_told_of_pods_that_do_not_start_stays_until_they_do() -> N
     """A controller that started later has not waited for as long, and would take it back."""
     told = Condition(type="Consistent", reason=Reason.KUBELETS_REFUSE, message="as told")
     made = reservation(status=ClaimReservationStatus(conditions=(told,)))
-    held = Held(made, WorkloadState(Life.ACTIVE, "uid-train"))
+    held = Held(made, WorkloadState(WorkloadPhase.ACTIVE, "uid-train"))
     waiting = replace_state(seen(BOUND, bound_for=1.0), reservations=(held,))
     assert disagreement(waiting, waiting.consumers()) == (Reason.KUBELETS_REFUSE, "as told")
     started = replace_state(seen(running("a", group="train")), reservations=(held,))

@@ -17,7 +17,7 @@ from claimctl.reservation.release.binding import (
 )
 from claimctl.reservation.release.blockers import users
 from claimctl.reservation.snapshot import Memory, Openings, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod, PodSpec, PodWorkloadReference
 from tests.support.builders import (
@@ -43,8 +43,8 @@ from tests.support.stage import Stage
 
 WORKLOAD, GROUP = deployment_ref(), group_ref()
 OLD = deployment_ref(uid="uid-old")
-ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=3)
-GROUPED = WorkloadState(Life.ACTIVE, "uid-train", wants=3, pod_group="train")
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3)
+GROUPED = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_group="train")
 NATIVE, HOLD, PODGROUP = Rules("native"), Rules("hold"), Rules("podgroup")
 BOUND_LATE = "PodsMayBeBound"
 

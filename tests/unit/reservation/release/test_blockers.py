@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.blockers import blockers, lends_grace
+from claimctl.reservation.release.blockers import blockers, longer_grace
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ForceDeletedPod
@@ -138,5 +138,5 @@ def test_a_withdrawn_reservation_lends_its_grace(
 ) -> None:
     reservations = tuple(held(f"r{number}", grace) for number, grace in enumerate(graces))
     snapshot = seen(claim=claim(allocated=allocated), reservations=reservations, ghosts=(GHOST,))
-    found = lends_grace(snapshot, reservations[0])
+    found = longer_grace(snapshot, reservations[0])
     assert (found.after if found else None) == lent

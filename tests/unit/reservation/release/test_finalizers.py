@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reservation.decision import SetFinalizer
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (
     NOW,
@@ -84,7 +84,7 @@ def beside_another(grace: int, others: int) -> Stage:
     other = reservation(
         "eval", workload="eval", status=status, force_deleted_pod_grace_seconds=others
     )
-    on.reservations["eval"] = (other, WorkloadState(Life.ACTIVE, EVAL.uid, wants=1))
+    on.reservations["eval"] = (other, WorkloadState(WorkloadPhase.ACTIVE, EVAL.uid, wants=1))
     return on
 
 

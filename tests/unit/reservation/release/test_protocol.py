@@ -9,7 +9,7 @@ from claimctl.reservation.decision import (
     WriteList,
 )
 from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from tests.support.builders import (
     claim,
@@ -61,7 +61,7 @@ def test_a_consumer_that_comes_to_a_fenced_claim_gets_its_holder_back() -> None:
 
 
 def test_the_holder_that_comes_back_is_the_incarnation_that_the_claim_was_made_for() -> None:
-    anew = WorkloadState(Life.ACTIVE, "uid-anew", wants=1)
+    anew = WorkloadState(WorkloadPhase.ACTIVE, "uid-anew", wants=1)
     on = stage(claim(WORKLOAD, shared=True, created_for=WORKLOAD), anew, NATIVE)
     on.settle(seconds=1)
     on.put(running("late"))

@@ -10,7 +10,7 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import Decision, ListLivePods, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -46,7 +46,7 @@ def ended(*references: Reference, memory: Memory = NOTED, pods: tuple[Pod, ...] 
             step="Intent", reason=Reason.WORKLOAD_ENDED, since=NOW, claim_uid="uid-slice"
         ),
     )
-    held = Held(reservation(status=status), WorkloadState(Life.ABSENT, confirmed=True))
+    held = Held(reservation(status=status), WorkloadState(WorkloadPhase.ABSENT, confirmed=True))
     return Snapshot(
         now=NOW,
         namespace=NAMESPACE,

@@ -8,13 +8,13 @@ from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from tests.support.builders import claim, finished, pod_ref, reservation, running, tomb
 from tests.support.claim_cases import GONE, HOLD, WORKLOAD, held_status, lists, stage
 
 GROUPS = Rules("podgroup")
-COMPLETE = WorkloadState(Life.ENDED, "uid-train")
+COMPLETE = WorkloadState(WorkloadPhase.ENDED, "uid-train")
 
 
 @pytest.mark.parametrize("rules", [HOLD, GROUPS], ids=["hold", "podgroup"])
@@ -66,7 +66,7 @@ def test_a_tombstone_alone_keeps_the_claim_allocated_as_a_hold_does() -> None:
 
 
 def test_a_cache_that_is_behind_digs_nobody_up() -> None:
-    on = stage(claim(WORKLOAD, tomb("a")), WorkloadState(Life.ACTIVE, "uid-train"))
+    on = stage(claim(WORKLOAD, tomb("a")), WorkloadState(WorkloadPhase.ACTIVE, "uid-train"))
     on.put(running("a"))
     assert lists(on.settle(seconds=4)) == []
     assert lists(on.settle(seconds=4)) == [((WORKLOAD, pod_ref("a")), False)]

@@ -10,7 +10,7 @@ from msgspec import structs
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import SetFinalizer, WriteList
 from claimctl.reservation.snapshot import Held, Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
@@ -28,8 +28,8 @@ from tests.support.builders import (
 from tests.support.stage import Stage
 
 WORKLOAD = deployment_ref()
-ENDED = WorkloadState(Life.ENDED, "uid-train")
-GONE = WorkloadState(Life.ABSENT)
+ENDED = WorkloadState(WorkloadPhase.ENDED, "uid-train")
+GONE = WorkloadState(WorkloadPhase.ABSENT)
 
 
 def _stage(*entries: str, workload: WorkloadState, deleting: bool = False) -> Stage:
@@ -61,7 +61,7 @@ def test_no_tombstone_is_put_into_a_claim_that_is_being_deleted(keeps: bool) -> 
     status = ClaimReservationStatus(claim_uid="uid-slice", reserved_for=WORKLOAD)
     made = reservation(status=status)
     on = claim(pod_ref("a"), pod_ref("b"), WORKLOAD, deleting=True)
-    held = WorkloadState(Life.ACTIVE, "uid-train", wants=2)
+    held = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=2)
     rules = Rules("hold", kcm_cleans_mixed_lists=keeps)
     stage = Stage(on, {made.metadata.name: (made, held)}, rules=rules)
     stage.put(finished("a"), running("b"))
@@ -75,7 +75,7 @@ def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_
 ) -> None:
     """One that has not seen the deletion may be adding the hold, also once a claim comes to be."""
     made = reservation(deleting=True)
-    gone = Held(made, WorkloadState(Life.ACTIVE, "uid-train", wants=1), withdrawn_age=age)
+    gone = Held(made, WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1), withdrawn_age=age)
     stage = Stage(on, {})
     stage.put(running("a") if on and on.status.allocation else pending("a"))
     snapshot = replace(stage.snapshot(), reservations=(gone,))

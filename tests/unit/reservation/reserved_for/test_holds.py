@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from tests.support.builders import (
     claim,
@@ -33,14 +33,17 @@ from tests.support.claim_cases import (
 )
 from tests.support.stage import Stage
 
-MEMBER = WorkloadState(Life.ACTIVE, "uid-train", wants=3, pod_group="train")
+MEMBER = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_group="train")
 RULES = Rules("podgroup")
 ASKED = {"claimctl.io/release": "uid-slice"}
 NAMES = ["train", "eval", "more"]
 
 
 def held_for(
-    holds: int, *others: Reference, life: Life = Life.ACTIVE, **meta: dict[str, str]
+    holds: int,
+    *others: Reference,
+    phase: WorkloadPhase = WorkloadPhase.ACTIVE,
+    **meta: dict[str, str],
 ) -> Stage:
     """A claim with other entries and that many holds, each with a reservation."""
     refs = [deployment_ref(name, f"uid-{name}") for name in NAMES[:holds]]
@@ -52,7 +55,7 @@ def held_for(
                 status=held_status(reserved_for=ref),
                 annotations=meta.get("annotations"),
             ),
-            WorkloadState(life, ref.uid, wants=200),
+            WorkloadState(phase, ref.uid, wants=200),
         )
         for ref in refs
     }
@@ -67,7 +70,7 @@ def test_all_holds_step_aside_for_a_pod_that_waits_at_a_full_list(holds: int, wh
     on = held_for(
         holds,
         *pods,
-        life=Life.ENDED if why == "ended" else Life.ACTIVE,
+        phase=WorkloadPhase.ENDED if why == "ended" else WorkloadPhase.ACTIVE,
         annotations=ASKED if why == "asked for" else {},
     )
     on.put(*map(running, names), pending("waits"))
@@ -112,7 +115,7 @@ def test_a_listed_group_of_the_workload_leaves_no_place_either() -> None:
 def test_tombstones_stay_when_the_hold_of_an_ended_workload_steps_aside() -> None:
     names = [f"p{i}" for i in range(254)]
     others = (tomb("done"), *map(pod_ref, names))
-    on = held_for(1, *others, life=Life.ENDED)
+    on = held_for(1, *others, phase=WorkloadPhase.ENDED)
     on.rules = OLD_HOLD
     on.put(finished("done"), *map(running, names), pending("waits"))
     assert lists(on.settle(seconds=60)) == [(others, False)]
@@ -134,7 +137,7 @@ def test_nothing_is_added_to_a_claim_that_is_not_allocated_or_being_deleted() ->
 
 
 def test_a_recreated_workload_takes_the_place_of_its_earlier_incarnation() -> None:
-    on = stage(claim(pod_ref("a"), WORKLOAD), WorkloadState(Life.ACTIVE, "uid-2", wants=1))
+    on = stage(claim(pod_ref("a"), WORKLOAD), WorkloadState(WorkloadPhase.ACTIVE, "uid-2", wants=1))
     on.put(running("a"))
     new = deployment_ref(uid="uid-2")
     assert lists(on.settle()) == [((pod_ref("a"), new), False)]

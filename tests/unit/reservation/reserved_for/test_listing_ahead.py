@@ -19,7 +19,7 @@ from claimctl.reservation.reserved_for.listing_ahead import (
 )
 from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
 from claimctl.reservation.snapshot import Arrivals, Memory, Rules, Snapshot
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference
 from tests.support.builders import (
@@ -45,7 +45,7 @@ from tests.support.stage import Stage
 WORKLOAD = deployment_ref()
 RULES = Rules("hold", list_ahead=True)
 ACTIVE = WorkloadState(
-    Life.ACTIVE, "uid-train", wants=3, pod_owners=frozenset({"uid-set", "uid-other-set"})
+    WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_owners=frozenset({"uid-set", "uid-other-set"})
 )
 
 
@@ -319,7 +319,7 @@ def test_a_pod_listed_ahead_blocks_the_release_of_a_workload_that_has_ended() ->
     assert lists(on) == [("train", "b")]
     on.reservations["train-slice"] = (
         on.reservations["train-slice"][0],
-        WorkloadState(Life.ENDED, "uid-train", pod_owners=ACTIVE.pod_owners),
+        WorkloadState(WorkloadPhase.ENDED, "uid-train", pod_owners=ACTIVE.pod_owners),
     )
     assert lists(on, seconds=1000.0) == []
     assert condition(on, "Released") == ("False", "ConsumersLeft")

@@ -15,7 +15,7 @@ from claimctl.reservation.ghosts import MOST
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
 from claimctl.reservation.status.desired import Refusal, refused_status
-from claimctl.reservation.workloads import Life, WorkloadState
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
 from tests.support.builders import NOW, after, claim, deployment_ref, reservation, running
@@ -25,8 +25,8 @@ from tests.support.stage import Stage
 ETCD_TAKES = 1_500_000
 """Bytes of a request; managedFields come on top of the status."""
 MANY = 3 * MOST
-ACTIVE = WorkloadState(Life.ACTIVE, "uid-train", wants=3)
-GONE = WorkloadState(Life.ABSENT)
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3)
+GONE = WorkloadState(WorkloadPhase.ABSENT)
 
 
 def ghost(number: int, **changes: Any) -> ForceDeletedPod:
