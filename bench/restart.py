@@ -1,0 +1,60 @@
+"""How long a release takes after a restart of claimctl, on a real control plane."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+
+from bench.jobs import LEASE, Bench, common_flags, p99, play, told
+from bench.table import Line, Part, at_most, register
+from tests.torture_real.controllers import Controllers
+
+BEFORE_RESTART = 75.0
+"""Seconds in which the leader notes a checkpoint. Without events it does so once a minute."""
+
+
+async def _restarts(bench: Bench, _: argparse.Namespace) -> AsyncIterator[Line]:
+    """How long a release takes after the controller or the API server was restarted.
+
+    The workloads end when the successor leads, so that the wait for the Lease does not count.
+    """
+    usual: list[float] = []
+    for number, what in enumerate(("nothing", "kill -9", "rolling upgrade", "young standby")):
+        keys = await bench.begin(f"restart-{number}", 5, held=True)
+        await asyncio.sleep(BEFORE_RESTART)
+        await _restart(what, bench.controllers)
+        await bench.end(keys)
+        await bench.freed(keys)
+        seconds = [bench.seen.free[key] - bench.seen.job_ended[key] for key in keys]
+        told(f"after {what}", seconds)
+        if what == "nothing":
+            usual = seconds
+        else:
+            extra = p99(seconds) - p99(usual)
+            name = f"restart {bench.version}: extra wait of a release after {what}"
+            yield Line(name, extra, unit="s", goal=at_most(5), runs=len(seconds))
+
+
+async def _restart(what: str, controllers: Controllers) -> None:
+    old = next(iter(controllers.running))
+    if what == "kill -9":
+        controllers.kill(old)
+        controllers.start("again")
+    elif what == "rolling upgrade":
+        controllers.start("upgraded")
+        await asyncio.sleep(5.0)
+        await asyncio.to_thread(controllers.running.pop(old).stop)
+    elif what == "young standby":
+        controllers.start("standby")
+        await asyncio.sleep(5.0)
+        controllers.kill(old)
+    await asyncio.sleep(LEASE)
+
+
+def _part(options: argparse.Namespace) -> list[Line]:
+    options.flag.append("--checkpoint")
+    return play(options, _restarts, claims=5)
+
+
+register(Part("restart", "releases after restarts of claimctl", _part, common_flags, True))
