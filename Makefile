@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.bench-installed
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
 # The interpreter: PYTHON=... if given, else that of the .venv, else the first one that is new enough.
@@ -35,6 +36,10 @@ $(STAMP): requirements-dev.lock pyproject.toml
 		$(PYTHON) -m venv --clear $(VENV); fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BENCH_STAMP): requirements-bench.lock $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bench.lock
 	@touch $@
 
 demo: $(STAMP) ## play the whole story on an embedded cluster (ARGS="--dialect hold ...")
@@ -70,7 +75,7 @@ fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 generate: $(STAMP) ## write crds/ from the models
 	$(BIN)/python -m claimctl.api
 
-bench: $(STAMP) ## measure side by side, print one table (PART=name ARGS=--help; real servers: KUBEBUILDER_ASSETS)
+bench: $(BENCH_STAMP) ## measure side by side, print one table (PART=name ARGS=--help; real servers: KUBEBUILDER_ASSETS)
 	$(BIN)/python -m bench $(PART) $(ARGS)
 
 slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
@@ -94,4 +99,5 @@ e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)
 	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml
-	$(COMPILE) --upgrade --constraint requirements.lock --all-extras --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --upgrade --constraint requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra bench --output-file requirements-bench.lock pyproject.toml

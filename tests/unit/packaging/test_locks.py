@@ -31,14 +31,17 @@ def test_the_locks_meet_what_the_project_asks_for() -> None:
     dependencies: list[str] = PROJECT["dependencies"]
     development: list[str] = PROJECT["optional-dependencies"]["dev"]
     assert unmet(dependencies, pins("requirements.lock")) == []
+    measured: list[str] = PROJECT["optional-dependencies"]["bench"]
     assert unmet(dependencies + development, pins("requirements-dev.lock")) == []
+    assert unmet(dependencies + measured, pins("requirements-bench.lock")) == []
 
 
-def test_tests_run_with_what_users_get() -> None:
+def test_tests_and_measurements_run_with_what_users_get() -> None:
     assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
+    assert pins("requirements.lock").items() <= pins("requirements-bench.lock").items()
 
 
 def test_every_pin_has_hashes() -> None:
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    for name in ("requirements.lock", "requirements-dev.lock", "requirements-bench.lock"):
         entries = re.split(r"^(?=[A-Za-z0-9])", (ROOT / name).read_text(), flags=re.MULTILINE)
         assert [entry for entry in entries if entry.strip() and "--hash=sha256:" not in entry] == []
