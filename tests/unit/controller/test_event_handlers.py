@@ -13,6 +13,7 @@ import pytest
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
+from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.observations import Observations
 from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
@@ -34,6 +35,7 @@ class Followed:
     server: Server
     spoilt: Spoiling
     triggers: Triggers
+    seen: Observations
     told: set[str] = field(default_factory=set)
 
     async def after(self, change: Callable[[Server], object]) -> set[str]:
@@ -42,6 +44,10 @@ class Followed:
         change(self.server)
         await asyncio.sleep(1.0)
         return set(self.told)
+
+    def ghosts(self) -> list[str]:
+        """The names of the claim's ghosts."""
+        return [each.name for each in self.seen.ghosts.of(ClaimKey(NAMESPACE, CLAIM)).pods]
 
 
 @asynccontextmanager
@@ -60,14 +66,15 @@ async def following(
         plans=lambda key: told.add(f"plan {key.name}"),
         groups=lambda key: told.add(f"group {key.namespace}/{key.name}"),
     )
-    triggers = Triggers(caches, Observations(clock), queues)
+    seen = Observations(clock)
+    triggers = Triggers(caches, seen, queues)
     informers = [*caches.informers(), caches.groups.follow()]
     tasks = [asyncio.create_task(each.run()) for each in informers]
     for each in informers:
         await each.wait_synced()
     if leads:
         triggers.lead()
-    yield Followed(made, spoilt, triggers, told)
+    yield Followed(made, spoilt, triggers, seen, told)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -325,3 +332,48 @@ async def test_a_group_that_shares_a_claim_is_looked_at_when_the_allocation_come
         found = await followed.after(change)
         assert CLAIM_KEY in found
         assert (f"group {NAMESPACE}/train" in found) is told
+
+
+def _lists(*names: str) -> Callable[[Server], object]:
+    """Have the claim list these: the pods that exist, others with a UID made from the name."""
+
+    def change(made: Server) -> object:
+        uids = {
+            each["metadata"]["name"]: each["metadata"]["uid"]
+            for each in made.admin.list("pods", NAMESPACE)
+        }
+        entries = [
+            {"resource": "pods", "name": name, "uid": uids.get(name, f"uid-{name}")}
+            for name in names
+        ]
+        return _claim_status(reservedFor=entries)(made)
+
+    return change
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_a_pod_that_was_listed_for_one_version_and_never_shown_is_a_ghost(
+    leads: bool,
+) -> None:
+    async with following(leads=leads) as followed:
+
+        def change(made: Server) -> None:
+            _lists("train-1", "never-shown")(made)
+            _lists("train-1")(made)
+
+        await followed.after(change)
+        assert followed.ghosts() == ["never-shown"]
+
+
+async def test_a_list_that_is_there_at_the_start_is_looked_at_as_well() -> None:
+    async with following(_lists("train-1", "never-shown")) as followed:
+        assert followed.ghosts() == ["never-shown"]
+
+
+async def test_a_listed_pod_that_the_cache_shows_is_no_ghost_readable_or_not() -> None:
+    async with following(lambda made: made.create("pods", pod_body("late"))) as followed:
+        await followed.after(_lists("train-1", "late"))
+        followed.spoilt.spoil("pods", "odd")
+        await followed.after(lambda made: made.create("pods", pod_body("odd")))
+        await followed.after(_lists("train-1", "late", "odd"))
+        assert followed.ghosts() == []

@@ -345,6 +345,15 @@ def test_a_list_that_changed_in_a_gap_of_its_own_hides_pods_since_the_last_list_
     assert unnoticed(memories, "8") == 50, "a later gap hides no pod of this list"
 
 
+def test_a_gap_of_pods_that_began_before_a_gap_of_claims_ended_may_hide_pods() -> None:
+    clock, memories = watched()
+    memories.see(claim(version="8"))
+    memories.missed(claim(version="8"))
+    clock.time = 50
+    memories.pods_listed("7", "20")
+    assert unnoticed(memories, "8") == 0
+
+
 def test_a_gap_that_began_before_the_list_was_watched_may_hide_its_pods() -> None:
     clock, memories = watched()
     clock.time = 50
@@ -368,6 +377,48 @@ def test_a_claim_that_was_read_live_first_may_hide_pods() -> None:
     memories = Memories(HandClock())
     memories.see(claim(version="3"))
     assert unnoticed(memories, "3") == 0
+
+
+def test_a_claim_that_was_missed_and_is_not_known_is_no_error() -> None:
+    memories = Memories(HandClock())
+    memories.missed(claim(version="8"))
+    memories.see(claim(version="8"))
+    assert unnoticed(memories, "8") == 0
+
+
+@pytest.mark.parametrize(
+    ("pods", "checkpoint", "before", "claims", "reserved", "known"),
+    [
+        pytest.param("30", "30", "", "30", [KEY], True, id="all lists show the checkpoint"),
+        pytest.param("30", "30", "", "30", [], False, id="a claim that had no reservation"),
+        pytest.param("30", "", "", "30", [KEY], False, id="no checkpoint"),
+        pytest.param("31", "30", "", "30", [KEY], False, id="the list of pods is later"),
+        pytest.param("31", "30", "", "31", [KEY], False, id="both lists are later"),
+        pytest.param("30", "30", "", "31", [KEY], False, id="the list of claims is later"),
+        pytest.param("30", "30", "29", "30", [KEY], False, id="not the first list of claims"),
+        pytest.param("", "", "", "", [KEY], False, id="versions that are not known"),
+    ],
+)
+def test_a_claim_is_known_from_the_checkpoint_if_the_first_lists_show_it(
+    pods: str, checkpoint: str, before: str, claims: str, reserved: list[ClaimKey], known: bool
+) -> None:
+    memories = Memories(HandClock())
+    memories.checkpoint = checkpoint
+    memories.pods_listed("", pods)
+    allocated = claim(deployment_ref(), version="10")
+    memories.see(allocated)
+    memories.claims_listed(before, claims, reserved)
+    seen = ages(memories, allocated)
+    assert (seen.blind_age, seen.unnoticed_age) == ((None, inf) if known else (0, 0))
+
+
+def test_a_reserved_claim_that_is_gone_by_the_checkpoint_is_no_error() -> None:
+    memories = Memories(HandClock())
+    memories.checkpoint = "30"
+    memories.pods_listed("", "30")
+    memories.claims_listed("", "30", [KEY])
+    memories.see(claim(version="40"))
+    assert ages(memories, claim(version="40")).blind_age == 0
 
 
 def test_the_checkpoint_vouches_for_a_claim_only_while_its_reservation_stands() -> None:

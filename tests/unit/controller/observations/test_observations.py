@@ -150,3 +150,17 @@ def test_a_deleted_reservation_is_forgotten_and_one_that_stays_is_not() -> None:
         Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, None, relist=False)
     )
     assert observations.claims.memory_without_claim(key) == Memory()
+
+
+def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:
+    clock = HandClock()
+    observations, key = Observations(clock), ClaimKey(NAMESPACE, CLAIM)
+    observations.pods_listed("", "5")
+    held = claim(pod_ref("a"), version="7")
+    observations.claim_changed(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, None, held, relist=False))
+    observations.ghosts.observe_list(key, held.status.reserved_for, (), "7")
+    clock.time = 100
+    observations.pods_listed("6", "9")
+    ghosts = observations.ghosts.of(key)
+    assert dict(ghosts.ages) == {"uid-a": 0}
+    assert observations.claims.memory(held, ghosts).blind_age == 0

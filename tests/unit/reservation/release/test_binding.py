@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as with_facts
 from math import inf
 
 import pytest
@@ -14,6 +15,8 @@ from claimctl.reservation.release.binding import (
     PENDING_PODS_GIVE_WAY,
     binding_left,
     binding_seconds,
+    entries_to_take_out,
+    one_by_one,
 )
 from claimctl.reservation.release.blockers import users
 from claimctl.reservation.snapshot import Memory, Openings, Rules, Snapshot
@@ -37,6 +40,7 @@ from tests.support.builders import (
     running,
     slow,
     tomb,
+    written_by_claimctl,
 )
 from tests.support.claim_cases import condition, held_status, lists
 from tests.support.stage import Stage
@@ -278,6 +282,72 @@ def snapshot(
         rules=rules,
         memory=Memory(openings=seen, deleting_age=max(deleting_age, 0)),
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "shared", "group_age", "answer"),
+    [
+        pytest.param(HOLD, False, inf, True, id="hold"),
+        pytest.param(HOLD, True, inf, False, id="a claim that was created for a workload"),
+        pytest.param(HOLD, False, 3600.0, False, id="a PodGroup was listed once"),
+        pytest.param(PODGROUP, False, inf, False, id="pods may share the claim by a PodGroup"),
+        pytest.param(NATIVE, False, inf, False, id="no pod is listed beside a workload"),
+        pytest.param(NATIVE, True, inf, False, id="native"),
+    ],
+)
+def test_pods_are_listed_one_by_one_where_nothing_else_lets_them_in(
+    rules: Rules, shared: bool, group_age: float, answer: bool
+) -> None:
+    seen = snapshot(rules, Openings(group_age=group_age), pod_ref("a"))
+    on = with_facts(seen, claim=claim(shared=shared, created_for=WORKLOAD if shared else None))
+    assert one_by_one(on) is answer
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason", "taken"),
+    [
+        pytest.param(
+            (pod_ref("a"), WORKLOAD), Reason.WITHDRAWN, {"uid-a"}, id="a hold keeps the allocation"
+        ),
+        pytest.param(
+            (pod_ref("a"), pod_ref("b")), Reason.WITHDRAWN, set(), id="pods alone: no hold is left"
+        ),
+        pytest.param(
+            (pod_ref("a"), tomb("c")), Reason.WITHDRAWN, set(), id="a tombstone is no hold"
+        ),
+        pytest.param(
+            (pod_ref("a"), GROUP), Reason.WITHDRAWN, set(), id="the fence removes the PodGroup, too"
+        ),
+        pytest.param(
+            (pod_ref("a"), WORKLOAD),
+            Reason.WORKLOAD_ENDED,
+            set(),
+            id="a reason for which pods do not give way",
+        ),
+        pytest.param((WORKLOAD,), Reason.WITHDRAWN, set(), id="a pod that is not listed"),
+    ],
+)
+def test_the_fence_takes_out_what_was_listed_ahead_if_a_hold_stays_beside_it(
+    listed: tuple[Reference, ...], reason: Reason, taken: set[str]
+) -> None:
+    seen = snapshot(HOLD, Openings())
+    on = with_facts(seen, claim=written_by_claimctl(claim(*listed), ["uid-a"]))
+    assert entries_to_take_out(on, reason, on.consumers()) == taken
+
+
+def test_no_entry_is_taken_out_of_a_claim_that_is_deleted_or_gone() -> None:
+    seen = snapshot(HOLD, Openings())
+    going = written_by_claimctl(claim(pod_ref("a"), WORKLOAD, deleting=True), ["uid-a"])
+    for on in (with_facts(seen, claim=going), with_facts(seen, claim=None)):
+        assert entries_to_take_out(on, Reason.WITHDRAWN, on.consumers()) == frozenset()
+
+
+def test_an_entry_of_a_scheduler_is_taken_out_only_if_its_pod_cannot_reach_the_devices() -> None:
+    pods = (stuck("stuck"), pending("new"), stuck("unlisted"))
+    listed = claim(pod_ref("stuck"), pod_ref("new"), WORKLOAD)
+    on = with_facts(snapshot(HOLD, Openings()), claim=listed, pods=pods)
+    assert entries_to_take_out(on, Reason.REALLOCATED, on.consumers()) == {"uid-stuck"}
+    assert entries_to_take_out(on, Reason.WITHDRAWN, on.consumers()) == frozenset()
 
 
 AGES = st.one_of(st.just(inf), st.floats(0, 1000))

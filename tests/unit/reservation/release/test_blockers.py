@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
 
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.blockers import blockers, longer_grace
-from claimctl.reservation.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.snapshot import Held, Memory, Openings, Rules, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.resources import PODS
@@ -41,6 +42,7 @@ def test_a_consumer_keeps_the_claim_of_an_ended_workload() -> None:
         assert condition(on, "Released") == ("False", "ConsumersLeft")
 
 
+PODGROUP = Rules("podgroup")
 GHOST = ForceDeletedPod(uid="g", name="lost", node_name="node-0", boot_id="boot-1", since=NOW)
 BAD_POD = Unreadable(PODS, "odd", NAMESPACE, "bad", "uid-bad", "3", b"{}")
 
@@ -50,15 +52,21 @@ def held(name: str = "train-slice", grace: int = 300) -> Held:
     return Held(made, GONE)
 
 
+def watched(unnoticed_age: float) -> Memory:
+    """The memory of a claim that was watched on while the watch of pods had a gap."""
+    return Memory(blind_age=0.0, unnoticed_age=unnoticed_age, openings=Openings(group_age=inf))
+
+
 def seen(*listed: Reference, **facts: Any) -> Snapshot:
     """A claim whose workload is gone."""
     known: dict[str, Any] = {
         "claim": claim(*listed),
+        "rules": HOLD,
         "reservations": (held(),),
         "nodes": {"node-0": node()},
         **facts,
     }
-    return Snapshot(NOW, NAMESPACE, CLAIM, rules=HOLD, **known)
+    return Snapshot(NOW, NAMESPACE, CLAIM, **known)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +114,19 @@ def seen(*listed: Reference, **facts: Any) -> Snapshot:
             id="a history that this process has not seen",
         ),
         pytest.param(seen(WORKLOAD, memory=Memory(blind_age=300.0)), [], id="seen for the grace"),
+        pytest.param(
+            seen(WORKLOAD, memory=watched(unnoticed_age=inf)), [], id="each listed pod was noted"
+        ),
+        pytest.param(
+            seen(WORKLOAD, memory=watched(unnoticed_age=120.0)),
+            [(Reason.HISTORY_UNKNOWN, 180.0)],
+            id="a listed pod may have vanished in a gap",
+        ),
+        pytest.param(
+            seen(WORKLOAD, memory=watched(unnoticed_age=inf), rules=PODGROUP),
+            [(Reason.HISTORY_UNKNOWN, 300.0)],
+            id="pods of a PodGroup are not listed",
+        ),
         pytest.param(
             seen(WORKLOAD, deployment_ref("other", "uid-other")),
             [(Reason.UNKNOWN_REFERENCES, None)],
