@@ -48,13 +48,16 @@ class Recording:
     steps: tuple[Step, ...]
     managed_fields: bool = False
     """Whether metadata.managedFields is recorded and compared."""
+    definitions: bool = False
+    """Whether the server had claimctl's CustomResourceDefinitions."""
 
 
 def load(path: Path) -> Recording:
     content = json.loads(path.read_text())
     name = content["name"]
     managed = content.get("managedFields", name in _WITH_MANAGED_FIELDS)
-    return Recording(name, content["server"], tuple(content["steps"]), managed)
+    defined = bool(content.get("definitions"))
+    return Recording(name, content["server"], tuple(content["steps"]), managed, defined)
 
 
 def recordings() -> list[Recording]:

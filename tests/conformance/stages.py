@@ -10,6 +10,7 @@ from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.http.handler import ADMINISTRATOR
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
 from claimctl.embedded.verbs.reading import Target
+from tests.conformance.definitions import definitions
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
 
 WITH_COMPONENTS = (
@@ -57,6 +58,9 @@ async def play(recording: Recording) -> list[StepResult]:
     default = {"metadata": {"name": "default"}}
     namespaces = Target(handler.api.kinds.named("namespaces"), "")
     handler.api.create(ADMINISTRATOR, namespaces, default)
+    kind = handler.api.kinds.named("customresourcedefinitions")
+    for body in definitions() if recording.definitions else ():
+        handler.api.create(ADMINISTRATOR, Target(kind, ""), body)
     stage = Stage(handler, handler.api.store.compact)
     return await Replay(recording, stage).run()
 

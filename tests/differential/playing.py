@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import traceback
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from claimctl.embedded.api_server import api_server
 from claimctl.embedded.http.handler import ADMINISTRATOR, Handler
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
 from claimctl.embedded.verbs.reading import Target
 from tests.conformance.compare import Difference
+from tests.conformance.definitions import definitions
 from tests.conformance.placeholders import Bindings
 from tests.conformance.replay import Answered, Recording, Replay, Stage
 from tests.conformance.stages import LoopTime
@@ -27,19 +24,6 @@ Object = dict[str, Any]
 CRASHED = 599
 """The status that stands for an exception in the embedded server."""
 _REFUSED = re.compile(r"not emulated")
-_DEFINITIONS = Path(__file__).parents[2] / "crds"
-
-
-def definitions() -> list[Object]:
-    """The CustomResourceDefinitions of claimctl."""
-    return [json.loads(text) for text in _definition_texts()]
-
-
-@cache
-def _definition_texts() -> tuple[str, ...]:
-    """The CRDs as JSON: every sequence starts a server, and YAML is slow to parse."""
-    paths = sorted(_DEFINITIONS.glob("*.claimctl.io.yaml"))
-    return tuple(json.dumps(yaml.safe_load(path.read_text())) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)

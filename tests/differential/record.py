@@ -27,7 +27,7 @@ from tests.differential.kinds import kind_of
 from tests.differential.outcome import Run
 from tests.differential.playing import Played, play
 from tests.differential.recorder import Recorder, Sequence, Spoiled
-from tests.differential.server import api_server_alone, connected
+from tests.differential.server import api_server_alone, connected, define
 
 Kept = dict[str, Any]
 _NUMBERED = re.compile(r"<(uid|rv|continue|token|gen|hash):(\d+)>")
@@ -41,6 +41,8 @@ def joined(name: str, about: str, sequences: list[Kept]) -> Kept:
     whole = {"name": name, "server": sequences[0]["server"], "about": about}
     if sequences[0].get("managedFields"):
         whole["managedFields"] = True
+    if "/apis/claimctl.io/" in json.dumps(steps):
+        whole["definitions"] = True
     return {**whole, "steps": steps}
 
 
@@ -95,6 +97,8 @@ def recorded_live(path: Path, version: str) -> Kept:
 
     async def go(plane: Any) -> list[Any]:
         async with connected(plane) as server:
+            if content.get("definitions"):
+                await define(server)
             return await Recorder(server, sequence).run()
 
     with api_server_alone(run) as plane:

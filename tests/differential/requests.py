@@ -16,11 +16,11 @@ from tests.differential.exemplars import exemplars
 from tests.differential.kinds import kind_of, plain
 from tests.differential.ledger import Allowance, allowances, allowed
 from tests.differential.outcome import Finding, Outcome, Run
-from tests.differential.playing import Played, Side, definitions, play
+from tests.differential.playing import Played, Side, play
 from tests.differential.recorded import recorded_sequence
 from tests.differential.recorder import Recorder, Sequence, Spoiled
 from tests.differential.sequences import random_sequence
-from tests.differential.server import RealServer, api_server_alone, connected
+from tests.differential.server import RealServer, api_server_alone, connected, define
 from tests.differential.shrinking import Shrinking
 from tests.differential.templates import Step
 
@@ -91,7 +91,7 @@ class Comparison:
     async def until(self, end: float) -> None:
         """Play until ``end``: several sequences at once on the real server, and the transcripts
         on the embedded one in another process. Recording waits while that process is behind."""
-        await self._furnish()
+        await define(self.server)
         made = sequences(self.run)
         recorded: asyncio.Queue[Transcript] = asyncio.Queue(_WAITING)
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -171,13 +171,6 @@ class Comparison:
     @property
     def _side(self) -> Side:
         return Side(self.run.programs.version, self.run.pod_groups)
-
-    async def _furnish(self) -> None:
-        for body in definitions():
-            path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            headers = {"content-type": "application/json"}
-            await self.server.send("POST", path, headers, json.dumps(body).encode())
-        await asyncio.sleep(2)
 
     def judge(self, name: str, played: list[Played]) -> None:
         """Record the first difference of a sequence; later ones may follow from it."""

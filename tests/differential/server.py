@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,9 +18,11 @@ from yarl import URL
 from claimctl.controlplane.files import ADMIN_USER
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import API_SERVER, ETCD
+from tests.conformance.definitions import definitions
 from tests.differential.outcome import Run
 
 _SECONDS = 60.0
+_SERVED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +99,12 @@ async def connected(plane: ControlPlane) -> AsyncIterator[RealServer]:
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         yield RealServer(plane.files.url, plane.files.tokens[ADMIN_USER], tls, session)
+
+
+async def define(server: RealServer) -> None:
+    """Create claimctl's CustomResourceDefinitions, and wait until they are served."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    headers = {"content-type": "application/json"}
+    for body in definitions():
+        await server.send("POST", path, headers, json.dumps(body).encode())
+    await asyncio.sleep(_SERVED_SECONDS)

@@ -38,6 +38,11 @@ class CustomStrategy(Strategy):
 
     def __init__(self, definition: Object, version: Object) -> None:
         self.raw: Object = version["schema"]["openAPIV3Schema"]
+        spec = definition["spec"]
+        self._names = {
+            "kind": spec["names"]["kind"],
+            "apiVersion": f"{spec['group']}/{version['name']}",
+        }
         self.rules = Rules(self.raw)
         self.terminating = bool(definition["metadata"].get("deletionTimestamp"))
         self._fields = tuple(
@@ -49,21 +54,31 @@ class CustomStrategy(Strategy):
         drop_nulls(self.raw, obj)
 
     def default(self, obj: Object, features: Features) -> None:
-        fill_defaults(self.raw, obj)
+        if not self._misnamed(obj):
+            fill_defaults(self.raw, obj)
 
     def _keep_all_but_status(self, new: Object, old: Object) -> None:
         kept = {"managedFields": new["metadata"].get("managedFields")}
         super()._keep_all_but_status(new, old)
         meta = {**old["metadata"], **kept}
         new["metadata"] = {key: value for key, value in meta.items() if value is not None}
+        # the status of an object that named another kind got no defaults before
+        fill_defaults(self.raw, new)
 
     standard_finalizers = False
     revalidates = False
     warns_of_finalizers = True
 
-    def misnamed(self, obj: Object, features: Features) -> list[FieldError]:
-        """The rules see the object without its defaults."""
-        return _with_types(self.rules.check(obj, None), obj, features)
+    def _misnamed(self, obj: Object) -> list[FieldError]:
+        """The errors of an object that names another kind or version.
+
+        The server checks nothing else of such an object, except the rules.
+        """
+        return [
+            invalid_value(key, obj[key], f"must be {wanted}")
+            for key, wanted in self._names.items()
+            if obj[key] != wanted
+        ]
 
     def admit(self, obj: Object, context: Context) -> None:
         if self.terminating:
@@ -71,11 +86,17 @@ class CustomStrategy(Strategy):
             raise StatusError(405, "MethodNotAllowed", text, {})
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        found = self._all(obj, None, validate(self.raw, obj))
+        misnamed = self._misnamed(obj)
+        if misnamed:
+            found = [*misnamed, *self.rules.check(obj, None)]
+        else:
+            found = self._all(obj, None, validate(self.raw, obj))
         return _with_types(found, obj, context.features)
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         """Errors that the old object had, too, are ignored (ratcheting)."""
+        if misnamed := self._misnamed(new):
+            return _with_types([*misnamed, *self.rules.check(new, old)], new, context.features)
         if context.subresource == "status":
             found, before = self._status(new), self._status(old)
         else:

@@ -112,11 +112,25 @@ def _typed(value: Object, expected: str) -> Object:
     return value
 
 
-def kind_missing(body: bytes, expected: str) -> StatusError:
-    """The error for a body of a custom kind without ``kind``."""
-    text = body.decode("utf-8", "replace")
-    shown = _shown(body) if text.startswith("{") else body.hex()
-    return _unrecognized(expected, f"Object 'Kind' is missing in '{text}' ({shown})")
+def check_custom(body: Object, sent: bytes, expected: str, version: str, ignored: bool) -> None:
+    """Check the kind and the version of a body of a custom kind, which is read without a Go type.
+
+    ``ignored``: unknown fields are ignored. Then the server names the kind that it expects.
+
+    Raises:
+        StatusError: 400.
+    """
+    text = sent.decode("utf-8", "replace")
+    shown = _shown(sent) if text.startswith("{") else sent.hex()
+    if not body.get("kind"):
+        why = f"Object 'Kind' is missing in '{text}'"
+        if ignored:
+            named = f'{expected} in version "{version}" cannot be handled as a {expected}'
+            raise bad_request(f"{named}: {why}")
+        raise _unrecognized(expected, f"{why} ({shown})")
+    given = body.get("apiVersion") or ""
+    if given.count("/") > 1:
+        raise _unrecognized(expected, f"unexpected GroupVersion string: {given} ({shown})")
 
 
 def _shown(body: bytes) -> str:

@@ -16,7 +16,7 @@ from claimctl.embedded.errors import (
 from claimctl.embedded.http import answers
 from claimctl.embedded.http import exchange as options
 from claimctl.embedded.http.answers import Answer
-from claimctl.embedded.http.bodies import kind_missing, media_type, parse_object, parse_patch
+from claimctl.embedded.http.bodies import check_custom, media_type, parse_object, parse_patch
 from claimctl.embedded.http.exchange import Exchange
 from claimctl.embedded.http.tables.shapes import Tables, View
 from claimctl.embedded.kinds.kind import Kind
@@ -215,8 +215,9 @@ def _body(exchange: Exchange, expected: str, write: WriteOptions) -> Object:
     repeated: list[str] = []
     body = parse_object(exchange.body, exchange.headers, expected, repeated)
     write.repeated.extend(repeated)
-    if exchange.kind.custom and not exchange.route.subresource and not body.get("kind"):
-        raise kind_missing(exchange.body or b"", expected)
+    if exchange.kind.custom and exchange.route.subresource in ("", "status"):
+        ignored = write.field_validation == "Ignore"
+        check_custom(body, exchange.body or b"", expected, exchange.target.version, ignored)
     return body
 
 

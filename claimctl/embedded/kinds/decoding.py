@@ -8,7 +8,7 @@ from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.schema.conversion import converted, unknown_below
 from claimctl.embedded.schema.go_formats import FIELD, format_problem
-from claimctl.embedded.schema.go_shape import empty, settle, shape
+from claimctl.embedded.schema.go_shape import empty, nulls_of, settle, shape
 from claimctl.embedded.schema.go_types import Place, go_name, go_type
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Json, Schema, prune
@@ -51,7 +51,9 @@ class Decoder:
         checked = obj if not kind.custom else {"metadata": obj.get("metadata")}
         problem = _type_problem(schema, checked, Place(kind.kind, ""))
         if problem and kind.custom:
+            # the metadata is decoded apart from the rest
             problem = problem.replace("ObjectMeta.metadata.", "ObjectMeta.")
+            problem = problem.replace(f"struct field {kind.kind}.metadata of", "value of")
         if problem:
             raise _cannot_handle(kind.kind, version, problem)
         if not kind.custom:
@@ -60,7 +62,7 @@ class Decoder:
         paths = prune(schema, obj)
         paths = paths if named is None else named
         if not kind.custom and kind.group != "apiextensions.k8s.io":
-            shape(schema, obj, null_times=self._schemas.version < (1, 34))
+            shape(schema, obj, nulls_of(self._schemas.version))
         if kind.custom:
             # metadata is decoded before the rest, and the rest is reported in the order of the
             # paths
@@ -72,7 +74,7 @@ class Decoder:
         if kind.custom or kind.group == "apiextensions.k8s.io":
             return {}
         schema = self._schemas.find(kind.group, version, kind.kind)
-        made = {} if schema is None else empty(schema)
+        made = {} if schema is None else empty(schema, nulls_of(self._schemas.version))
         made.pop("metadata", None)
         return made
 
@@ -82,7 +84,7 @@ class Decoder:
             return
         schema = self._schemas.find(kind.group, kind.version, kind.kind)
         if schema is not None:
-            settle(schema, obj)
+            settle(schema, obj, nulls_of(self._schemas.version))
 
     def problem(self, group: str, version: str, name: str, body: Object) -> str:
         """The decoder's error text for a body of that kind; '' if there is none."""

@@ -26,7 +26,6 @@ _SERVER_OWNED = (
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "selfLink",
     "namespace",
     "name",
 )

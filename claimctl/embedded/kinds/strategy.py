@@ -66,6 +66,7 @@ class Strategy:
         "annotations",
         "finalizers",
         "ownerReferences",
+        "selfLink",
     )
     initial_status: Mapping[str, Any] | None = None
     deletion_raises_generation: bool = True
@@ -123,10 +124,6 @@ class Strategy:
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         """The errors of a change, except those of the metadata."""
         return self.validate(new, context)
-
-    def misnamed(self, obj: Object, features: Features) -> list[FieldError]:
-        """Further errors of a body that has another kind (for custom kinds)."""
-        return []
 
     def read_back(self, obj: Object) -> bool:
         """Add fields that a new object shows but does not store; return whether it has any."""

@@ -53,7 +53,11 @@ class Difference:
 def difference(schema: Schema | None, old: Json, new: Json) -> Difference:
     """The changes of a write, except those of identity and bookkeeping."""
     found = Difference()
-    _compare(schema or ANY, _owned(old), _owned(new), (), found)
+    before, after = _owned(old), _owned(new)
+    if "metadata" in before:
+        # fields of the metadata are removed one by one, since some of them may be reset
+        after.setdefault("metadata", {})
+    _compare(schema or ANY, before, after, (), found)
     return found
 
 

@@ -36,9 +36,10 @@ class Facts:
     The rest are facts of the Go types. ``structs`` are structs by value: an empty one is an empty
     object, never absent. ``zeroes`` are scalars that are written when they are zero, in addition to
     the required ones. ``nulls`` are lists and maps that are null when they are empty; all others
-    are left out then. ``pointers`` are optional strings that are pointers: an empty one is kept.
-    ``plain`` are optional numbers and booleans that are values: zero and false are left out.
-    ``go_types`` has the Go types of fields that are plain strings in JSON.
+    are left out then. ``nulls_before_1_36`` are null in older versions only. ``pointers`` are
+    optional strings that are pointers: an empty one is kept. ``plain`` are optional numbers and
+    booleans that are values: zero and false are left out. ``go_types`` has the Go types of fields
+    that are plain strings in JSON.
     """
 
     lists: dict[str, ListRule]
@@ -55,6 +56,7 @@ class Facts:
     structs: frozenset[str]
     zeroes: frozenset[str]
     nulls: frozenset[str]
+    nulls_before_1_36: frozenset[str]
     pointers: frozenset[str]
     plain: frozenset[str]
     go_types: dict[str, str]

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from claimctl.embedded.schema.facts import FACTS
@@ -20,29 +21,47 @@ from claimctl.wire.base import Object
 _ZERO: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 
 
-def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """What a release writes as null when it is empty: the fields in ``fields`` (lists and maps),
+    and with ``times`` the creationTimestamp in the metadata of a template."""
+
+    fields: frozenset[str] = FACTS.nulls
+    times: bool = False
+
+
+_NOW = Nulls()
+
+
+@cache
+def nulls_of(version: tuple[int, int]) -> Nulls:
+    """The nulls of a Kubernetes version."""
+    fields = FACTS.nulls if version >= (1, 36) else FACTS.nulls | FACTS.nulls_before_1_36
+    return Nulls(fields, version < (1, 34))
+
+
+def shape(schema: Schema, obj: Object, nulls: Nulls = _NOW) -> None:
     """Change an object of a built-in kind, in place, to what Go writes.
 
-    Only objects of models have a shape. Fields are named ``Model.field``. Before 1.34, a template's
-    metadata has a ``null`` creationTimestamp (``null_times``). The rules of metadata handle the
-    metadata of the object itself.
+    Only objects of models have a shape. Fields are named ``Model.field``. The rules of metadata
+    handle the metadata of the object itself.
     """
     if not schema.definition:
         return
     whole = "apiVersion" in schema.properties
-    if null_times and schema.definition == "V1ObjectMeta":
+    if nulls.times and schema.definition == "V1ObjectMeta":
         obj.setdefault("creationTimestamp", None)
     for key, below in schema.properties.items():
         if whole and key == "metadata":
             continue
         place = f"{schema.definition}.{key}"
         if key in obj:
-            _known(place, below, obj, key, _Place(key in schema.required, null_times))
+            _known(place, below, obj, key, _Place(key in schema.required, nulls))
         elif place in FACTS.structs:
             made: Object = {}
-            shape(below, made, null_times=null_times)
+            shape(below, made, nulls)
             obj[key] = made
-        elif place in FACTS.nulls:
+        elif place in nulls.fields:
             obj[key] = None
         elif below.format == "quantity" and key in schema.required:
             obj[key] = "0"
@@ -50,17 +69,17 @@ def shape(schema: Schema, obj: Object, *, null_times: bool = False) -> None:
             obj[key] = _ZERO[below.type]
 
 
-def empty(schema: Schema) -> Object:
+def empty(schema: Schema, nulls: Nulls = _NOW) -> Object:
     """What Go writes for a new object without any field set."""
     made: Object = {}
-    shape(schema, made)
+    shape(schema, made, nulls)
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     required: bool
-    null_times: bool
+    nulls: Nulls
 
 
 def _known(place: str, schema: Schema, obj: Object, key: str, where: _Place) -> None:
@@ -69,22 +88,22 @@ def _known(place: str, schema: Schema, obj: Object, key: str, where: _Place) -> 
         obj[key] = _WRITTEN[schema.format](value)
     elif schema.type in ("array", "map"):
         if not value:
-            _without_items(place, obj, key)
+            _without_items(place, obj, key, where.nulls)
         elif schema.items is not None:
-            _items(schema.items, value, where.null_times)
+            _items(schema.items, value, where.nulls)
     elif schema.definition and isinstance(value, dict):
-        shape(schema, value, null_times=where.null_times)
+        shape(schema, value, where.nulls)
     elif not where.required and place not in FACTS.zeroes and _is_omitted(place, schema, value):
         del obj[key]
 
 
-def _items(schema: Schema, value: Any, null_times: bool) -> None:
+def _items(schema: Schema, value: Any, nulls: Nulls) -> None:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in list(pairs):
         if schema.format in _WRITTEN:
             value[key] = _WRITTEN[schema.format](item)
         elif schema.definition and isinstance(item, dict):
-            shape(schema, item, null_times=null_times)
+            shape(schema, item, nulls)
 
 
 def _time(text: Any) -> Any:
@@ -110,26 +129,26 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
 """Formats whose values come back in another form."""
 
 
-def _without_items(place: str, obj: Object, key: str) -> None:
+def _without_items(place: str, obj: Object, key: str, nulls: Nulls) -> None:
     """An empty list that Go writes is kept, because its writer owns it. It is stored as null."""
-    if place not in FACTS.nulls:
+    if place not in nulls.fields:
         del obj[key]
     elif obj[key] != []:
         obj[key] = None
 
 
-def settle(schema: Schema, obj: Object) -> None:
+def settle(schema: Schema, obj: Object, nulls: Nulls = _NOW) -> None:
     """Change an object, in place, to what the storage returns: empty lists are null."""
     for key, below in schema.properties.items():
         value = obj.get(key)
-        if value == [] and f"{schema.definition}.{key}" in FACTS.nulls:
+        if value == [] and f"{schema.definition}.{key}" in nulls.fields:
             obj[key] = None
         elif value and below.definition and isinstance(value, dict):
-            settle(below, value)
+            settle(below, value, nulls)
         elif value and below.items is not None and below.items.definition:
             for item in value.values() if isinstance(value, dict) else value:
                 if isinstance(item, dict):
-                    settle(below.items, item)
+                    settle(below.items, item, nulls)
 
 
 def _is_omitted(place: str, schema: Schema, value: Any) -> bool:

@@ -14,7 +14,10 @@ _RAW = ("parameters", "data")
 
 
 def same(new: Any, old: Any) -> bool:
-    """Whether values are equal; ``parameters`` of an opaque config are compared as text."""
+    """Whether values are equal; ``parameters`` of an opaque config are compared as text.
+
+    A list without items equals null, as in Go's ``Semantic.DeepEqual``.
+    """
     if isinstance(new, dict) and isinstance(old, dict):
         return new.keys() == old.keys() and all(
             encode(new[key]) == encode(old[key]) if key in _RAW else same(new[key], old[key])
@@ -22,7 +25,11 @@ def same(new: Any, old: Any) -> bool:
         )
     if isinstance(new, list) and isinstance(old, list):
         return len(new) == len(old) and all(map(same, new, old))
-    return bool(new == old)
+    return bool(new == old) or (_is_no_list(new) and _is_no_list(old))
+
+
+def _is_no_list(value: Any) -> bool:
+    return value is None or value == []
 
 
 def sorted_keys(value: Any) -> Any:

@@ -71,6 +71,8 @@ def inward(write: Write, body: Object) -> Object:
         obj["metadata"] = {}
     if target.kind.custom and isinstance(obj["metadata"], dict):
         _texts(obj["metadata"])
+    if target.kind.custom and not options.internal and _is_misnamed(write, obj):
+        return _misnamed(write, obj)
     if not options.internal:
         check_type(write, obj)
         _check_fields(write, obj)
@@ -112,34 +114,60 @@ def check_type(write: Write, obj: Object) -> None:
             raise errors.bad_request(_no_text(obj[key], key, target))
     given = (obj.get("apiVersion") or wanted, obj.get("kind") or target.kind.kind)
     if given[1] != target.kind.kind or given[0] != wanted:
-        if target.kind.custom:
-            _other_custom_type(write, obj, given, wanted)
         raise errors.bad_request(_wrong_type(write.state, given, target, obj))
     obj["apiVersion"], obj["kind"] = given
 
 
-def _other_custom_type(write: Write, obj: Object, given: tuple[str, str], wanted: str) -> None:
-    """Custom kinds have no Go type: validation finds another kind (422), and no field of another
-    version is known."""
-    version, kind = given
-    target, name = write.target, obj["metadata"].get("name", "")
-    if write.verb == "patch":
-        # wrong types in the metadata are reported first
-        write.state.decoder.clean(target.kind, target.version_or_default, decode(encode(obj)))
-    if write.verb != "create":
-        check_name(target, obj["metadata"])
-    if version.rpartition("/")[0] != wanted.rpartition("/")[0]:
-        if write.verb == "patch":
-            wrong = errors.invalid_value("apiVersion", version, f"must be {wanted}")
-            raise errors.invalid(errors.Subject(version.rpartition("/")[0], kind, name), [wrong])
-        return
-    if version != wanted:
-        unknown = sorted(set(obj) - {"apiVersion", "kind", "metadata"})
-        write.options.warnings.extend(f'unknown field "{name}"' for name in unknown)
-        return
-    found = errors.invalid_value("kind", kind, f"must be {target.kind.kind}")
-    subject = errors.Subject(target.kind.group, kind, name)
-    raise errors.invalid(subject, [found, *write.strategy.misnamed(obj, write.state.features)])
+def _is_misnamed(write: Write, obj: Object) -> bool:
+    """Whether an object of a custom kind names another kind or version, or none."""
+    wanted = (write.target.kind.api_version(write.target.version), write.target.kind.kind)
+    given = (obj.get("apiVersion") or "", obj.get("kind"))
+    return given != wanted and all(isinstance(each, str) for each in given)
+
+
+def _misnamed(write: Write, obj: Object) -> Object:
+    """Decode an object of a custom kind that names another kind or version.
+
+    Custom kinds have no Go types. So the object keeps these names, and validation refuses them;
+    a write through /status restores the old ones first. Only the schema of the named version is
+    used: no field of another version is known, and the fields of another kind are not checked.
+
+    Raises:
+        StatusError: 400 for another version in a create or an update, 500 for none in a patch.
+    """
+    target = write.target
+    wanted = target.kind.api_version(target.version)
+    version = obj["apiVersion"] = obj.get("apiVersion") or ""
+    decoded: Object = {"metadata": obj["metadata"]}
+    found = write.state.decoder.clean(target.kind, target.version_or_default, decoded)
+    if version.count("/") > 1:
+        name = f'{obj["kind"]} in version "{version}" cannot be handled as a {obj["kind"]}'
+        raise errors.bad_request(f"{name}: unexpected GroupVersion string: {version}")
+    group, _, short = version.rpartition("/")
+    if (group, obj["kind"]) == (target.kind.group, target.kind.kind):
+        unknown = sorted(obj.keys() - {"apiVersion", "kind", "metadata"})
+        found += [f'unknown field "{name}"' for name in unknown]
+        obj = {"apiVersion": version, "kind": obj["kind"], "metadata": decoded["metadata"]}
+    _report(write, found, short)
+    if version != wanted and write.verb != "patch":
+        raise errors.bad_request(_other_version(version, wanted))
+    if not version:
+        raise _no_version()
+    metadata.tidy(obj["metadata"])
+    return obj
+
+
+def _no_version() -> errors.StatusError:
+    why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+    text = f"Internal error occurred: {why}"
+    return errors.StatusError(500, "InternalError", text, {"causes": [{"message": why}]})
+
+
+def _other_version(version: str, wanted: str) -> str:
+    return (
+        f"the API version in the data ({version}) does not match the expected API version "
+        f"({wanted})"
+    )
 
 
 _JSON_NAMES = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
@@ -153,7 +181,7 @@ def _no_text(value: Any, key: str, target: Target) -> str:
     return f'{kind} in version "{target.version}" cannot be handled as a {kind}: {why}'
 
 
-_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
 _ASKED = (
@@ -169,22 +197,25 @@ def _wrong_type(state: ServerState, given: tuple[str, str], target: Target, obj:
     (version, kind), wanted = given, target.kind.api_version(target.version)
     group, _, short = version.rpartition("/")
     cannot = f'{kind} in version "{short}" cannot be handled as a {target.kind.kind}'
+    known = state.kinds.by_kind(group, kind)
+    if known is not None and (known.custom or not (group or short in known.versions)):
+        # no Go type: that of a custom kind, or of the core group in another version
+        return f'{cannot}: no kind "{kind}" is registered for version "{version}" {SCHEME}'
     asked = (group, kind) in _ASKED
-    if (state.kinds.by_kind(group, kind) is not None or asked) and kind != target.kind.kind:
+    if (known is not None or asked) and kind != target.kind.kind:
         problem = state.decoder.problem(group, short, kind, obj)
         if problem:
             return f"{cannot}: {problem}"
-        hub = target.kind.group.partition(".")[0] or "core"
-        types = f"converting ({short}.{kind}) to ({hub}.{target.kind.kind})"
-        return f"{cannot}: {types}: unknown conversion"
-    known = state.kinds.by_kind(group, kind)
-    served = known is not None and (group or short in known.versions)
-    if version != wanted and (served or target.kind.custom):
-        return (
-            f"the API version in the data ({version}) does not match the expected API version "
-            f"({wanted})"
-        )
-    return f'{cannot}: no kind "{kind}" is registered for version "{version}" {_SCHEME}'
+        return f"{cannot}: {unconvertible(f'{short}.{kind}', target)}"
+    if version != wanted and known is not None:
+        return _other_version(version, wanted)
+    return f'{cannot}: no kind "{kind}" is registered for version "{version}" {SCHEME}'
+
+
+def unconvertible(given: str, target: Target) -> str:
+    """The error of an object of another Go type: ``given`` is its package and name."""
+    hub = target.kind.group.partition(".")[0] or "core"
+    return f"converting ({given}) to ({hub}.{target.kind.kind}): unknown conversion"
 
 
 def _check_fields(write: Write, obj: Object) -> None:
@@ -193,16 +224,21 @@ def _check_fields(write: Write, obj: Object) -> None:
     if write.verb == "apply":
         # the merge has refused unknown fields already; there is no warning about the others
         found = []
+    _report(write, found, version)
+
+
+def _report(write: Write, found: list[str], version: str) -> None:
+    """Warn of unknown and repeated fields, or refuse them under Strict. ``version`` is the body's
+    without its group."""
     unknown = [*write.options.repeated, *found]
     if write.options.field_validation == "Strict" and unknown:
-        raise errors.bad_request(_strict(write.target, unknown))
+        raise errors.bad_request(_strict(write.target, unknown, version))
     if write.options.field_validation != "Ignore":
         write.options.warnings.extend(unknown)
 
 
-def _strict(target: Target, unknown: list[str]) -> str:
+def _strict(target: Target, unknown: list[str], version: str) -> str:
     name = target.kind.kind
-    version = target.version_or_default
     shown = ", ".join(unknown)
     return (
         f'{name} in version "{version}" cannot be handled as a {name}: '

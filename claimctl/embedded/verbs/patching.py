@@ -25,7 +25,7 @@ from claimctl.embedded.storage.raw_json import all_sorted, sorted_keys
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text import json_text
 from claimctl.embedded.verbs import writing
-from claimctl.embedded.verbs.incoming import check_name, check_type, inward
+from claimctl.embedded.verbs.incoming import SCHEME, check_name, check_type, inward, unconvertible
 from claimctl.embedded.verbs.reading import stored
 from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.writing import Write
@@ -77,9 +77,6 @@ def _patch_object(
     return writing.modify(write, old, obj)
 
 
-_GO_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
-
-
 def _check_patched(write: Write, old: Object, new: Object) -> None:
     """Refuse a patch result without a version or metadata."""
     target = write.target
@@ -88,8 +85,9 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
         shown = _compact(new, sort_keys=True)
         raise _invalid_patch(shown, f"Object 'Kind' is missing in '{shown}'")
     unversioned = texts and not new.get("apiVersion") and not write.maps
-    if unversioned and (target.kind.custom or (new.get("kind") or old["kind"]) != old["kind"]):
-        raise refusal("a patch of apiVersion and kind", target.kind.resource)
+    unversioned = unversioned and not target.kind.custom
+    if unversioned and (new.get("kind") or old["kind"]) != old["kind"]:
+        raise _of_another_kind(write, new)
     if unversioned:
         unknown = sorted(new.keys() - {"kind", "apiVersion"})
         _report_unknown(write, [f'unknown field "{name}"' for name in unknown], new)
@@ -98,19 +96,33 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
     if metadata is None or not texts:
         new["metadata"] = metadata if isinstance(metadata, dict) else {}
     elif not isinstance(metadata, dict):
-        _check_version_and_kind(write, new)
-        name, version = target.kind.kind, target.version_or_default
-        found = f"json: cannot unmarshal {_GO_TYPES[type(metadata)]} into Go struct field"
-        why = f"{found} {name}.metadata of type v1.ObjectMeta"
-        if not target.kind.custom:
-            why = write.state.decoder.problem(target.kind.group, version, name, new) or why
-        text = f'{name} in version "{version}" cannot be handled as a {name}: {why}'
-        raise _undecodable(bad_request(text), _compact(new))
+        _check_type_alone(write, new)
 
 
-def _check_version_and_kind(write: Write, new: Object) -> None:
+def _of_another_kind(write: Write, new: Object) -> StatusError:
+    """422 (or 501): without a version, the server reads the internal type of that kind."""
+    kind, target = new["kind"], write.target
+    group = target.kind.group
+    if kind in ("Status", "Scale"):
+        # these belong to several groups
+        return refusal("a patch of apiVersion and kind", target.kind.resource)
+    if write.state.kinds.by_kind(group, kind) is None:
+        where = f'the internal version of group "{group}"'
+        return _invalid_patch(_compact(new), f'no kind "{kind}" is registered for {where} {SCHEME}')
+    given = f"{group.partition('.')[0] or 'core'}.{kind}"
+    return _invalid_patch(_compact(new), unconvertible(given, target))
+
+
+def _check_type_alone(write: Write, new: Object) -> None:
+    """Refuse an object whose metadata is no object, after another type of the object."""
+    target = write.target
+    version, name = target.version_or_default, target.kind.kind
     try:
-        check_type(write, {**new, "metadata": {}})
+        if target.kind.custom:
+            write.state.decoder.clean(target.kind, version, new)
+        else:
+            check_type(write, new)
+            write.state.decoder.check(target.kind.group, version, name, new)
     except StatusError as error:
         raise _undecodable(error, _compact(new)) from None
 

@@ -63,9 +63,9 @@ def _insert(write: Write, obj: Object) -> Object:
     state.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
     write.strategy.admit(obj, write.context)
     found = write.strategy.validate(obj, write.context)
-    if write.strategy.validates_metadata:
+    if write.strategy.validates_metadata and not _is_misnamed(write, obj):
         found = [*metadata.validate_meta(meta, write.strategy), *found]
-    _refuse(write, meta.get("name", ""), found or metadata.validate_meta(meta, write.strategy))
+    _refuse(_subject(write.target, obj), found or metadata.validate_meta(meta, write.strategy))
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, {}))
     write.strategy.warn(obj, write.context)
@@ -126,9 +126,17 @@ def _in_order(meta: Object) -> Object:
     return {**first, **{key: value for key, value in meta.items() if key not in first}}
 
 
-def _refuse(write: Write, name: str, found: list[errors.FieldError]) -> None:
+def _refuse(subject: errors.Subject, found: list[errors.FieldError]) -> None:
     if found:
-        raise errors.invalid(_named(write.target, name).typed_subject, found)
+        raise errors.invalid(subject, found)
+
+
+def _subject(target: Target, obj: Object) -> errors.Subject:
+    """The subject of the errors of an object. One of a custom kind may name another type."""
+    name = obj["metadata"].get("name", "")
+    if not target.kind.custom:
+        return _named(target, name).typed_subject
+    return errors.Subject(obj["apiVersion"].rpartition("/")[0], obj["kind"], name)
 
 
 _NOT_MANAGED = frozenset({"events", "leases", "nodes", "pods"})
@@ -138,6 +146,10 @@ _NOT_MANAGED = frozenset({"events", "leases", "nodes", "pods"})
 def _record(write: Write, old: Object | None, new: Object) -> None:
     unmanaged = write.options.internal and write.target.kind.plural in _NOT_MANAGED
     if write.verb == "apply" or unmanaged or write.target.subresource == "binding":
+        return
+    if _is_misnamed(write, new):
+        # the schema does not fit the object, which so loses its owners
+        new["metadata"].pop("managedFields", None)
         return
     moment = metadata.timestamp(write.state.clock.now())
     fields = FieldWrite(
@@ -154,6 +166,14 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
         new["metadata"]["managedFields"] = recorded
     elif recorded is not None:
         new["metadata"].pop("managedFields", None)
+
+
+def _is_misnamed(write: Write, obj: Object) -> bool:
+    """Whether an object of a custom kind names another kind or version."""
+    return (obj["apiVersion"], obj["kind"]) != (
+        write.target.kind.api_version(),
+        write.target.kind.kind,
+    )
 
 
 def _as_asked(write: Write, obj: Object) -> Object:
@@ -228,6 +248,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     meta["resourceVersion"] = old_meta["resourceVersion"]
     write.strategy.default(new, write.state.features)
     metadata.tidy(meta)
+    subject = _subject(write.target, new)
     # the writer owns what it sent, even if that is not stored
     _record(write, before, new)
     write.strategy.prepare_update(new, before, write.context)
@@ -237,7 +258,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     rules = None if through_status and write.strategy.status_alone else write.strategy
     meta_errors = metadata.validate_meta_update(meta, old_meta, rules)
     own_errors = write.strategy.validate_update(new, before, write.context)
-    _refuse(write, old_meta["name"], [*meta_errors, *own_errors])
+    _refuse(subject, [*meta_errors, *own_errors])
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
     write.strategy.warn_of_change(new, before, write.context)
@@ -267,6 +288,9 @@ def _check_version(write: Write, old: Object, new: Object) -> None:
 
 def _store_change(write: Write, old: Object, new: Object) -> Object:
     uid, meta = old["metadata"]["uid"], new["metadata"]
+    if not write.options.dry_run:
+        # the storage drops it, where a dry run does not come
+        meta.pop("selfLink", None)
     gone = (
         meta.get("deletionTimestamp")
         and not write.strategy.pending(new)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.differential.playing import definitions
+from tests.conformance.definitions import definitions
 from tests.support.virtual import run
 from tests.unit.embedded.servers import Answered, Server, server
 

@@ -280,7 +280,8 @@ def _status_devices(status: Object, features: Features) -> list[FieldError]:
             text = "must be an allocated device in the claim"
             found.append(errors.invalid_text(path, shown, text))
         if _device_of(device) in seen:
-            found.append(FieldError("FieldValueDuplicate", path, f"Duplicate value: {shown}"))
+            where = path if features.version >= (1, 35) else f"{path}.deviceID"
+            found.append(FieldError("FieldValueDuplicate", where, f"Duplicate value: {shown}"))
         seen.add(_device_of(device))
         if not isinstance(device.get("data"), (dict, NoneType)):
             text = "must be a valid JSON object"
@@ -318,7 +319,7 @@ def _references(references: list[Object], features: Features) -> list[FieldError
         path = f"status.reservedFor[{index}]"
         found += _reference(reference, path)
         uid = reference.get("uid", "")
-        if uid and uid in seen:
+        if uid in seen:
             where = path if features.version >= (1, 35) else f"{path}.uid"
             found.append(errors.duplicate(where, uid))
         seen.add(uid)

@@ -99,9 +99,8 @@ class SliceStrategy(Converted):
     def from_stored(self, item: Object) -> Object:
         return unflattened(item)
 
-    def default(self, obj: Object, features: Features) -> None:
-        if features.version < (1, 36):
-            obj["spec"].setdefault("devices", None)
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        return not same(new["spec"], old["spec"])
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         super().prepare_create(obj, context)

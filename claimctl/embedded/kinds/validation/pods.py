@@ -97,8 +97,8 @@ class PodStrategy(Strategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             status = new["status"]
-            found = [*_addresses(status), *_claim_statuses(new), *_nominated(status)]
-            return [*found, *_conditions(status)]
+            claims = _claim_statuses(new, context.features)
+            return [*_addresses(status), *claims, *_nominated(status), *_conditions(status)]
         if context.subresource == "binding" or new["spec"] == old["spec"]:
             return []
         found = validate_pod_spec(new["spec"], "spec")
@@ -144,7 +144,8 @@ def _admit_priority(spec: Object, name: str, context: Context) -> None:
     spec.setdefault("preemptionPolicy", policy)
 
 
-def _claim_statuses(pod: Object) -> list[FieldError]:
+def _claim_statuses(pod: Object, features: Features) -> list[FieldError]:
+    """Before 1.35, an error of the name of a claim has the path of the name of its entry."""
     known = {claim["name"] for claim in pod["spec"].get("resourceClaims") or []}
     text = "must match the name of an entry in `spec.resourceClaims`"
     found: list[FieldError] = []
@@ -158,7 +159,8 @@ def _claim_statuses(pod: Object) -> list[FieldError]:
         seen.add(name)
         claim = each.get("resourceClaimName")
         wrong = names.subdomain(claim) if claim is not None else []
-        found += [errors.invalid_value(f"{path}.resourceClaimName", claim, t) for t in wrong]
+        key = "resourceClaimName" if features.version >= (1, 35) else "name"
+        found += [errors.invalid_value(f"{path}.{key}", claim, t) for t in wrong]
     return found
 
 
