@@ -70,7 +70,7 @@ class Expander:
         Args:
             claim: the claim, read before ``pods`` were listed. The first attempt uses both.
             pods: all pods of the claim's namespace.
-            doubtful: UIDs of references that an earlier run may have removed.
+            uncertain: UIDs of references that an earlier run may have removed.
         """
         for _ in range(ATTEMPTS):
             expansion = self._decided(record, claim, pods)

@@ -34,13 +34,8 @@ DECIDING = ("audit", "controller", "downgrade", "inspect", "kube", "orphans", "r
 NO_TESTS_OF_ITS_NAME = {
     "audit/world.py": "the tests of the witness read every history by it",
     "controller/caches/pod_groups.py": "wiring, used by reconcilers/test_pod_group.py",
-    "controller/dialect/watcher.py": "tests/e2e/test_controller_releases.py upgrades a cluster",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
-    "controller/preflight.py": "tests/e2e/test_controller_rights.py, packaging/test_manifests.py",
-    "controller/template_injection.py": "tests/e2e/test_controller_podgroup.py",
-    "downgrade/expander.py": "test_prepare.py and test_prepare_interleavings.py",
-    "downgrade/ledger.py": "test_prepare.py and test_prepare_interleavings.py",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/official.py": "names only",
     "kube/request.py": "test_client.py tests each request by the client's methods",

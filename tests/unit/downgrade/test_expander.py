@@ -1,0 +1,198 @@
+"""One claim: the record comes before the write, and each answer of the server is answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from claimctl.downgrade.expander import ATTEMPTS, Expander
+from claimctl.downgrade.records import announced
+from claimctl.embedded.storage.requests import Fault
+from claimctl.wire.reservations import DowngradedClaim
+from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from tests.support.claim_server import NAMESPACE, TRAIN, Server
+
+VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
+
+
+@dataclass
+class Expanding:
+    """A claim that a Deployment holds and a pod uses, and the records that were stored."""
+
+    server: Server
+    stored: list[DowngradedClaim] = field(default_factory=list)
+    lists: list[list[str]] = field(default_factory=list)
+    """The claim's list when a record was stored."""
+
+    @classmethod
+    def of(cls, *references: dict[str, str], pods: tuple[str, ...] = ("a",)) -> Expanding:
+        server = Server.started()
+        server.claim("slice", *references)
+        for each in pods:
+            server.pod(each)
+        return cls(server)
+
+    async def expand(self, record: DowngradedClaim | None = None) -> DowngradedClaim:
+        client = self.server.client
+        claim = await client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+        pods = await client.list(PODS, NAMESPACE, partial=True)
+        uid = claim.metadata.uid
+        begun = record or DowngradedClaim(namespace=NAMESPACE, name="slice", uid=uid)
+        return await Expander(client, self._store).expand(begun, claim, pods)
+
+    async def _store(self, record: DowngradedClaim) -> None:
+        self.stored.append(record)
+        self.lists.append(self.server.listed())
+
+
+def replaced(record: DowngradedClaim) -> list[str]:
+    return [each.name for each in record.replaced_references]
+
+
+async def test_the_record_is_stored_before_the_list_is_written() -> None:
+    on = Expanding.of()
+    version = on.server.version()
+    record = await on.expand()
+    (stored,) = on.stored
+    assert (stored.state, stored.resource_version, replaced(stored)) == (
+        "Pending",
+        version,
+        ["train"],
+    )
+    assert on.lists == [["deployments/train"]]
+    assert on.server.listed() == ["pods/a"]
+    assert (record.state, record.pods, replaced(record)) == ("Expanded", 1, ["train"])
+
+
+async def test_a_record_that_is_stored_already_is_not_stored_again() -> None:
+    """The process ended between the record and the write."""
+    on = Expanding.of()
+    claim = await on.server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    begun = DowngradedClaim(namespace=NAMESPACE, name="slice", uid=claim.metadata.uid)
+    record = await on.expand(announced(begun, claim))
+    assert (record.state, replaced(record)) == ("Expanded", ["train"])
+    assert on.stored == []
+
+
+async def test_a_claim_that_needs_no_write_gets_none() -> None:
+    on = Expanding.of()
+    expanded = await on.expand()
+    version = on.server.version()
+    assert (await on.expand(expanded)).state == "Expanded"
+    assert on.server.version() == version
+    assert len(on.stored) == 1
+
+
+async def test_a_refusal_stores_nothing_and_says_why() -> None:
+    on = Expanding.of(TRAIN, VM)
+    record = await on.expand()
+    assert (record.state, record.reason) == ("Refused", "UnknownReference")
+    assert on.stored == []
+    assert on.server.listed() == ["deployments/train", "vms/vm"]
+
+
+async def test_after_a_conflict_the_claim_is_read_and_announced_anew() -> None:
+    on = Expanding.of()
+
+    def interfere(number: int) -> Fault | None:
+        if number == 1:
+            on.server.handler.fault = None
+            label = {"metadata": {"labels": {"seen": "yes"}}}
+            on.server.admin.patch("resourceclaims", NAMESPACE, "slice", label)
+            on.server.pod("late")
+        return None
+
+    on.server.upon("patch", "resourceclaims", interfere)
+    record = await on.expand()
+    first, second = on.stored
+    assert first.resource_version != second.resource_version == record.resource_version
+    assert (record.state, on.server.listed()) == ("Expanded", ["pods/a", "pods/late"])
+
+
+async def test_a_claim_that_other_clients_keep_changing_is_given_up() -> None:
+    on = Expanding.of()
+
+    def conflict(number: int) -> Fault | None:
+        return Fault(status=409, reason="Conflict")
+
+    on.server.upon("patch", "resourceclaims", conflict)
+    record = await on.expand()
+    assert (record.state, record.reason, replaced(record)) == ("Failed", "Conflict", [])
+    assert f"{ATTEMPTS} times" in record.message
+    assert on.server.listed() == ["deployments/train"]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (422, "Invalid")])
+async def test_a_write_that_is_refused_leaves_the_reference_in_place(
+    status: int, reason: str
+) -> None:
+    on = Expanding.of()
+    fault = Fault(status=status, reason=reason, message="no")
+    on.server.upon("patch", "resourceclaims", lambda _: fault)
+    record = await on.expand()
+    assert (record.state, record.reason, replaced(record)) == ("Failed", reason, [])
+
+
+async def test_a_claim_that_is_gone_has_nothing_to_restore() -> None:
+    on = Expanding.of()
+
+    def vanish(number: int) -> Fault | None:
+        on.server.admin.delete("resourceclaims", NAMESPACE, "slice")
+        return None
+
+    on.server.upon("patch", "resourceclaims", vanish)
+    record = await on.expand()
+    assert (record.state, replaced(record), record.resource_version) == ("Unchanged", [], "")
+
+
+async def test_another_claim_of_the_name_is_left_alone() -> None:
+    on = Expanding.of()
+
+    def replace(number: int) -> Fault | None:
+        on.server.handler.fault = None
+        on.server.admin.delete("resourceclaims", NAMESPACE, "slice")
+        on.server.claim()
+        return None
+
+    on.server.upon("patch", "resourceclaims", replace)
+    assert (await on.expand()).state == "Unchanged"
+    assert on.server.listed() == ["deployments/train"]
+
+
+async def test_a_claim_that_became_unreadable_is_left_as_it_is() -> None:
+    on = Expanding.of()
+
+    def spoil(number: int) -> Fault | None:
+        on.server.spoil("resourceclaims", "slice")
+        return Fault(status=409, reason="Conflict")
+
+    on.server.upon("patch", "resourceclaims", spoil)
+    record = await on.expand()
+    assert (record.state, record.reason) == ("Failed", "UnreadableObject")
+    assert on.server.listed() == ["deployments/train"]
+
+
+async def test_a_write_whose_answer_is_lost_keeps_its_references_on_record() -> None:
+    """The server may have carried it out: nothing else says what was removed."""
+    on = Expanding.of()
+
+    def lose(number: int) -> Fault | None:
+        return Fault(hang=True) if number == 1 else None
+
+    on.server.upon("patch", "resourceclaims", lose)
+    record = await on.expand()
+    assert on.server.listed() == ["pods/a"]
+    assert (record.state, replaced(record)) == ("Expanded", ["train"])
+
+
+async def test_an_answer_that_cannot_be_read_is_a_success() -> None:
+    on = Expanding.of()
+
+    def spoil(number: int) -> Fault | None:
+        on.server.spoil("resourceclaims", "slice")
+        return None
+
+    on.server.upon("patch", "resourceclaims", spoil)
+    record = await on.expand()
+    assert (record.state, on.server.listed()) == ("Expanded", ["pods/a"])
