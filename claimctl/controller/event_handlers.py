@@ -145,11 +145,12 @@ class Triggers:
 
     def _note_list(self, key: ClaimKey, change: Change[ResourceClaim]) -> None:
         """Note the pods that this version lists first: the next version may not list them."""
+        if change.new is None:
+            return
         before = change.old.status.reserved_for if change.old is not None else ()
-        listed = change.new.status.reserved_for if change.new is not None else ()
         known = {each.uid for each in before}
-        added = [each for each in listed if each.uid not in known]
-        if change.new is None or not added:
+        added = [each for each in change.new.status.reserved_for if each.uid not in known]
+        if not added:
             return
         shown = {pod.metadata.uid for pod in self._caches.pods_of(key)}
         if unseen := [each for each in added if each.uid not in shown]:

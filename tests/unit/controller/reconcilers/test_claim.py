@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -28,6 +28,7 @@ from claimctl.reservation.snapshot import Rules
 from claimctl.telemetry.face import Metric
 from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from claimctl.wire.seams import Query, Response, Transport
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import Server, server
 from tests.support.recording import Recording
@@ -282,6 +283,41 @@ async def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_
             await asyncio.sleep(1)
         claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
         assert ("allocation" in claim["status"]) == reserved
+
+
+@dataclass
+class AnswersLate:
+    """Lets the answer to a write come after the watch event of the write."""
+
+    inner: Transport
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        response = await self.inner.send(method, path, query, headers, body)
+        if method == "PATCH":
+            await asyncio.sleep(1)
+        return response
+
+
+@pytest.mark.parametrize(
+    ("before", "late", "at_once"),
+    [
+        pytest.param(_releasing, True, True, id="a release whose event came first"),
+        pytest.param(_releasing, False, False, id="a release: the event starts the next step"),
+        pytest.param(lambda _: None, True, False, id="a hold"),
+    ],
+)
+async def test_the_next_step_of_a_release_waits_for_no_event_that_has_passed(
+    before: Callable[[Server], None], late: bool, at_once: bool
+) -> None:
+    async with working_bench(before=before) as bench:
+        await asyncio.sleep(400)
+        if late:
+            bench.server.transport.inner = AnswersLate(bench.server.transport.inner)
+        outcome = await bench.reconcile()
+        assert bench.telemetry.attributes["claimctl__claim__write"]
+        assert (outcome == After(0.0)) is at_once
 
 
 async def test_a_claim_that_goes_while_it_is_looked_at_is_no_failure() -> None:
