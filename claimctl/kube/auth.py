@@ -15,13 +15,6 @@ import structlog
 
 from claimctl.kube.errors import ConfigError
 from claimctl.kube.kubeconfig import Entry
-from claimctl.kube.official import (
-    ConfigException,
-    ConfigNode,
-    Configuration,
-    ExecProvider,
-    KubeConfigLoader,
-)
 from claimctl.kube.tls import Pem
 
 log = structlog.get_logger(__name__)
@@ -139,6 +132,8 @@ def provider_auth(config: Mapping[str, Any], user: Entry) -> FetchedAuth:
     """Credentials from the ``auth-provider`` of a kubeconfig user, by the official client."""
 
     async def fetch() -> tuple[Credentials, datetime | None]:
+        from claimctl.kube.official import Configuration, KubeConfigLoader
+
         configuration = Configuration()
         try:
             loader = KubeConfigLoader(config_dict=dict(config), config_base_path="")
@@ -175,6 +170,8 @@ def _exec_settings(user: Entry, where: str) -> dict[str, Any]:
 
 
 async def _run_plugin(settings: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    from claimctl.kube.official import ConfigException, ConfigNode, ExecProvider
+
     command = settings["command"]
     try:
         async with asyncio.timeout(_PLUGIN_SECONDS):

@@ -1,7 +1,11 @@
-"""Read from a kubeconfig, or from a pod's ServiceAccount, how to connect to an API server."""
+"""Read from a kubeconfig, or from a pod's ServiceAccount, how to connect to an API server.
+
+The official client is used only for plugins and providers: to import it takes 0.3 s and 25 MB.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,15 +23,13 @@ from claimctl.kube.auth import (
 )
 from claimctl.kube.errors import ConfigError
 from claimctl.kube.kubeconfig import Entry, Selection, locate, select
-from claimctl.kube.official import (
-    ConfigException,
-    Configuration,
-    KubeConfigLoader,
-    incluster_config,
-)
 from claimctl.kube.tls import Pem, Tls, pem
 
-_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+_POD_HOST, _POD_PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_NAMESPACE_FILE = f"{_SERVICE_ACCOUNT}/namespace"
+_TOKEN_FILE = f"{_SERVICE_ACCOUNT}/token"
+_AUTHORITY_FILE = f"{_SERVICE_ACCOUNT}/ca.crt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def load_connection(
             to do.
     """
     paths = locate(kubeconfig, os.environ)
-    if not paths and context is None and incluster_config.SERVICE_HOST_ENV_NAME in os.environ:
+    if not paths and context is None and os.environ.get(_POD_HOST):
         return _in_cluster(as_user)
     if not paths:
         raise ConfigError(
@@ -86,46 +88,32 @@ def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
     )
     _check_pair(chosen.user, tls)
     _check_cluster(chosen.cluster)
-    configuration = _official(chosen)
     connection = Connection(
-        server=str(configuration.host),
-        auth=_auth(chosen, configuration),
+        server=chosen.cluster.text("server").rstrip("/"),
+        auth=_auth(chosen),
         tls=tls,
         namespace=chosen.namespace,
         context=chosen.context,
         source=chosen.source,
         headers=_impersonation(chosen.user, as_user),
-        server_name=configuration.tls_server_name or "",
-        proxy=configuration.proxy or "",
+        server_name=chosen.cluster.text("tls-server-name"),
+        proxy=chosen.cluster.text("proxy-url"),
     )
     if connection.server.startswith("https:"):
         tls.context()
     return connection
 
 
-def _official(chosen: Selection) -> Any:
-    """The official client's configuration for the selection, without plugins and files."""
-    configuration = Configuration()
-    left_out = ("exec", "auth-provider", "tokenFile", "client-certificate", "client-key")
-    user = _without(chosen.user.value, left_out)
-    cluster = _without(chosen.cluster.value, ("certificate-authority",))
-    loader = KubeConfigLoader(config_dict=_document(cluster, user), config_base_path="")
-    loading = loader.load_and_set(configuration)
-    try:
-        # this is a coroutine only because of plugins and providers, which are left out here: so
-        # it ends at its first step, with or without a running loop
-        loading.send(None)
-    except StopIteration:
-        return configuration
-    except (ConfigException, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{chosen.source}: {' '.join(str(error).split())}") from error
-    loading.close()
-    raise ConfigError(f"{chosen.user.where}: credentials of a kind that is not supported")
-
-
-def _without(value: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    hidden = {*names, *(f"{name}-data" for name in names)}
-    return {key: item for key, item in value.items() if key not in hidden}
+def _auth(chosen: Selection) -> Auth:
+    user = chosen.user
+    if user.value.get("exec"):
+        return exec_auth(user)
+    if user.value.get("auth-provider"):
+        return provider_auth(_document(chosen.cluster.value, user.value), user)
+    authorization = _authorization(user)
+    if not authorization and user.text("tokenFile"):
+        return TokenFileAuth(user.text("tokenFile"), f"{user.where}: tokenFile")
+    return StaticAuth(Credentials(authorization))
 
 
 def _document(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,18 +125,17 @@ def _document(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _auth(chosen: Selection, configuration: Any) -> Auth:
-    user = chosen.user
-    if user.value.get("exec"):
-        return exec_auth(user)
-    if user.value.get("auth-provider"):
-        return provider_auth(_document(chosen.cluster.value, user.value), user)
-    authorization = (configuration.api_key or {}).get("BearerToken", "")
-    if not authorization and user.text("tokenFile"):
-        return TokenFileAuth(user.text("tokenFile"), f"{user.where}: tokenFile")
-    if any(char in authorization for char in "\r\n\0"):
+def _authorization(user: Entry) -> str:
+    """The Authorization header by the user's token, or else by its name and password."""
+    token, name = user.text("token"), user.text("username")
+    if any(char in token for char in "\r\n\0"):
         raise ConfigError(f"{user.where}: token must be a single line")
-    return StaticAuth(Credentials(authorization))
+    if token:
+        return f"Bearer {token}"
+    if name and user.text("password"):
+        pair = f"{name}:{user.text('password')}"
+        return f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
+    return ""
 
 
 def _check_pair(user: Entry, tls: Tls) -> None:
@@ -192,19 +179,22 @@ def _impersonation(user: Entry, as_user: str | None) -> tuple[tuple[str, str], .
 
 
 def _in_cluster(as_user: str | None) -> Connection:
-    configuration = Configuration()
+    host, port = os.environ[_POD_HOST], os.environ.get(_POD_PORT, "")
+    if not port:
+        raise ConfigError(f"in-cluster: {_POD_PORT} is not set, although {_POD_HOST} is")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     try:
-        incluster_config.load_incluster_config(configuration, try_refresh_token=False)
-        authority = Path(incluster_config.SERVICE_CERT_FILENAME).read_bytes()
-    except (ConfigException, OSError) as error:
+        Path(_TOKEN_FILE).read_bytes()
+        authority = Path(_AUTHORITY_FILE).read_bytes()
+    except OSError as error:
         raise ConfigError(
-            f"in-cluster: {' '.join(str(error).split())} Is the service account token mounted?"
+            f"in-cluster: {error.filename}: {error.strerror}. Is the service account token mounted?"
         ) from error
-    tls = Tls(authority=Pem(authority, f"in-cluster: {incluster_config.SERVICE_CERT_FILENAME}"))
+    tls = Tls(authority=Pem(authority, f"in-cluster: {_AUTHORITY_FILE}"))
     tls.context()
     return Connection(
-        server=str(configuration.host),
-        auth=TokenFileAuth(incluster_config.SERVICE_TOKEN_FILENAME, "in-cluster"),
+        server=server,
+        auth=TokenFileAuth(_TOKEN_FILE, "in-cluster"),
         tls=tls,
         namespace=_pod_namespace(),
         source="in-cluster",

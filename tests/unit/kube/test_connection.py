@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,6 @@ import pytest
 from claimctl.kube import connection
 from claimctl.kube.auth import Credentials
 from claimctl.kube.connection import load_connection
-from claimctl.kube.official import incluster_config
 from tests.support import pems
 from tests.unit.kube.kubeconfigs import credentials, document, encoded, problem, write
 
@@ -82,8 +83,8 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "ca.crt", pems.AUTHORITY)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(connection, "_TOKEN_FILE", str(token))
+    monkeypatch.setattr(connection, "_AUTHORITY_FILE", str(tmp_path / "ca.crt"))
     return token
 
 
@@ -131,5 +132,27 @@ def test_a_pod_knows_its_namespace(
 def test_a_pod_without_its_token_is_told_so(pod: Path) -> None:
     pod.unlink()
     assert problem(None) == (
-        "in-cluster: Service token file does not exist. Is the service account token mounted?"
+        f"in-cluster: {pod}: No such file or directory. Is the service account token mounted?"
     )
+
+
+def test_a_pod_without_a_port_is_told_so(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_PORT")
+    assert problem(None) == (
+        "in-cluster: KUBERNETES_SERVICE_PORT is not set, although KUBERNETES_SERVICE_HOST is"
+    )
+
+
+def test_a_pod_reaches_a_server_by_ipv6(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    assert load_connection().server == "https://[fd00::1]:443"
+
+
+def test_without_a_plugin_the_official_client_is_not_imported(tmp_path: Path) -> None:
+    path = write(tmp_path / "k", document(user={"token": "t"}))
+    program = (
+        "import sys; from claimctl.kube import connection, transport;"
+        f"connection.load_connection({path!r}); print('kubernetes' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("False", "")
