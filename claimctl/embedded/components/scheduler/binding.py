@@ -6,7 +6,7 @@ Every step is one write; between two steps other clients may write.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from claimctl.embedded.components.objects import (
     deleting,
@@ -51,6 +51,8 @@ class Plan:
     pod: Object
     node: str
     claims: tuple[PlannedClaim, ...]
+    reserved: set[tuple[str, str]] = field(default_factory=set)
+    """The claims that the scheduler has written for the pod, each as namespace and name."""
 
 
 class Binder:
@@ -79,10 +81,15 @@ class Binder:
         self._api.bind(namespace(plan.pod), name(plan.pod), plan.node)
 
     def undo(self, plan: Plan) -> None:
-        """Remove the pod's own references again. An allocation stays."""
+        """Remove the pod's own references again. An allocation stays.
+
+        Unreserve looks at the claim as PreFilter saw it or as PreBind wrote it. So an entry that
+        another client has added since then stays.
+        """
         for each in plan.claims:
             claim = self._claims.get(*key_of(each.seen))
-            if claim is None or not _listed(claim, plan.pod):
+            known = key_of(each.seen) in plan.reserved or _listed(each.seen, plan.pod)
+            if claim is None or not known or not _listed(claim, plan.pod):
                 continue
             patch = {
                 "metadata": {"uid": uid(claim)},
@@ -110,6 +117,7 @@ class Binder:
 
         claim = self._current(planned)
         yield from self._write(claim, allocated, "add allocation to claim", protected=True)
+        plan.reserved.add(key_of(claim))
         yield 0.0
 
     def _stamped(self, allocation: Object) -> Object:
@@ -135,6 +143,7 @@ class Binder:
 
         claim = self._current(planned)
         yield from self._write(claim, listed, "add reservation to claim")
+        plan.reserved.add(key_of(claim))
         yield 0.0
 
     def _holder(self, claim: Object, plan: Plan, planned: PlannedClaim) -> Holder:
