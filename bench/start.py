@@ -15,15 +15,16 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bench.table import ASSETS, Line, Part, at_least, medians, register, tell
+from claimctl.controlplane.following import Follower
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, running
@@ -31,11 +32,12 @@ from claimctl.controlplane.programs import find_programs
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 
 CRDS = Path(__file__).parent.parent / "crds"
 CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="(409|422)"[^}]*\} ([0-9.e+]+)$', re.M)
-LOOK_SECONDS, START_SECONDS = 0.1, 8.0
+START_SECONDS = 8.0
 POD = ("v1", "Pod")
 DEPLOYMENT = ("apps/v1", "Deployment")
 
@@ -51,11 +53,43 @@ class Round:
 
 
 @dataclass(slots=True)
+class Pods:
+    """The phases of all pods, from a watch: to list them would cost the API server more."""
+
+    phases: dict[tuple[str, str], str] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def notice(self, change: str, pod: Object) -> None:
+        key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        if change == "DELETED":
+            self.phases.pop(key, None)
+        else:
+            self.phases[key] = (pod.get("status") or {}).get("phase", "")
+        self.changed.set()
+
+    async def until(self, namespace: str, running: int, seconds: float) -> None:
+        """Wait until so many pods of the namespace run, and no other pod is there."""
+        wanted = ["Running"] * running
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._of(namespace) != wanted:
+                    self.changed.clear()
+                    await self.changed.wait()
+                return
+        run = self._of(namespace).count("Running")
+        raise SystemExit(f"{run} of {running} pods run after {seconds:g} s")
+
+    def _of(self, namespace: str) -> list[str]:
+        return [phase for key, phase in self.phases.items() if key[0] == namespace]
+
+
+@dataclass(slots=True)
 class Bench:
     """One control plane with what runs on it."""
 
     transport: Transport
     client: DocumentClient
+    seen: Pods
     fleet: Fleet
     kubeconfig: Path
     pods: int
@@ -74,24 +108,13 @@ class Bench:
         await self.client.create(self._claim(namespace))
         before, began = await self._refusals(), time.monotonic()
         await self.client.create(self._deployment(namespace, helped=helped))
-        await self._until(namespace, self.pods)
+        await self.seen.until(namespace, self.pods, self.limit)
         seconds, after = time.monotonic() - began, await self._refusals()
         await self.client.patch(DEPLOYMENT, namespace, "train", {"spec": {"replicas": 0}})
-        await self._until(namespace, 0)
+        await self.seen.until(namespace, 0, self.limit)
         await self.client.delete(DEPLOYMENT, namespace, "train")
         await self.client.delete(self.fleet.claims, namespace, "slice")
         return Round(seconds, after["409"] - before["409"], after["422"] - before["422"])
-
-    async def _until(self, namespace: str, wanted: int) -> None:
-        end = time.monotonic() + self.limit
-        while True:
-            pods = await self.client.list(POD, namespace)
-            run = sum((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
-            if run == wanted and (wanted or not pods):
-                return
-            if time.monotonic() > end:
-                raise SystemExit(f"{run} of {wanted} pods run after {self.limit:g} s")
-            await asyncio.sleep(LOOK_SECONDS)
 
     async def _refusals(self) -> dict[str, int]:
         """How often the API server has refused a write of a claim, by code."""
@@ -163,20 +186,30 @@ def _meta(api: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]
 async def _bench(plane: ControlPlane, pods: int, limit: float) -> AsyncIterator[Bench]:
     kubeconfig = plane.files.kubeconfig()
     async with HttpTransport(load_connection(str(kubeconfig))) as transport:
+        client, seen = DocumentClient(transport, "bench"), Pods()
         fleet, joined = Fleet(plane.programs.version), asyncio.Event()
-        kubelets = asyncio.create_task(Kubelets(transport, fleet).run(joined))
-        waiting = asyncio.create_task(joined.wait())
-        await asyncio.wait({kubelets, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if kubelets.done():
-            kubelets.result()
-        client = DocumentClient(transport, "bench")
-        for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
-            await client.create(yaml.safe_load(path.read_text()))
+        tasks = [
+            asyncio.create_task(Kubelets(transport, fleet).run(joined)),
+            asyncio.create_task(Follower(transport, client, POD, seen.notice).run()),
+        ]
         try:
-            yield Bench(transport, client, fleet, Path(kubeconfig), pods, limit)
+            await _first(asyncio.create_task(joined.wait()), tasks)
+            for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
+                await client.create(yaml.safe_load(path.read_text()))
+            yield Bench(transport, client, seen, fleet, Path(kubeconfig), pods, limit)
         finally:
-            kubelets.cancel()
-            waiting.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _first(awaited: asyncio.Task[Any], others: Sequence[asyncio.Task[Any]]) -> None:
+    """Wait for a task; if one of the others ends before it, raise its error."""
+    await asyncio.wait({awaited, *others}, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        if task.done():
+            awaited.cancel()
+            task.result()
 
 
 async def measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str, list[Round]]:
