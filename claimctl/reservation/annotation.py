@@ -18,6 +18,7 @@ from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.workloads import WorkloadPhase, named_claims, observe
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.reservations import (
+    FINALIZER,
     MANAGED_LABEL,
     RESERVE_ANNOTATION,
     ClaimReservation,
@@ -205,6 +206,7 @@ def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> Claim
                     controller=True,
                 ),
             ),
+            finalizers=(FINALIZER,),
         ),
         spec=msgspec.structs.replace(spec, resource_claim_name=claim),
     )

@@ -19,6 +19,7 @@ from claimctl.reservation.reasons import Reason
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import (
+    FINALIZER,
     RESERVE_ANNOTATION,
     ClaimReservation,
     ClaimReservationSpec,
@@ -59,6 +60,7 @@ def made(claim: str, **spec: object) -> ClaimReservation:
             namespace=NAMESPACE,
             labels={"app.kubernetes.io/managed-by": "claimctl"},
             owner_references=(OWNER,),
+            finalizers=(FINALIZER,),
         ),
         spec=replace(
             ClaimReservationSpec(resource_claim_name=claim, workload_ref=REF),
