@@ -9,7 +9,8 @@ from enum import StrEnum
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.decision import Decision, Write, WriteList
-from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_pod, is_workload
+from claimctl.reservation.reserved_for.listing_ahead import listed_by
+from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_workload
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.telemetry.face import Metric, Telemetry
 
@@ -110,10 +111,7 @@ class ClaimMetrics:
         self._telemetry.observe(Metric.ALLOCATION_TO_HOLD_SECONDS, max(seconds, 0.0))
 
     def _count_ahead(self, snapshot: Snapshot, write: WriteList) -> None:
-        listed = {reference.uid for reference in snapshot.references}
-        added = {each.uid for each in write.reserved_for if is_pod(each)} - listed
-        ahead = added & snapshot.consumers().pending.keys()
-        if ahead:
+        if ahead := listed_by(snapshot, write):
             self._telemetry.add(Metric.PODS_LISTED_AHEAD, amount=len(ahead))
 
     def _add(self, entry: _Entry, step: int) -> None:

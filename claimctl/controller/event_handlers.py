@@ -12,7 +12,12 @@ from typing import Any
 
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
-from claimctl.controller.observations.observations import Observations, same_to_claims
+from claimctl.controller.observations.arrivals import is_schedulable
+from claimctl.controller.observations.observations import (
+    Observations,
+    just_allocated,
+    same_to_claims,
+)
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
 from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
@@ -49,8 +54,10 @@ class Queues:
     plans: Callable[[PlanKey], None]
     groups: Callable[[GroupKey], None] = lambda _: None
     urgent: Callable[[ClaimKey], None] | None = None
-    """Adds a claim without delay: a release may begin or go on, or kube-controller-manager's loop
-    makes hundreds of writes a second."""
+    """Adds a claim without delay: pods may be listed ahead, a release may begin or go on, or
+    kube-controller-manager's loop makes hundreds of writes a second."""
+    soon: Callable[[ClaimKey], None] | None = None
+    """Adds a claim after a short delay: a pod has come that may be listed ahead."""
 
 
 class Triggers:
@@ -98,12 +105,14 @@ class Triggers:
         self._leading = False
 
     def _enqueue(self, keys: Iterable[ClaimKey], *, urgent: bool = False) -> None:
+        self._add(keys, self._queues.urgent if urgent else None)
+
+    def _add(self, keys: Iterable[ClaimKey], add: Callable[[ClaimKey], None] | None) -> None:
         if not self._leading:
             return
-        add = self._queues.urgent if urgent and self._queues.urgent else self._queues.claims
         for key in keys:
             if self._caches.concerns(key):
-                add(key)
+                (add or self._queues.claims)(key)
 
     def _unread(self, found: Unreadable, gone: bool) -> None:
         """An object has become unreadable, is readable again, or was deleted meanwhile."""
@@ -130,7 +139,7 @@ class Triggers:
         own = change.new is not None and self._seen.own_writes.awaited(
             RESOURCECLAIMS, change.new.metadata
         )
-        self._enqueue((key,), urgent=own)
+        self._enqueue((key,), urgent=own or just_allocated(change))
         if change.old is None or change.new is None or _moved(change.old, change.new):
             self._enqueue_groups(key, (change.old, change.new))
 
@@ -196,6 +205,8 @@ class Triggers:
         ended = change.new is not None and is_finished(change.new)
         keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
         self._enqueue(keys, urgent=ended)
+        if _arrives(change):
+            self._add(keys, self._queues.soon)
         if change.new is None:
             self._enqueue([key for key in keys if self._unused(key)], urgent=True)
 
@@ -211,8 +222,8 @@ class Triggers:
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
-            add = self._queues.urgent if own and self._queues.urgent else self._queues.claims
-            add(reserved_key(reservation))
+            urgent = self._queues.urgent if own or change.old is None else None
+            (urgent or self._queues.claims)(reserved_key(reservation))
             key = workload_key(reservation)
             if change.old is None or change.new is None:
                 self._enqueue_workload(key, self._caches.workload(key))
@@ -289,6 +300,14 @@ class Triggers:
 
 def _group_key(meta: ObjectMeta) -> GroupKey:
     return GroupKey(meta.namespace, meta.name)
+
+
+def _arrives(change: Change[Pod]) -> bool:
+    """Whether a scheduler begins to schedule the pod now."""
+    old, new = change.old, change.new
+    if new is None or change.relist or not is_schedulable(new):
+        return False
+    return old is None or not is_schedulable(old)
 
 
 def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:

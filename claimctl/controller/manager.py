@@ -50,6 +50,10 @@ log = structlog.get_logger(__name__)
 
 GROUPS_TASK = "informer of podgroups"
 
+SOON_SECONDS = 0.05
+"""The batch window for pods that come and may be listed ahead, in seconds. The scheduler begins to
+schedule them at once."""
+
 COMPONENT = "claimctl.io/controller"
 """The reportingController of Events."""
 
@@ -222,10 +226,11 @@ class Manager:
         batch = self.settings.batch_seconds
         queues = Queues(
             claims=partial(claims.queue.add, delay=batch),
-            workloads=partial(workloads.queue.add, delay=batch),
+            workloads=workloads.queue.add,
             plans=plans.queue.add,
             groups=partial(groups.queue.add, delay=batch),
             urgent=claims.queue.add,
+            soon=partial(claims.queue.add, delay=min(SOON_SECONDS, batch)),
         )
         triggers = Triggers(caches, observations, queues)
         return _Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)

@@ -85,6 +85,12 @@ def unschedulable_since(pod: Pod) -> datetime | None:
     return condition.last_transition_time
 
 
+def failed_to_bind(pod: Pod) -> bool:
+    """Whether a scheduler failed at the pod by an error, such as a conflict, and tries it again."""
+    condition = find_condition(pod.status.conditions, "PodScheduled")
+    return condition is not None and condition.reason == "SchedulerError"
+
+
 def _containers(pod: Pod) -> Iterator[ContainerStatus]:
     yield from pod.status.container_statuses
     yield from pod.status.init_container_statuses

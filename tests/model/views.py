@@ -123,6 +123,9 @@ def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tup
         if Came.NOW in seen.came:
             late = (Came.EARLIER if came == Came.NOW else came for came in seen.came)
             yield "is shown the pods and is slow to act", seen._replace(came=tuple(late))
+    if Came.EARLIER in process.came:
+        again = (Came.NOW if came == Came.EARLIER else came for came in process.came)
+        yield "is told that the scheduler failed to bind", process._replace(came=tuple(again))
     if not process.fresh:
         yield "is shown the reservation", see_reservation(process, world.reservation)
     if process.workload != world.workload:

@@ -116,6 +116,12 @@ def pending(name: str, *, unschedulable_at: datetime | None = None, group: str =
     return pod(name, unschedulable_at=unschedulable_at, group=group)
 
 
+def failed(made: Pod) -> Pod:
+    """The pod after an error of the scheduler, such as a conflict with another writer."""
+    told = Condition(type="PodScheduled", status="False", reason="SchedulerError")
+    return replace(made, status=replace(made.status, conditions=(told,)))
+
+
 def owned(made: Pod, uid: str = "uid-set") -> Pod:
     """The pod with a ReplicaSet, or another object of this UID, as its controller."""
     owner = OwnerReference(

@@ -30,9 +30,9 @@ class PodArrivals:
         old, new = change.old, change.new
         if old is not None and (new is None or is_bound(new) or _changed(old, new)):
             self._at.pop(old.metadata.uid, None)
-        if new is None or not _is_schedulable(new) or change.relist:
+        if new is None or not is_schedulable(new) or change.relist:
             return
-        if old is None or _changed(old, new) or not _is_schedulable(old):
+        if old is None or _changed(old, new) or not is_schedulable(old):
             self._at[new.metadata.uid] = self._clock.monotonic()
 
     def ages(self, pods: Iterable[Pod]) -> dict[str, float]:
@@ -46,6 +46,6 @@ def _changed(old: Pod, new: Pod) -> bool:
     return old.metadata.uid != new.metadata.uid
 
 
-def _is_schedulable(pod: Pod) -> bool:
+def is_schedulable(pod: Pod) -> bool:
     """Whether a scheduler may begin to schedule the pod."""
     return not is_bound(pod) and not pod.spec.scheduling_gates

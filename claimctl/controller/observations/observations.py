@@ -70,7 +70,7 @@ class Observations:
                 self.group_names.used(GroupKey(change.namespace, each.name))
         if change.new is not None:
             created = change.old is None and not change.relist
-            self.claims.see(change.new, just_allocated=_just_allocated(change), created=created)
+            self.claims.see(change.new, just_allocated=just_allocated(change), created=created)
             if change.relist:
                 self.claims.missed(change.new)
         elif change.old is not None:
@@ -144,7 +144,7 @@ def _resource(write: Write) -> Resource[Any]:
     return CLAIMRESERVATIONS if of_reservation else RESOURCECLAIMS
 
 
-def _just_allocated(change: Change[ResourceClaim]) -> bool:
+def just_allocated(change: Change[ResourceClaim]) -> bool:
     """Whether the write of this version allocated the claim, as shown by a watch event."""
     old, new = change.old, change.new
     has = new is not None and new.status.allocation is not None

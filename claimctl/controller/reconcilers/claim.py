@@ -32,11 +32,13 @@ from claimctl.reservation.decision import (
     Need,
     Precaution,
     ReadClaim,
+    SetFinalizer,
     Write,
     WriteList,
     WriteStatus,
 )
 from claimctl.reservation.reasons import Reason
+from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.telemetry.face import Span, Telemetry
@@ -143,7 +145,8 @@ class ClaimReconciler:
     ) -> Findings | Outcome:
         try:
             written = await self._writer.apply(snapshot, write)
-            self._record(snapshot, write, written, hurried=decision.releasing is not None)
+            hurried = decision.releasing is not None or _begins(snapshot, write)
+            self._record(snapshot, write, written, hurried=hurried)
         except (Conflict, NotFound, AlreadyExists) as error:
             if findings.no_template:
                 # nothing waits for it, so the pauses may grow
@@ -161,7 +164,7 @@ class ClaimReconciler:
             raise
         if findings.no_template:
             return After(TEMPLATE_RETRY)
-        if decision.releasing and not self._snapshots.lagging(_key_of(snapshot)):
+        if hurried and not self._snapshots.lagging(_key_of(snapshot)):
             # the watch was faster than the answer: its event did not look like our own
             return After(0.0)
         return After(min(decision.after or WATCHDOG, WATCHDOG))
@@ -210,6 +213,12 @@ class ClaimReconciler:
 
 def _key_of(snapshot: Snapshot) -> ClaimKey:
     return ClaimKey(snapshot.namespace, snapshot.name)
+
+
+def _begins(snapshot: Snapshot, write: Write) -> bool:
+    """Whether pods may wait for the next write: the hold, or more pods that are listed ahead."""
+    listing = isinstance(write, WriteList) and bool(listed_by(snapshot, write))
+    return listing or isinstance(write, SetFinalizer)
 
 
 def _by_live_claim(write: Write, findings: Findings) -> bool:

@@ -101,11 +101,15 @@ def _closed_age(snapshot: Snapshot, pod: Pod) -> float:
     return min(ages)
 
 
+def schedulers_list_pods(snapshot: Snapshot) -> bool:
+    """Whether schedulers list each pod that has no PodGroup before they bind it."""
+    return not _lists_no_pod_beside_others(snapshot) and not snapshot.shared
+
+
 def one_by_one(snapshot: Snapshot) -> bool:
     """Whether each pod of the present allocation was listed before it was bound."""
-    dialect = DIALECTS[snapshot.rules.dialect]
-    listed = dialect.lists_beside_others and not dialect.groups and not snapshot.shared
-    return listed and snapshot.memory.openings.group_age == inf
+    groups = DIALECTS[snapshot.rules.dialect].groups or snapshot.memory.openings.group_age < inf
+    return schedulers_list_pods(snapshot) and not groups
 
 
 def _is_open(snapshot: Snapshot, pod: Pod) -> bool:

@@ -134,7 +134,8 @@ def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> 
     The claim stays allocated. The client that removes the last entry also deallocates. claimctl
     leaves only when nothing else blocks the release. Tombstones and entries of pods that exist
     wait until the pods are gone, because kube-controller-manager would move those of finished pods
-    for ever.
+    for ever. Entries of pending pods that claimctl listed ahead go first. Then the binding time
+    blocks the release, and the hold keeps the claim allocated meanwhile.
     """
     claim = snapshot.claim
     assert claim is not None
@@ -147,10 +148,14 @@ def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> 
         return Step(needs=(ListLivePods(claim.metadata.resource_version),))
     if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
-    pods = (each for each in snapshot.references if is_pod(each) or is_tombstone(each))
+    version, listed = claim.metadata.resource_version, snapshot.references
+    if waiting := entries_to_take_out(snapshot, reason, Consumers.of(live.pods)):
+        kept = tuple(each for each in listed if each.uid not in waiting)
+        return Step(write=WriteList(version, kept, reason=reason))
+    pods = (each for each in listed if is_pod(each) or is_tombstone(each))
     if any(each.uid in live.uids for each in pods):
         return Step()
-    return Step(write=WriteList(claim.metadata.resource_version, others, reason=reason))
+    return Step(write=WriteList(version, others, reason=reason))
 
 
 def _is_foreign(reference: Reference, own: frozenset[str]) -> bool:

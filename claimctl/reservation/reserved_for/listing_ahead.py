@@ -4,11 +4,12 @@ Where pods are listed one by one, the scheduler writes each pod into the claim b
 pod. If many pods share a claim, these writes conflict, and each conflict costs the pod a back-off.
 If the scheduler finds the pod listed, it writes nothing.
 
-claimctl lists a pod at first sight or not at all. A pod that has been pending for some seconds is
-probably in a scheduling cycle: the scheduler would then add it a second time and be refused. An
-entry that another client removes is not added again: the scheduler removes the entry of a pod that
-it gives up (Unreserve), and kube-controller-manager (KCM) the entry of a pod that its cache does
-not show yet. The scheduler then lists the pod by itself.
+claimctl lists a pod at first sight. A pod that has been pending for some seconds is probably in a
+scheduling cycle: the scheduler would then add it a second time and be refused. If the scheduler
+reports that it failed to bind the pod (SchedulerError), that cycle has ended, and claimctl lists
+the pod before the next one. An entry that another client removes is not added again: the scheduler
+removes the entry of a pod that it gives up (Unreserve), and kube-controller-manager (KCM) the entry
+of a pod that its cache does not show yet. The scheduler then lists the pod by itself.
 
 A pod listed ahead can be bound without a write to the claim, like a pod that the scheduler listed.
 ``release.binding`` says what that means for a release.
@@ -19,11 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pods import Consumers, unschedulable_since
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.pods import Consumers, failed_to_bind, unschedulable_since
 from claimctl.reservation.reachability import stuck_since
+from claimctl.reservation.release.binding import schedulers_list_pods
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
+    is_pod,
     is_workload,
     listed_ahead,
     pod_reference,
@@ -64,23 +67,31 @@ def pods_to_list(
     return tuple(pod_reference(consumers.pending[uid].metadata) for uid in ours[: max(room, 0)])
 
 
+def listed_by(snapshot: Snapshot, write: WriteList) -> frozenset[str]:
+    """UIDs of the pending pods that a write lists ahead."""
+    before = {each.uid for each in snapshot.references}
+    added = {each.uid for each in write.reserved_for if is_pod(each)} - before
+    return frozenset(added & snapshot.consumers().pending.keys())
+
+
 def _may_list(snapshot: Snapshot) -> bool:
     """Whether schedulers list pods in this claim one by one, and claimctl may do so for them."""
-    claim, rules = snapshot.claim, snapshot.rules
-    one_by_one = DIALECTS[rules.dialect].lists_beside_others and not snapshot.shared
+    claim = snapshot.claim
     open_ = claim is not None and snapshot.allocated and not claim.metadata.deleting
-    return rules.list_ahead and open_ and one_by_one and not snapshot.frozen
+    wanted = snapshot.rules.list_ahead and not snapshot.frozen
+    return wanted and open_ and schedulers_list_pods(snapshot)
 
 
 def _is_new(snapshot: Snapshot, pod: Pod, owners: Mapping[str, bool]) -> bool:
-    """Whether the pod belongs to a workload that holds the claim, and is seen the first time."""
+    """Whether the pod belongs to a workload that holds the claim, and a scheduler that lists the
+    pod now would find its own write refused at most once."""
     owner, seen = pod.metadata.controller(), snapshot.memory.arrivals
     if owner is None or owner.uid not in owners or not _is_simple(pod, snapshot.rules):
         return False
     age = seen.pod_age.get(pod.metadata.uid)
     if age is None or age > seen.claim_age or pod.metadata.uid in seen.entry_age:
         return False
-    return owners[owner.uid] or age <= NEW_SECONDS
+    return owners[owner.uid] or age <= NEW_SECONDS or failed_to_bind(pod)
 
 
 def _is_simple(pod: Pod, rules: Rules) -> bool:

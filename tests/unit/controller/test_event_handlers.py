@@ -37,10 +37,13 @@ class Followed:
     triggers: Triggers
     seen: Observations
     told: set[str] = field(default_factory=set)
+    hurried: list[str] = field(default_factory=list)
+    """Which queues without the batch window got a claim: urgent, or soon."""
 
     async def after(self, change: Callable[[Server], object]) -> set[str]:
         """The keys that a change puts into the queues."""
         self.told.clear()
+        self.hurried.clear()
         change(self.server)
         await asyncio.sleep(1.0)
         return set(self.told)
@@ -60,8 +63,16 @@ async def following(
     spoilt, clock = Spoiling(made.transport), LoopClock(NOW)
     caches = Caches(Client(spoilt, clock, rng=Random(0)), clock, Random(0))
     told: set[str] = set()
+    hurried: list[str] = []
+
+    def hurry(queue: str, key: ClaimKey) -> None:
+        told.add(f"claim {key}")
+        hurried.append(queue)
+
     queues = Queues(
         claims=lambda key: told.add(f"claim {key}"),
+        urgent=lambda key: hurry("urgent", key),
+        soon=lambda key: hurry("soon", key),
         workloads=lambda key: told.add(f"workload {key.namespace}/{key.name}"),
         plans=lambda key: told.add(f"plan {key.name}"),
         groups=lambda key: told.add(f"group {key.namespace}/{key.name}"),
@@ -74,7 +85,7 @@ async def following(
         await each.wait_synced()
     if leads:
         triggers.lead()
-    yield Followed(made, spoilt, triggers, seen, told)
+    yield Followed(made, spoilt, triggers, seen, told, hurried)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -377,3 +388,35 @@ async def test_a_listed_pod_that_the_cache_shows_is_no_ghost_readable_or_not() -
         await followed.after(lambda made: made.create("pods", pod_body("odd")))
         await followed.after(_lists("train-1", "late", "odd"))
         assert followed.ghosts() == []
+
+
+async def test_a_claim_is_looked_at_at_once_when_it_is_allocated() -> None:
+    async with following(_claim_status(reservedFor=None, allocation=None)) as followed:
+        await followed.after(_claim_status(allocation={"devices": {}}))
+        assert followed.hurried == ["urgent"]
+        label = {"metadata": {"labels": {"a": "b"}}}
+        await followed.after(
+            lambda made: made.admin.patch("resourceclaims", NAMESPACE, CLAIM, label)
+        )
+        assert followed.hurried == []
+
+
+async def test_a_claim_is_looked_at_soon_when_a_pod_comes_that_a_scheduler_may_schedule() -> None:
+    async with following() as followed:
+        await followed.after(lambda made: made.create("pods", pod_body("waits")))
+        assert followed.hurried == ["soon"]
+        gated = pod_body("gated")
+        gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+        await followed.after(lambda made: made.create("pods", gated))
+        assert followed.hurried == []
+
+
+async def test_a_new_reservation_is_looked_at_at_once() -> None:
+    def reserve(made: Server) -> object:
+        body = made.admin.get("claimreservations", NAMESPACE, "train-slice")
+        meta = {"name": "other", "namespace": NAMESPACE}
+        return made.create("claimreservations", {"metadata": meta, "spec": body["spec"]})
+
+    async with following() as followed:
+        await followed.after(reserve)
+        assert "urgent" in followed.hurried

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pods import Consumers
+from claimctl.reservation.pods import Consumers, failed_to_bind
 from claimctl.reservation.reserved_for.listing_ahead import (
     NEW_SECONDS,
     PATIENCE_SECONDS,
@@ -27,6 +27,7 @@ from tests.support.builders import (
     after,
     claim,
     deployment_ref,
+    failed,
     finished,
     node,
     owned,
@@ -121,6 +122,24 @@ def test_a_pod_that_is_not_new_is_not_listed() -> None:
     on.come(*new("b"))
     on.time += NEW_SECONDS + 0.1
     assert lists(on) == []
+
+
+def test_a_pod_at_which_the_scheduler_failed_is_listed_before_its_next_attempt() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("b"))
+    on.time += 100 * NEW_SECONDS
+    assert lists(on) == []
+    on.put(*map(failed, new("b")))
+    assert lists(on) == [("train", "b")]
+
+
+def test_a_pod_whose_entry_was_removed_is_not_listed_again_when_the_scheduler_fails() -> None:
+    on = stage(WORKLOAD)
+    on.come(*new("b"))
+    assert lists(on) == [("train", "b")]
+    on.lose_entries("b")
+    on.put(*map(failed, new("b")))
+    assert lists(on, seconds=10 * NEW_SECONDS) == []
 
 
 def test_a_pod_that_a_list_showed_first_is_not_listed() -> None:
@@ -302,6 +321,20 @@ def test_a_withdrawn_reservation_takes_out_what_it_listed_ahead_and_waits() -> N
     assert lists(on, seconds=15.0) == [()]
 
 
+def test_a_withdrawal_beside_a_foreign_hold_takes_out_what_it_listed_ahead_and_waits() -> None:
+    foreign = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
+    on = stage(WORKLOAD, foreign)
+    on.come(*new("b"))
+    assert lists(on) == [("train", "vm", "b")]
+    made, state = on.reservations["train-slice"]
+    on.reservations["train-slice"] = (
+        replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
+        state,
+    )
+    assert lists(on, seconds=50.0) == [("train", "vm")]
+    assert lists(on, seconds=15.0) == [("vm",)]
+
+
 def test_a_withdrawn_reservation_leaves_what_a_scheduler_listed() -> None:
     on = stage(WORKLOAD, pod_ref("b"))
     on.put(*new("b"))
@@ -334,6 +367,7 @@ def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, bool], dict[str, Refere
     makers: list[Callable[[str], Pod]] = [
         lambda name: running(name),
         lambda name: pending(name),
+        lambda name: failed(pending(name)),
         lambda name: finished(name),
         lambda name: pod(name, deleting=True),
     ]
@@ -379,7 +413,8 @@ def test_only_new_pods_of_the_workload_are_listed_and_never_too_many(
         assert owner.uid == "uid-set"
         assert each.uid not in seen.entry_age
         assert seen.pod_age[each.uid] <= seen.claim_age
-        assert owners["uid-set"] or seen.pod_age[each.uid] <= NEW_SECONDS
+        new_ = seen.pod_age[each.uid] <= NEW_SECONDS
+        assert owners["uid-set"] or new_ or failed_to_bind(made)
         assert snapshot.claim is not None
         assert not snapshot.claim.metadata.deleting
         assert snapshot.rules.dialect != "native"
