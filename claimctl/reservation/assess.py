@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.pod_groups.membership import own_groups
+from claimctl.reservation.pod_groups.withdrawal import hold_has_left
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.reserved_for.consistency import consistent_list
@@ -61,6 +62,8 @@ def assess(snapshot: Snapshot) -> Assessment:
     found = replace(found, plan=consistent_list(snapshot, consumers, holds))
     if found.reason is None:
         return replace(found, phase=Phase.KEPT)
+    if hold_has_left(snapshot):
+        return replace(found, phase=Phase.LEFT_TO_GROUP)
     # 4. What blocks its release?
     found = replace(found, blockers=blockers(snapshot, found.reason, consumers, found.own))
     if _is_left_to_kcm(found):

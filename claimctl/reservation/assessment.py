@@ -27,6 +27,8 @@ class Phase(StrEnum):
     LEFT_TO_KCM = "LeftToKCM"
     """The claim is released, and its list has only pods: kube-controller-manager (KCM) deallocates
     when it removes the last one."""
+    LEFT_TO_GROUP = "LeftToGroup"
+    """The reservations are withdrawn, and the hold has left the claim to a PodGroup."""
     BLOCKED = "Blocked"
     """The claim should be released, and there are blockers."""
     RELEASING = "Releasing"

@@ -28,6 +28,7 @@ from claimctl.reservation.decision import (
 from claimctl.reservation.pod_groups.version_skew import look_again
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release import finalizers
+from claimctl.reservation.release.handing_over import leave_to_group
 from claimctl.reservation.release.protocol import (
     fenced,
     finalizer_step,
@@ -199,8 +200,12 @@ def _wait(found: Assessment) -> Assessment:
         step = leave_to_others(found.snapshot, found.reason, found.own)
         if step.needs or step.write is not None:
             return replace(found, needs=step.needs, write=step.write)
+    step = leave_to_group(found.snapshot, found.own)
+    if step.needs or (step.write is not None and not found.fights):
+        return replace(found, needs=step.needs, write=step.write)
     found = write_list(found)
-    for blocker in (*found.blockers, *(each.blocker for each in found.retentions)):
+    retained = (each.blocker for each in found.retentions)
+    for blocker in (*found.blockers, *step.blockers, *retained):
         found = found.sooner(blocker.after if blocker else None)
     return found
 
@@ -235,6 +240,7 @@ _PHASES = {
     Phase.UNALLOCATED: _end,
     Phase.KEPT: _keep,
     Phase.LEFT_TO_KCM: _leave_to_kcm,
+    Phase.LEFT_TO_GROUP: write_list,
     Phase.BLOCKED: _wait,
     Phase.RELEASING: _release,
 }

@@ -174,6 +174,16 @@ class Held:
     def name(self) -> str:
         return self.reservation.metadata.name
 
+    @property
+    def withdrawn(self) -> bool:
+        """Whether a user deleted the reservation, directly or by removing the annotation.
+
+        Garbage collection deletes a reservation after its workload, the owner. That is no
+        withdrawal.
+        """
+        meta = self.reservation.metadata
+        return meta.deleting and (self.workload.exists or meta.controller() is None)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

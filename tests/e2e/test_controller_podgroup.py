@@ -401,39 +401,81 @@ async def test_a_workload_whose_node_was_cordoned_moves(stage: Stage) -> None:
     await stage.until_listed("podgroups/train", "deployments/train")
 
 
-async def test_a_withdrawn_reservation_leaves_the_group_to_the_pods_that_need_it(
+UNRESERVED = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+
+
+async def until_no_reservations(stage: Stage, within: float = 60) -> None:
+    async def holds() -> bool:
+        return not await stage.reservations()
+
+    await stage.until(holds, "the reservations are gone", within)
+
+
+@pytest.mark.core
+async def test_a_withdrawn_reservation_leaves_the_claim_to_its_running_group(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
+    await reserved(stage)
+    pods = {pod.metadata.uid for pod in await stage.running()}
+    await stage.patch(DEPLOYMENTS, "train", UNRESERVED)
+    await until_no_reservations(stage)
+    assert await stage.references() == ("podgroups/train",)
+    left = await group(stage)
+    assert left is not None
+    assert FINALIZER not in left.metadata.finalizers
+    await stage.quiet(30)
+    assert {pod.metadata.uid for pod in await stage.running()} == pods
+    assert await stage.allocated()
+    await stage.delete(DEPLOYMENTS, "train")
+    await until_no_group(stage)
+    await stage.until_released(within=60)
+
+
+async def test_a_reservation_is_made_again_after_it_was_withdrawn_beside_running_pods(
     stage: Stage,
 ) -> None:
     await begin(stage, GROUP_136)
     await reserved(stage)
-    await stage.patch(
-        DEPLOYMENTS, "train", {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
-    )
-    await stage.quiet(30)
-    assert len(await stage.running()) == 3
-    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-    await stage.until_released(within=60)
-    await stage.clock.sleep(5)
-    assert await stage.reservations() == ()
-    left = await group(stage)
-    assert left is not None
-    assert FINALIZER not in left.metadata.finalizers
+    await stage.patch(DEPLOYMENTS, "train", UNRESERVED)
+    await until_no_reservations(stage)
+    again = {"metadata": {"annotations": {"claimctl.io/reserve": "*"}}}
+    await stage.patch(DEPLOYMENTS, "train", again)
+    await stage.until_listed("podgroups/train", "deployments/train")
+
+    async def guarded() -> bool:
+        found = await group(stage)
+        return found is not None and FINALIZER in found.metadata.finalizers
+
+    await stage.until(guarded, "the group has its finalizer again", 60)
     await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
     await until_no_group(stage)
+
+
+@pytest.mark.alone
+@pytest.mark.heavy
+async def test_an_uninstall_beside_a_running_group_of_300_pods_leaves_nothing(
+    stage: Stage,
+) -> None:
+    await begin(stage, GROUP_136)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=300)))
+    await stage.until_running(300)
+    await stage.until_listed("podgroups/train", "deployments/train")
+    await stage.delete(CLAIMRESERVATIONS, "train-slice")
+    await until_no_reservations(stage)
+    assert await stage.references() == ("podgroups/train",)
+    assert len(await stage.running()) == 300
 
 
 async def withdrawn(stage: Stage) -> None:
     """The reservation has gone, and its group is left for the pods of the workload."""
     await reserved(stage)
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-    unreserved = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
-    await stage.patch(DEPLOYMENTS, "train", unreserved)
+    await stage.until_running(0)
+    await stage.patch(DEPLOYMENTS, "train", UNRESERVED)
     await stage.until_released(within=60)
-
-    async def holds() -> bool:
-        return not await stage.reservations()
-
-    await stage.until(holds, "the reservation is gone", 60)
+    await until_no_reservations(stage)
 
 
 async def test_a_group_that_outlived_its_reservation_stands_in_no_other_reservations_way(

@@ -102,7 +102,8 @@ class Claimctl:
             return
         for what, aged, at in self._waits(world, process, alone):
             then = self._verdict(world, aged)
-            if (then.write, then.waits_for) != (verdict.write, verdict.waits_for):
+            differs = (then.write, then.waits_for) != (verdict.write, verdict.waits_for)
+            if differs or self._lets_group_go(process, aged):
                 yield _step(what, aged, at)
 
     def _act(self, world: World, process: Process, write: Write) -> Iterator[Step]:
@@ -121,7 +122,8 @@ class Claimctl:
                 return
         if write.kind in CLAIM_WRITES:
             early = int(process.reservation.there == There.YES)
-            sent = process._replace(write=write._replace(early=early))
+            bound = int(Pod.BOUND in world.pods)
+            sent = process._replace(write=write._replace(early=early, bound=bound))
             yield _step(f"decides: {describe(write)}", sent, world)
         else:
             yield from self._send(world, process, write)
@@ -164,6 +166,12 @@ class Claimctl:
         if process.group == world.group:
             at = at._replace(group_seen=-1)
         yield _step("waits until the group's name is forgotten", aged, at)
+
+    def _lets_group_go(self, process: Process, aged: Process) -> bool:
+        """Whether a wait that is over has claimctl do something about the group."""
+        if not self._dialect.groups:
+            return False
+        return self.judge.group_write(aged) != self.judge.group_write(process)
 
     def _verdict(self, world: World, process: Process) -> Verdict:
         pods = world.pods if self._bounds.live_lists else process.pods

@@ -12,6 +12,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     decide_group,
     no_longer_needs,
 )
+from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from tests.model.objects import LONG, owner_of
@@ -58,7 +59,7 @@ def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCas
         group=group,
         asking=_asking(process),
         owner_ended=ours and workload.phase == WorkloadPhase.ENDED,
-        guarded=process.reservation.there != There.GONE,
+        guarded=process.reservation.there != There.GONE and not leaves_to_group(snapshot),
         in_use=in_use(process.pods),
         in_use_live=listed,
         unneeded=group is not None and no_longer_needs(snapshot, group, release_blockers(snapshot)),

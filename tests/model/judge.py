@@ -170,6 +170,8 @@ class _Scene:
 
     def answer(self, decision: Decision, pods: tuple[int, ...], workload: Workload) -> None:
         there = {f"uid-{objects.name_of(pod)}" for pod, at in enumerate(pods) if at in EXISTS}
+        # a listed group with a bound pod is there: its protection stays as long as the pod
+        there |= {group.metadata.uid for group in self._snapshot.groups}
         for need in decision.needs:
             if isinstance(need, ConfirmWorkload):
                 self._workload = _confirmed(workload, self._dialect)

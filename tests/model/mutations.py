@@ -26,6 +26,7 @@ from tests.model.mutation import Mutation
 from tests.model.scenarios import CORDONED
 from tests.model.server import Bounds
 from tests.model.windows import WINDOWS
+from tests.model.withdrawals import WITHDRAWALS
 
 
 def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> release.Step:
@@ -235,4 +236,4 @@ FURTHER = (
     ),
 )
 
-MUTATIONS = (*NAMED, *FURTHER, *LEAKS, *WINDOWS, *AHEAD_MUTATIONS)
+MUTATIONS = (*NAMED, *FURTHER, *LEAKS, *WINDOWS, *AHEAD_MUTATIONS, *WITHDRAWALS)

@@ -30,7 +30,18 @@ def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str
             return f"promise 1: deallocated while p{used[0]} uses the device"
     elif claim.empty and not (_fences(before, dialect) and world.reservation.there):
         return "promise 5: the list emptied beside an allocation that nobody will clear"
+    elif _leaves_alone(write, before, claim):
+        return "promise 5: the hold taken out beside a group of which no pod was bound"
     return _entries(world, write, claim, dialect)
+
+
+def _leaves_alone(write: Write, before: Claim, after: Claim) -> bool:
+    """Whether only a group is left in the list that schedulers may take out (PostFilter).
+
+    What counts is whether a pod of the group was bound at the live LIST before the write.
+    """
+    left = after.groups and not after.holders and not any(after.entries)
+    return bool(before.holders and left and not write.bound)
 
 
 def _fences(before: Claim, dialect: Dialect) -> bool:
@@ -130,7 +141,7 @@ def wrong_at_rest(world: World, dialect: Dialect) -> str:
 def _stuck(world: World, dialect: Dialect) -> str:
     """No pod waits for the claim, and those that are bound may start."""
     for pod, there in enumerate(world.pods):
-        in_use = world.away and Pod.BOUND in world.pods
+        in_use = world.away and (Pod.BOUND in world.pods or _left_to_group(world))
         usable = world.claim.there == There.YES and not in_use
         wanted = usable and not _ungrouped(world, dialect)
         if there == Pod.PENDING and wanted:
@@ -142,6 +153,16 @@ def _stuck(world: World, dialect: Dialect) -> str:
                 continue
             return f"p{pod} is bound and may never start"
     return ""
+
+
+def _left_to_group(world: World) -> bool:
+    """Whether the reservation was withdrawn beside a running group, which is idle now.
+
+    The group keeps the claim, or the scheduler has taken it out (PostFilter) and left the
+    allocation: so it goes in a cluster without claimctl.
+    """
+    left = world.claim.groups or world.stripped
+    return bool(left) and world.reservation.there == There.GONE
 
 
 def _ungrouped(world: World, dialect: Dialect) -> bool:
@@ -157,6 +178,8 @@ def _unused(world: World) -> str:
         return "" if kept else "the deleted claim stays"
     if reservation.there == There.DELETING:
         return "the deleted reservation stays"
+    if reservation.there == There.GONE and world.group.there and world.group.guarded:
+        return "the group keeps claimctl's finalizer, and no reservation is left"
     if world.group.there == There.DELETING and not claim.groups:
         return "the deleted group stays"
     if not claim.allocated:

@@ -76,6 +76,17 @@ CORDONED_GROUP = replace(
     held=True,
     kinds=frozenset({"cordon", "force"}),
 )
+LEFT_RUNNING = Bounds(
+    pods=1, crashes=1, actions=1, lag=1, cache_lag=1, held=True, kinds=frozenset({"withdraw"})
+)
+LEFT_TWO = replace(
+    LEFT_RUNNING,
+    pods=2,
+    crashes=0,
+    actions=2,
+    cache_lag=0,
+    kinds=frozenset({"withdraw", "cordon"}),
+)
 
 SCENARIOS = (
     Scenario("a pod, a crash, a lost answer", NATIVE, ONE_POD),
@@ -105,6 +116,8 @@ SCENARIOS = (
     Scenario("two claimctls", GROUPED, GROUPED_TWICE),
     Scenario("devices out of reach", GROUPED, CORDONED),
     Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
+    Scenario("a withdrawal beside a running pod, a crash", GROUPED, LEFT_RUNNING),
+    Scenario("a withdrawal beside two pods, devices out of reach", GROUPED, LEFT_TWO),
 )
 
 LARGER = (

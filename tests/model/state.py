@@ -151,6 +151,8 @@ class Write(NamedTuple):
     columns: tuple[int, ...]
     early: int = 0
     """Whether it was decided on before its process saw that the reservation is being deleted."""
+    bound: int = 0
+    """Whether a pod was bound on the server when it was decided on."""
 
 
 class Process(NamedTuple):

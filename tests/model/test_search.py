@@ -19,6 +19,7 @@ from tests.model.scenarios import (
     GROUPED,
     HOLD,
     LEFT_LISTED,
+    LEFT_RUNNING,
     NATIVE,
     OLD_HOLD,
     ONE_GROUPED,
@@ -57,6 +58,7 @@ QUICK = (
     Scenario("two pods that schedulers left listed", HOLD, LEFT_LISTED),
     Scenario("a claim deleted with a pod that a scheduler left listed", HOLD, DELETED_LISTED),
     Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
+    Scenario("a withdrawal beside a running pod, a crash", GROUPED, LEFT_RUNNING),
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_state
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -89,6 +90,12 @@ class Stage:
     """Unreadable objects that are only in a live LIST."""
     frozen: bool = False
     template_missing: bool = False
+    vanished_pods: set[str] = field(default_factory=set)
+    """UIDs of pods that the caches show although they are gone."""
+    vanished_groups: set[str] = field(default_factory=set)
+    """The same for PodGroups."""
+    withdrawn_at: float | None = None
+    """When this process first saw the reservations being deleted; None if long ago."""
     watched_since_before_allocation: bool = True
     repeated_writes: int = 0
     time: float = 0.0
@@ -113,7 +120,12 @@ class Stage:
             name=CLAIM,
             claim=self.claim,
             reservations=tuple(
-                Held(made, self._confirmed.get(name, workload), idle_age=self._idle_age(made))
+                Held(
+                    made,
+                    self._confirmed.get(name, workload),
+                    withdrawn_age=self._withdrawn_age(),
+                    idle_age=self._idle_age(made),
+                )
                 for name, (made, workload) in self.reservations.items()
             ),
             pods=tuple(self.pods.values()),
@@ -135,6 +147,9 @@ class Stage:
             concerned = may_concern(each, NAMESPACE, CLAIM, self.claim)
             if concerned and of in (None, each.resource):
                 yield each
+
+    def _withdrawn_age(self) -> float:
+        return inf if self.withdrawn_at is None else self.time - self.withdrawn_at
 
     def _idle_age(self, made: ClaimReservation) -> float | None:
         """The age by the clock of a process that saw the time being written."""
@@ -206,7 +221,8 @@ class Stage:
         self, evidence: Evidence, need: ConfirmPods | ConfirmWorkload | ListLivePods
     ) -> Evidence:
         everything = self.pods | self.unseen_pods
-        groups = {group.metadata.uid for group in self.groups.values()}
+        everything = {uid: pod for uid, pod in everything.items() if uid not in self.vanished_pods}
+        groups = {group.metadata.uid for group in self.groups.values()} - self.vanished_groups
         if isinstance(need, ConfirmWorkload):
             self._confirm(need.reference.name)
             return evidence

@@ -17,6 +17,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     no_longer_needs,
 )
 from claimctl.reservation.pod_groups.membership import made_by_claimctl
+from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
 from claimctl.reservation.pods import claim_names, is_done
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.snapshot import Snapshot
@@ -70,8 +71,9 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
     # 3. Find out which workloads and claims still need the group, and decide.
     case = _case(snapshot, asking)
     decision = decide_group(case)
-    # 4. Decide again later if time alone (ghosts, settling) or pods without an owner block it.
-    if decision == NOTHING and case.group is not None and _waits(case, case.group):
+    # 4. Decide again later if time alone (ghosts, settling) or pods without an owner block it, or
+    # if a pod may be bound beside a withdrawn reservation.
+    if decision == NOTHING and case.group is not None and _waits(snapshot, case, case.group):
         return replace(decision, after=LOOK_AGAIN)
     return decision
 
@@ -117,7 +119,7 @@ def _case(snapshot: GroupSnapshot, asking: tuple[Asking, ...]) -> GroupCase:
     return replace(
         case,
         owner_ended=_owner_ended(snapshot, group),
-        guarded=any(claim.reservations for claim in snapshot.claims),
+        guarded=any(claim.reservations and not leaves_to_group(claim) for claim in snapshot.claims),
         in_use=_in_use(snapshot, _pods(snapshot)),
         in_use_live=None if live is None else _in_use(snapshot, live),
         unneeded=all(
@@ -190,8 +192,10 @@ def release_blockers(claim: Snapshot) -> tuple[Blocker, ...] | None:
     return tuple(each for each in found.blockers if each.reason is not Reason.FINISHED_PODS_LEFT)
 
 
-def _waits(case: GroupCase, group: PodGroup) -> bool:
+def _waits(snapshot: GroupSnapshot, case: GroupCase, group: PodGroup) -> bool:
     if not made_by_claimctl(group):
         return False
     guards, meta = FINALIZER in group.metadata.finalizers, group.metadata
-    return (guards and (meta.deleting or case.owner_ended)) or not meta.owner_references
+    withdrawn = any(held.withdrawn for claim in snapshot.claims for held in claim.reservations)
+    passes = meta.deleting or case.owner_ended or withdrawn or not case.guarded
+    return (guards and passes) or not meta.owner_references

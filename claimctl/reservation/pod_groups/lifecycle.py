@@ -16,6 +16,7 @@ from claimctl.reservation.pod_groups.membership import (
     made_by_claimctl,
     too_many_finished,
 )
+from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
@@ -42,7 +43,7 @@ class GroupCase:
     owner_ended: bool = False
     """Whether every workload that owns the group has ended."""
     guarded: bool = False
-    """Whether a reservation names a claim of the group."""
+    """Whether a reservation names a claim of the group, and does not leave it to the group."""
     unneeded: bool = False
     """Whether no claim of the group needs it any more (see ``no_longer_needs``)."""
     in_use: bool = False
@@ -155,6 +156,7 @@ def no_longer_needs(
     One of these is true:
 
     - The claim is not allocated, or does not list the group.
+    - Its reservations are withdrawn beside running pods of a group (see ``withdrawal``).
     - The claim's release can go on only after the group is gone, because too many pods have
       finished. The hold in the list keeps the claim allocated meanwhile.
     - No reservation names the claim, and the default grace of every ghost is over. KCM deallocates
@@ -166,6 +168,8 @@ def no_longer_needs(
     """
     uid = group.metadata.uid
     if not snapshot.allocated or all(each.uid != uid for each in snapshot.references):
+        return True
+    if leaves_to_group(snapshot):
         return True
     if not snapshot.reservations:
         return _no_ghosts(snapshot)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import SetFinalizer
+from claimctl.reservation.pod_groups.withdrawal import left_to_group
 from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, Snapshot
@@ -57,9 +58,11 @@ def _finished_with_claim(found: Assessment, retention: RetentionDecision) -> boo
         return False
     if retention.action is Action.NONE or holders:
         return True
-    if any(map(found.is_ours, found.snapshot.references)):
+    left = left_to_group(found.snapshot)
+    references = found.snapshot.references
+    if any(found.is_ours(each) and not (left and each.uid in found.groups) for each in references):
         return False
-    return found.left_to_pods or not all(map(is_pod, found.snapshot.references))
+    return left or found.left_to_pods or not all(map(is_pod, found.snapshot.references))
 
 
 def _own_references(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:

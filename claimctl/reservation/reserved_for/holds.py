@@ -8,6 +8,7 @@ from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import ConfirmPods, WriteList
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pod_groups.membership import needing_tombstones
+from claimctl.reservation.pod_groups.withdrawal import hold_has_left
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.protocol import begins_with_fence
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
@@ -116,7 +117,7 @@ def holds_while_waiting(found: Assessment) -> DesiredHolds:
     for retention in found.retentions:
         if retention.reference is None or retention.action is not Action.RELEASE:
             continue
-        withdrawn = retention.reason is Reason.WITHDRAWN and not _deleted_with_workload(retention)
+        withdrawn = retention.reason is Reason.WITHDRAWN and retention.held.withdrawn
         if found.steps_aside or (handed_over and withdrawn):
             drop |= {retention.reference.uid} | _old_incarnations(found, retention.reference)
         elif found.listed(retention.reference):
@@ -124,14 +125,6 @@ def holds_while_waiting(found: Assessment) -> DesiredHolds:
         elif (taken_out := _to_put_back(found, retention)) is not None:
             keep[taken_out.uid] = taken_out
     return DesiredHolds(keep, frozenset(drop & found.own - keep.keys()), found.own)
-
-
-def _deleted_with_workload(retention: RetentionDecision) -> bool:
-    """Whether garbage collection deleted the reservation after its workload, the owner."""
-    return (
-        not retention.held.workload.exists
-        and retention.held.reservation.metadata.controller() is not None
-    )
 
 
 def _to_put_back(found: Assessment, retention: RetentionDecision) -> Reference | None:
@@ -143,7 +136,7 @@ def _to_put_back(found: Assessment, retention: RetentionDecision) -> Reference |
     """
     shares = DIALECTS[found.snapshot.rules.dialect].groups or begins_with_fence(found.snapshot)
     lost = shares and bool(found.consumers.bound) and not found.own - found.groups
-    return retention.recorded if lost else None
+    return retention.recorded if lost and not hold_has_left(found.snapshot) else None
 
 
 def lacks_tombstones(found: Assessment) -> bool:

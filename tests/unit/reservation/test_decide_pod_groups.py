@@ -184,12 +184,9 @@ def test_a_group_that_does_not_share_the_claim_is_reported(
     assert condition(on, "Reserved") == ("True", reason)
 
 
-def test_a_withdrawn_hold_waits_for_the_pods_of_the_group() -> None:
+def test_a_withdrawn_hold_beside_an_idle_group_is_released() -> None:
     reserved = reservation(status=held_status(pod_group_name="train"), deleting=True)
     on = stage(claim(GROUP, WORKLOAD), ACTIVE, reserved=reserved)
-    on.put(running("a", group="train"))
-    assert on.settle(seconds=600) == []
-    on.remove("a")
     writes = on.settle(seconds=7)
     assert lists(writes) == [((WORKLOAD,), False), ((), True)]
     assert isinstance(writes[-1], SetFinalizer)

@@ -20,7 +20,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     GuardGroup,
     MakeGroup,
 )
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.podgroups import PodGroupResourceClaim
@@ -44,7 +44,9 @@ from tests.support.builders import (
     NAMESPACE,
     NOW,
     claim,
+    deployment_ref,
     finished,
+    group_ref,
     pending,
     pod_group,
     reservation,
@@ -103,6 +105,21 @@ def free(*pods: Pod, by: tuple[ClaimReservation, ...] = ()) -> Snapshot:
             Held(each, WorkloadState(WorkloadPhase.ENDED, "uid-train")) for each in by
         ),
         pods=pods,
+    )
+
+
+def withdrawn(*pods: Pod) -> Snapshot:
+    """The group's claim, held, with the group in its list and its reservation withdrawn."""
+    job_wants_pods = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
+    return Snapshot(
+        now=NOW,
+        namespace=NAMESPACE,
+        name=CLAIM,
+        claim=claim(group_ref(), deployment_ref()),
+        reservations=(Held(reservation(deleting=True), job_wants_pods),),
+        pods=pods,
+        groups=(OURS,),
+        rules=Rules("podgroup"),
     )
 
 
@@ -170,6 +187,27 @@ FREED = ("Released", "True", "WorkloadEnded")
             seen(claims=(free(by=(reservation(),)),), owners=(job(),)),
             GroupDecision(),
             id="its Job goes on and has a reservation: guarded",
+        ),
+        pytest.param(
+            seen(claims=(withdrawn(running("p", group="train")),), owners=(job(),)),
+            GroupDecision(GuardGroup(OURS, present=False)),
+            id="its reservation is withdrawn beside a running pod: without a guard",
+        ),
+        pytest.param(
+            seen(claims=(withdrawn(pending("p", group="train")),), owners=(job(),)),
+            GroupDecision(after=LOOK_AGAIN),
+            id="its reservation is withdrawn and no pod runs: guarded, looked at again",
+        ),
+        pytest.param(
+            seen(
+                claims=(
+                    withdrawn(running("p", group="train")),
+                    free(by=(reservation("other"),)),
+                ),
+                owners=(job(),),
+            ),
+            GroupDecision(after=LOOK_AGAIN),
+            id="another claim of the group is still reserved: guarded, looked at again",
         ),
         pytest.param(
             seen(group=ORPHANED, owners=()),
