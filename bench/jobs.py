@@ -186,11 +186,15 @@ def job(namespace: str, name: str, *, held: bool, grouped: bool = False) -> Obje
     return {**body, "spec": {"template": template(name, "Never", grouped=grouped)}}
 
 
-def deployment(namespace: str, name: str, pods: int) -> Object:
+def deployment(namespace: str, name: str, pods: int, *, grouped: bool = False) -> Object:
     body = made("apps/v1", "Deployment", name, namespace)
     body["metadata"]["annotations"] = RESERVE
     selector = {"matchLabels": {"app": name}}
-    spec = {"replicas": pods, "selector": selector, "template": template(name, "Always")}
+    spec = {
+        "replicas": pods,
+        "selector": selector,
+        "template": template(name, "Always", grouped=grouped),
+    }
     return {**body, "spec": spec}
 
 

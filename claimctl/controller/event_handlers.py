@@ -53,6 +53,8 @@ class Queues:
     workloads: Callable[[WorkloadKey], None]
     plans: Callable[[PlanKey], None]
     groups: Callable[[GroupKey], None] = lambda _: None
+    new_groups: Callable[[GroupKey], None] = lambda _: None
+    """Adds a PodGroup without delay: it does not exist, and its pods are about to be created."""
     urgent: Callable[[ClaimKey], None] | None = None
     """Adds a claim without delay: pods may be listed ahead, a release may begin or go on, or
     kube-controller-manager's loop makes hundreds of writes a second."""
@@ -195,7 +197,9 @@ class Triggers:
     def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
         name = group_of(workload.spec.template.spec) if workload is not None else ""
         if self._leading and name:
-            self._queues.groups(GroupKey(namespace, name))
+            key = GroupKey(namespace, name)
+            missing = self._caches.groups.get(key) is None
+            (self._queues.new_groups if missing else self._queues.groups)(key)
 
     def _pod(self, change: Change[Pod]) -> None:
         self._seen.pod_changed(change)

@@ -229,6 +229,7 @@ class Manager:
             workloads=workloads.queue.add,
             plans=plans.queue.add,
             groups=partial(groups.queue.add, delay=batch),
+            new_groups=groups.queue.add,
             urgent=claims.queue.add,
             soon=partial(claims.queue.add, delay=min(SOON_SECONDS, batch)),
         )

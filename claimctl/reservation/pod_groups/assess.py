@@ -25,7 +25,7 @@ from claimctl.reservation.workloads import group_of, observe
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.reservations import FINALIZER, ClaimReservation
 from claimctl.wire.workloads import ReplicaSet, Workload
 
 RESERVATIONS_COME = 0.5
@@ -64,9 +64,10 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
     # 1. Leave it alone when something about it cannot be read.
     if snapshot.unreadable:
         return NOTHING
-    # 2. Wait for the reservations for which the group will be created.
-    asking = _asking(snapshot.workloads)
-    if asking is None:
+    # 2. Find out which workloads ask for the group. A missing group is created at once, before its
+    # pods are first scheduled. For anything else, wait for the reservations that are to come.
+    asking = tuple(_asking(snapshot.workloads))
+    if snapshot.group is not None and any(each.planned for each in asking):
         return GroupDecision(after=RESERVATIONS_COME)
     # 3. Find out which workloads and claims still need the group, and decide.
     case = _case(snapshot, asking)
@@ -78,19 +79,18 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
     return decision
 
 
-def _asking(workloads: Iterable[Annotated]) -> tuple[Asking, ...] | None:
-    """The workloads that name the group; None while some of their reservations do not exist yet."""
-    found = []
+def _asking(workloads: Iterable[Annotated]) -> Iterator[Asking]:
+    """The workloads that name the group and have not ended."""
     for each in workloads:
         if each.meta.deleting or observe(each.workload, "").ended:
             continue
-        if plan(each).create:
-            return None
-        reserved = (
-            one.spec.resource_claim_name for one in each.reservations if not one.metadata.deleting
-        )
-        found.append(Asking(_owner(each), each.workload.spec.template, frozenset(reserved)))
-    return tuple(found)
+        planned = _claims(plan(each).create)
+        reserved = _claims(one for one in each.reservations if not one.metadata.deleting)
+        yield Asking(_owner(each), each.workload.spec.template, reserved | planned, bool(planned))
+
+
+def _claims(reservations: Iterable[ClaimReservation]) -> frozenset[str]:
+    return frozenset(one.spec.resource_claim_name for one in reservations)
 
 
 def _owner(workload: Annotated) -> OwnerReference:

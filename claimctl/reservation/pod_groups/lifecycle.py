@@ -31,7 +31,9 @@ class Asking:
     owner: OwnerReference
     template: PodTemplateSpec
     claims: frozenset[str]
-    """The claims that are reserved for the workload."""
+    """The claims that are reserved for the workload, or will be by its annotation."""
+    planned: bool = False
+    """Whether some of the reservations do not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ async def following(
         workloads=lambda key: told.add(f"workload {key.namespace}/{key.name}"),
         plans=lambda key: told.add(f"plan {key.name}"),
         groups=lambda key: told.add(f"group {key.namespace}/{key.name}"),
+        new_groups=lambda key: told.add(f"new group {key.namespace}/{key.name}"),
     )
     seen = Observations(clock)
     triggers = Triggers(caches, seen, queues)
@@ -343,6 +344,23 @@ async def test_a_group_that_shares_a_claim_is_looked_at_when_the_allocation_come
         found = await followed.after(change)
         assert CLAIM_KEY in found
         assert (f"group {NAMESPACE}/train" in found) is told
+
+
+def _job_of_group(made: Server) -> object:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
+    spec = {"template": {"spec": {**pod, "schedulingGroup": {"podGroupName": "train"}}}}
+    return made.create(
+        "jobs", {"metadata": {"name": "train", "namespace": NAMESPACE}, "spec": spec}
+    )
+
+
+async def test_a_workload_whose_group_is_missing_has_it_made_without_delay() -> None:
+    async with following() as followed:
+        found = await followed.after(_job_of_group)
+        assert {each for each in found if "group" in each} == {f"new group {NAMESPACE}/train"}
+    async with following(_group) as followed:
+        found = await followed.after(_job_of_group)
+        assert {each for each in found if "group" in each} == {f"group {NAMESPACE}/train"}
 
 
 def _lists(*names: str) -> Callable[[Server], object]:

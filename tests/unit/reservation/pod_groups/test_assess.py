@@ -146,8 +146,18 @@ FREED = ("Released", "True", "WorkloadEnded")
         ),
         pytest.param(
             seen(**GROUPS, workloads=(naming(job(reserve="*")),)),
+            GroupDecision(MADE),
+            id="no group, and the reservation of an annotated Job is still to come: made",
+        ),
+        pytest.param(
+            seen(workloads=(naming(job(reserve="*")),)),
             GroupDecision(after=RESERVATIONS_COME),
-            id="the reservation of an annotated Job is still to come: later",
+            id="a group, and the reservation of an annotated Job is still to come: left alone",
+        ),
+        pytest.param(
+            seen(**GROUPS, workloads=(naming(job()),)),
+            GroupDecision(),
+            id="no group, and a Job that names one without a reservation: not made",
         ),
         pytest.param(
             seen(**GROUPS, workloads=(naming(job(ended=True), reservation()),)),
