@@ -49,6 +49,9 @@ log = structlog.get_logger(__name__)
 
 
 GROUPS_TASK = "informer of podgroups"
+GROUP_WORKERS = 4
+"""The most PodGroups that are reconciled at the same time. When many workloads appear together,
+their groups should exist before their pods are first scheduled."""
 
 SOON_SECONDS = 0.05
 """The batch window for pods that come and may be listed ahead, in seconds. The scheduler begins to
@@ -305,7 +308,8 @@ class Manager:
             pool.add(f"claim worker {number}", parts.claims.work)
         pool.add("workload worker", parts.workloads.work)
         pool.add("plan worker", parts.plans.work)
-        pool.add("group worker", parts.groups.work)
+        for number in range(min(self.settings.workers, GROUP_WORKERS)):
+            pool.add(f"group worker {number}", parts.groups.work)
         parts.triggers.lead()
         try:
             await pool.work()

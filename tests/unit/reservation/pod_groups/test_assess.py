@@ -20,7 +20,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     GuardGroup,
     MakeGroup,
 )
-from claimctl.reservation.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.podgroups import PodGroupResourceClaim
@@ -59,6 +59,8 @@ OURS = pod_group(made_by_claimctl=True, finalizers=GUARD, owner=OWNER)
 ORPHANED = pod_group(made_by_claimctl=True, finalizers=GUARD)
 GOING = pod_group(made_by_claimctl=True, finalizers=GUARD, owner=OWNER, deleting=True)
 THEIRS = pod_group()
+BLIND = Memory(blind_age=0.0)
+"""This process began just now, and the claim was allocated by then."""
 
 ENTRY = PodResourceClaim(name="c", resource_claim_name=CLAIM)
 TEMPLATE = PodTemplateSpec(
@@ -218,6 +220,11 @@ FREED = ("Released", "True", "WorkloadEnded")
             ),
             GroupDecision(after=LOOK_AGAIN),
             id="another claim of the group is still reserved: guarded, looked at again",
+        ),
+        pytest.param(
+            seen(claims=(replace(withdrawn(), reservations=(), memory=BLIND),), owners=(job(),)),
+            GroupDecision(after=LOOK_AGAIN),
+            id="nothing is reserved, and pods may have vanished: guarded, looked at again",
         ),
         pytest.param(
             seen(group=ORPHANED, owners=()),
