@@ -65,10 +65,15 @@ def bytes_aiohttp(kubeconfig: str) -> int:
 
 def claimctl_all(kubeconfig: str) -> int:
     """claimctl's informer, as if every pod named a claim."""
-    from claimctl.controller.caches import transforms
+    from msgspec.structs import replace
+
+    from claimctl.controller.caches.transforms import slim_pod
+    from claimctl.wire.pods import PodResourceClaim
+
+    claims = (PodResourceClaim(name="gpu", resource_claim_name="slice"),)
 
     def keep(pod: Any) -> Any:
-        return transforms.slim_pod(pod) or pod
+        return slim_pod(replace(pod, spec=replace(pod.spec, resource_claims=claims)))
 
     return asyncio.run(_informed(kubeconfig, keep))
 

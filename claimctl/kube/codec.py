@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -181,7 +182,32 @@ async def _until(body: AsyncIterator[bytes], limits: Limits) -> AsyncGenerator[b
         yield chunk
 
 
+class _Line(Wire, Generic[T], frozen=True, kw_only=True):
+    """A line whose object is decoded at once, as that of nearly all lines can be."""
+
+    type: str
+    object: T
+
+
+@cache
+def _line_type(type_: Any) -> Any:
+    return _Line[type_]
+
+
 def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
+    type_: Any = resource.type
+    try:
+        whole = decode(line, _line_type(type_), nulls=False)
+    except msgspec.MsgspecError:
+        return _rare_event(method, path, resource, line)
+    if whole.type in _CHANGES and whole.object.metadata.name:
+        version = whole.object.metadata.resource_version
+        return WatchEvent(_CHANGES[whole.type], whole.object, version)
+    return _rare_event(method, path, resource, line)
+
+
+def _rare_event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
+    """A bookmark, an error, or an object with nulls or that cannot be decoded."""
     found = decode(line, WatchLine)
     if found.type in _CHANGES:
         return _change(resource, _CHANGES[found.type], found.object)

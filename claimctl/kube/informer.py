@@ -254,7 +254,9 @@ class Informer(Generic[T]):
 
     async def _list_at(self, begin: str) -> None:
         """List all objects, as they were at ``begin`` if given."""
-        seen: set[Key] = set()
+        # the keys that the list has not shown yet; to keep the keys of all listed objects instead
+        # would cost as much memory as the cache when most objects are dropped
+        missing = dict.fromkeys((*self._index.keys(), *self._unread.keys()))
         nameless: list[Unreadable] = []
         version = ""
         client = self._client.without_retries(_BEGIN_SECONDS) if begin else self._client
@@ -264,17 +266,18 @@ class Informer(Generic[T]):
         async with aclosing(pages):
             async for page in pages:
                 for item in page.items:
-                    seen.add(key_of(item))
+                    if missing:
+                        missing.pop(key_of(item), None)
                     self._put(item, relist=True)
                 for each in page.unreadable:
                     if each.identified:
-                        seen.add((each.namespace, each.name))
+                        missing.pop((each.namespace, each.name), None)
                         self._note_unreadable(each)
                     else:
                         nameless.append(each)
                 version = page.resource_version
         self._replace_nameless(nameless)
-        self._remove_unlisted(seen)
+        self._remove_unlisted(missing)
         self._unread.publish()
         self._version = version
         self._page_size = PAGE
@@ -283,15 +286,12 @@ class Informer(Generic[T]):
         self._reached = version
         self._synced.set()
 
-    def _remove_unlisted(self, seen: set[Key]) -> None:
+    def _remove_unlisted(self, missing: Iterable[Key]) -> None:
         """Report objects that a list lacks as deleted.
 
         An object may be one that the list has without a readable name. It is then not reported.
         """
-        for key in [key for key in self._index.keys() if key not in seen]:  # noqa: SIM118
-            if not self._unread.may_be_nameless(key):
-                self._remove(key, None, relist=True)
-        for key in self._unread.keys() - seen:
+        for key in missing:
             if not self._unread.may_be_nameless(key):
                 self._remove(key, None, relist=True)
 

@@ -3,56 +3,120 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from claimctl.reservation.pods import DISRUPTED, claim_names
 from claimctl.reservation.workloads import named_claims
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import ObjectMeta, OwnerReference
-from claimctl.wire.pods import Pod, Volume
+from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.pods import ContainerStatus, Pod, PodSpec, PodStatus
 from claimctl.wire.workloads import ReplicaSet
 
-_CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
+T = TypeVar("T", bound=Hashable)
+
+SHARED = 10_000
+"""The number of different parts that are remembered so that equal ones can be shared."""
 
 
 def slim_pod(pod: Pod) -> Pod | None:
     """The parts of the pod that the cache keeps; None for a pod that names no claim."""
+    spec, status = pod.spec, pod.status
+    extended = status.extended_resource_claim_status
+    if not (spec.resource_claims or status.resource_claim_statuses or extended):
+        return None
     if not claim_names(pod):
         return None
-    meta, status = pod.metadata, pod.status
+    bound = bool(spec.node_name)
+    return Pod(
+        metadata=_slim_metadata(pod.metadata, bound=bound),
+        spec=_bound_spec(spec) if bound else _pending_spec(spec),
+        status=_slim_status(status, bound=bound),
+    )
+
+
+def _slim_metadata(meta: ObjectMeta, *, bound: bool) -> ObjectMeta:
+    return ObjectMeta(
+        name=meta.name,
+        namespace=sys.intern(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        creation_timestamp=meta.creation_timestamp,
+        deletion_timestamp=meta.deletion_timestamp,
+        owner_references=() if bound else _controllers(meta),
+    )
+
+
+def _bound_spec(spec: PodSpec) -> PodSpec:
     return replace(
-        pod,
-        metadata=replace(
-            meta,
-            namespace=sys.intern(meta.namespace),
-            labels=None,
-            annotations=None,
-            owner_references=() if pod.spec.node_name else _controllers(meta),
-            finalizers=(),
-        ),
-        spec=replace(
-            pod.spec,
-            node_name=sys.intern(pod.spec.node_name),
-            tolerations=() if pod.spec.node_name else pod.spec.tolerations,
-            scheduler_name="" if pod.spec.node_name else sys.intern(pod.spec.scheduler_name),
-            volumes=() if pod.spec.node_name else _slow_volumes(pod),
-        ),
-        status=replace(
+        spec,
+        node_name=sys.intern(spec.node_name),
+        resource_claims=_shared(spec.resource_claims),
+        scheduling_group=_shared(spec.scheduling_group),
+        tolerations=(),
+        scheduler_name="",
+        volumes=(),
+    )
+
+
+def _pending_spec(spec: PodSpec) -> PodSpec:
+    return replace(
+        spec,
+        resource_claims=_shared(spec.resource_claims),
+        scheduling_group=_shared(spec.scheduling_group),
+        tolerations=_shared(spec.tolerations),
+        scheduler_name=sys.intern(spec.scheduler_name),
+        volumes=tuple(volume for volume in spec.volumes if volume.may_be_unbound),
+    )
+
+
+def _slim_status(status: PodStatus, *, bound: bool) -> PodStatus:
+    """The status with shared parts: most pods of a cluster are in one of a few states."""
+    wanted = _BOUND_CONDITIONS if bound else _CONDITIONS
+    return _shared(
+        replace(
             status,
             phase=sys.intern(status.phase),
-            conditions=tuple(each for each in status.conditions if each.type in _CONDITIONS),
-        ),
+            conditions=tuple(_plain(each) for each in status.conditions if each.type in wanted),
+            container_statuses=_nameless(status.container_statuses),
+            init_container_statuses=_nameless(status.init_container_statuses),
+            ephemeral_container_statuses=_nameless(status.ephemeral_container_statuses),
+        )
     )
+
+
+_CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
+_BOUND_CONDITIONS = frozenset({DISRUPTED})
+"""PodScheduled says why a pod is pending. A bound pod is not."""
+
+
+def _plain(condition: Condition) -> Condition:
+    """The condition without its text, which changes with every try of a scheduler."""
+    return replace(condition, message="") if condition.message else condition
+
+
+def _nameless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    """The statuses without the names of their containers: only the states matter."""
+    return _shared(tuple(ContainerStatus(state=each.state) for each in statuses))
+
+
+@lru_cache(maxsize=SHARED)
+def _remembered(part: Hashable) -> Any:
+    return part
+
+
+def _shared(part: T) -> T:
+    """The part, or an equal one that is in memory already. Parts are immutable."""
+    found: T = _remembered(part)
+    return found
 
 
 def _controllers(meta: ObjectMeta) -> tuple[OwnerReference, ...]:
     controller = meta.controller()
     return () if controller is None else (controller,)
-
-
-def _slow_volumes(pod: Pod) -> tuple[Volume, ...]:
-    return tuple(volume for volume in pod.spec.volumes if volume.may_be_unbound)
 
 
 def owning(claim: ResourceClaim) -> ResourceClaim:

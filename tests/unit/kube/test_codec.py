@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
 
-from claimctl.kube.codec import Listing, decode_page, lines
+from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, lines, watch_events
+from claimctl.kube.errors import Gone, LostEvent
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import PODS
+from claimctl.wire.resources import (
+    DOWNGRADEPLANS,
+    NODES,
+    PODS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+    Resource,
+)
 from claimctl.wire.unreadable import Unreadable
 from tests.support.wire_server import thing
 
@@ -117,3 +126,45 @@ def test_bytes_that_are_no_text_are_the_trouble_of_one_object(broken: bytes) -> 
 def test_what_is_no_list_is_refused(body: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode_page(PODS, body)
+
+
+def events_of(resource: Resource[Any], *lines: object) -> list[WatchEvent[Any]]:
+    async def body() -> AsyncIterator[bytes]:
+        for line in lines:
+            yield json.dumps(line).encode() + b"\n"
+
+    async def main() -> list[WatchEvent[Any]]:
+        found = watch_events("GET", "/x", resource, body(), Limits())
+        return [event async for event in found]
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("resource", [PODS, RESOURCECLAIMS, RESOURCESLICES, NODES, DOWNGRADEPLANS])
+def test_an_error_is_raised_for_kinds_that_look_like_a_status_too(resource: Resource[Any]) -> None:
+    status = {"kind": "Status", "metadata": {"name": "x"}, "code": 410, "message": "too old"}
+    with pytest.raises(Gone):
+        events_of(resource, {"type": "ERROR", "object": status})
+
+
+def test_a_bookmark_of_a_named_object_is_no_change() -> None:
+    line = {"type": "BOOKMARK", "object": thing("a", 7)}
+    assert events_of(PODS, line) == [WatchEvent("BOOKMARK", None, "7")]
+
+
+def test_an_unknown_type_of_event_is_refused_although_its_object_can_be_read() -> None:
+    with pytest.raises(LostEvent, match="unknown watch event type 'PAINTED'"):
+        events_of(PODS, {"type": "PAINTED", "object": thing("a", 7)})
+
+
+def test_events_are_read_with_nulls_without_a_name_and_with_wrong_types() -> None:
+    null = {**thing("a", 1), "spec": {"nodeName": None, "resourceClaims": None}}
+    wrong = {**thing("b", 2), "spec": {"nodeName": 5}}
+    nameless = {"metadata": {"uid": "u", "resourceVersion": "3"}}
+    found = events_of(
+        PODS, *({"type": "ADDED", "object": each} for each in (null, wrong, nameless))
+    )
+    assert [each.resource_version for each in found] == ["1", "2", "3"]
+    assert [each.unreadable is None for each in found] == [True, False, False]
+    pod: Any = found[0].object
+    assert pod.spec.node_name == ""

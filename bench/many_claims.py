@@ -1,0 +1,246 @@
+"""An embedded API server in a process of its own, with many claims that running pods share.
+
+No component runs beside it: whatever happens to the objects, a controller does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from bench.pods import pod as some_pod
+from claimctl.api.definitions import custom_resource_definitions
+from claimctl.embedded.cluster import SYSTEM_NAMESPACES, Cluster
+from claimctl.embedded.http.listener import serve
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
+from claimctl.embedded.storage.store import Address, Author
+from claimctl.kube.clock import LoopClock
+from claimctl.wire.seams import Query, Response, Transport
+
+CLASS = "gpu.example.com"
+LEASES = "/apis/coordination.k8s.io/"
+HISTORY = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The number of claims, and of pods on each of them."""
+
+    claims: int
+    pods: int
+
+    @property
+    def nodes(self) -> int:
+        return max(self.claims * self.pods // 32, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the server has seen so far."""
+
+    held: int
+    """Claims that list a workload and whose ClaimReservation is Ready."""
+    requests: int
+    """Requests but for those to Leases."""
+    writes: int
+
+
+class Server:
+    """The parent's side of the server."""
+
+    def __init__(self, kubeconfig: Path, pipe: Any) -> None:
+        self.kubeconfig = kubeconfig
+        self._pipe = pipe
+
+    def counts(self) -> Counts:
+        self._pipe.send("counts")
+        found: Counts = self._pipe.recv()
+        return found
+
+
+@contextmanager
+def serving(size: Size) -> Iterator[Server]:
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=_main, args=(size, theirs), daemon=True)
+    process.start()
+    try:
+        url = mine.recv()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "kubeconfig")
+            write_kubeconfig(path, Access(url))
+            yield Server(path, mine)
+    finally:
+        process.terminate()
+        process.join()
+
+
+# In the server's process
+
+
+def _main(size: Size, pipe: Connection) -> None:
+    asyncio.run(_serve(size, pipe))
+
+
+class _Counting:
+    """Counts requests by verb."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.seen: Counter[str] = Counter()
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if not path.startswith(LEASES):
+            self.seen[method] += 1
+        return await self._inner.send(method, path, query, headers, body)
+
+
+async def _serve(size: Size, pipe: Connection) -> None:
+    options = ClusterOptions(dialect=Dialect.HOLD, history_limit=HISTORY)
+    cluster = Cluster(options, LoopClock())
+    _fill(cluster, size)
+    counting = _Counting(cluster.handler)
+    server = await serve(counting, port=0)
+
+    def answer() -> None:
+        pipe.recv()
+        writes = sum(counting.seen[verb] for verb in ("POST", "PUT", "PATCH", "DELETE"))
+        pipe.send(Counts(_held(cluster), counting.seen.total(), writes))
+
+    asyncio.get_running_loop().add_reader(pipe.fileno(), answer)
+    pipe.send(server.url)
+    await asyncio.Event().wait()
+
+
+def _held(cluster: Cluster) -> int:
+    ready = {
+        each["spec"]["resourceClaimName"]
+        for each in cluster.admin.list("claimreservations")
+        if any(
+            condition["type"] == "Reserved" and condition["status"] == "True"
+            for condition in each.get("status", {}).get("conditions", ())
+        )
+    }
+    return sum(
+        claim["metadata"]["name"] in ready
+        and claim["status"]["reservedFor"][-1]["resource"] != "pods"
+        for claim in cluster.admin.list("resourceclaims")
+    )
+
+
+def _fill(cluster: Cluster, size: Size) -> None:
+    for name in (*SYSTEM_NAMESPACES, "claimctl-system", "work"):
+        cluster.admin.create("namespaces", {"metadata": {"name": name}})
+    for definition in custom_resource_definitions():
+        cluster.admin.create("customresourcedefinitions", definition)
+    for number in range(size.nodes):
+        _put(cluster, "", "nodes", _node(number))
+    for number in range(size.claims):
+        pods = [_pod(size, number, place) for place in range(size.pods)]
+        for each in pods:
+            _put(cluster, "", "pods", each)
+        _put(cluster, "resource.k8s.io", "resourceclaims", _claim(number, pods))
+        _put(cluster, "apps", "deployments", _deployment(number, size.pods))
+        _put(cluster, "apps", "replicasets", _replica_set(number, size.pods))
+
+
+def _put(cluster: Cluster, group: str, plural: str, body: dict[str, Any]) -> None:
+    meta = body["metadata"]
+    address = Address(group, plural, meta.get("namespace", ""), meta["name"])
+    cluster.store.put(address, body, Author("bench", "create"))
+
+
+def _meta(name: str, **more: Any) -> dict[str, Any]:
+    uid = f"uid-{name}"
+    times = {"creationTimestamp": "2026-01-02T03:04:05Z", "generation": 1}
+    return {"name": name, "namespace": "work", "uid": uid, **times, **more}
+
+
+def _node(number: int) -> dict[str, Any]:
+    name = f"node-{number}"
+    meta = {**_meta(name), "labels": {"kubernetes.io/hostname": name}}
+    del meta["namespace"]
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": meta,
+        "spec": {},
+        "status": {"nodeInfo": {"bootID": f"boot-{number}"}},
+    }
+
+
+def _pod(size: Size, claim: int, place: int) -> dict[str, Any]:
+    number = claim * size.pods + place
+    body = some_pod(number)
+    name = f"train-{claim}-{place}"
+    owner = {"name": f"train-{claim}-1", "uid": f"uid-train-{claim}-1"}
+    body["metadata"] |= {"name": name, "namespace": "work", "uid": f"uid-{name}-{'0' * 20}"}
+    body["metadata"]["ownerReferences"][0] |= owner
+    body["spec"]["nodeName"] = f"node-{number % size.nodes}"
+    body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"slice-{claim}"}]
+    return {"kind": "Pod", "apiVersion": "v1", **body}
+
+
+def _claim(number: int, pods: list[dict[str, Any]]) -> dict[str, Any]:
+    request = {"name": "gpu", "exactly": {"deviceClassName": CLASS, "allocationMode": "ExactCount"}}
+    request["exactly"] |= {"count": 1}  # type: ignore[operator]  # a plain document
+    result = {"request": "gpu", "driver": CLASS, "pool": "pool", "device": f"device-{number}"}
+    listed = [
+        {"resource": "pods", "name": each["metadata"]["name"], "uid": each["metadata"]["uid"]}
+        for each in pods
+    ]
+    finalizers = ["resource.kubernetes.io/delete-protection"]
+    return {
+        "kind": "ResourceClaim",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": _meta(f"slice-{number}", finalizers=finalizers),
+        "spec": {"devices": {"requests": [request]}},
+        "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": listed},
+    }
+
+
+def _template(number: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimName": f"slice-{number}"}]
+    return {
+        "metadata": {"labels": {"app": f"train-{number}"}},
+        "spec": {"containers": [container], "resourceClaims": claims},
+    }
+
+
+def _deployment(number: int, pods: int) -> dict[str, Any]:
+    return {
+        "kind": "Deployment",
+        "apiVersion": "apps/v1",
+        "metadata": _meta(f"train-{number}", annotations={"claimctl.io/reserve": "*"}),
+        "spec": _scaled(number, pods),
+        "status": {"replicas": pods, "observedGeneration": 1},
+    }
+
+
+def _replica_set(number: int, pods: int) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "controller": True}
+    owner |= {"name": f"train-{number}", "uid": f"uid-train-{number}"}
+    return {
+        "kind": "ReplicaSet",
+        "apiVersion": "apps/v1",
+        "metadata": _meta(f"train-{number}-1", ownerReferences=[owner]),
+        "spec": _scaled(number, pods),
+        "status": {"replicas": pods},
+    }
+
+
+def _scaled(number: int, pods: int) -> dict[str, Any]:
+    selector = {"matchLabels": {"app": f"train-{number}"}}
+    return {"replicas": pods, "selector": selector, "template": _template(number)}

@@ -1,0 +1,188 @@
+"""What the controller needs by the number of claims and pods, and what it does when idle.
+
+The controller finds claims that running pods share, and holds each of them for its Deployment.
+``scale`` measures it up to that point at two sizes, beside an earlier commit; the slope between
+the sizes says what more claims would cost. ``idle`` measures it after that point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from bench.many_claims import Server, Size, serving
+from bench.table import Line, Part, at_least, at_most, register, tell
+
+ROOT = Path(__file__).parents[1]
+BEFORE = "72917d8"
+"""The last commit before releases at once, listing ahead and the checkpoint."""
+TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE = 600.0
+LOOK_SECONDS = 1.0
+BIG_PODS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a controller has used, by the kernel."""
+
+    cpu: float
+    memory: float
+
+
+def used(pid: int) -> Use:
+    """CPU seconds and peak megabytes of a process. Linux only."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    cpu = (int(fields[11]) + int(fields[12])) / TICKS
+    peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return Use(cpu, int(peak[1]) / 1024 if peak else 0.0)
+
+
+@contextmanager
+def controller(server: Server, code: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the controller of a source tree."""
+    program = "import sys; from claimctl.cli.main import main; sys.exit(main())"
+    flags = ["controller", "--kubeconfig", str(server.kubeconfig), "--bind-address", ""]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *flags, "--dialect", "hold"], cwd=code, stderr=log
+        )
+        try:
+            yield process
+            if process.poll() is not None:
+                log.seek(0)
+                last = log.read().decode().splitlines()[-1:]
+                raise SystemExit(f"claimctl controller ended: {last}")
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What it took to hold all claims."""
+
+    size: Size
+    use: Use
+    writes: int
+    seconds: float
+
+
+def hold(size: Size, code: Path) -> Held:
+    """Let a controller hold all claims of a fresh server."""
+    with serving(size) as server, controller(server, code) as process:
+        seconds = _until_held(server, process, size)
+        held = Held(size, used(process.pid), server.counts().writes, seconds)
+    text = f"{held.use.cpu:6.1f} CPU s, {held.use.memory:6.0f} MB, {held.writes} writes"
+    tell(f"{size.claims} claims x {size.pods} pods: {text}, {seconds:.0f} s")
+    return held
+
+
+def _until_held(server: Server, process: subprocess.Popen[bytes], size: Size) -> float:
+    began = time.monotonic()
+    while (found := server.counts()).held < size.claims and process.poll() is None:
+        if time.monotonic() - began > PATIENCE:
+            raise SystemExit(f"{found.held} of {size.claims} claims held after {PATIENCE:g} s")
+        time.sleep(LOOK_SECONDS)
+    return time.monotonic() - began
+
+
+@contextmanager
+def _checkout(commit: str) -> Iterator[Path]:
+    """The source tree of a commit, if this is a clone that has it; otherwise None is impossible."""
+    archive = subprocess.run(
+        ["git", "archive", commit], cwd=ROOT, capture_output=True, check=True
+    ).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=BytesIO(archive)) as packed:
+            packed.extractall(folder, filter="data")
+        yield Path(folder)
+
+
+def _slope(few: Held, many: Held) -> Use:
+    """What one more claim costs."""
+    claims = many.size.claims - few.size.claims
+    cpu, memory = many.use.cpu - few.use.cpu, many.use.memory - few.use.memory
+    return Use(cpu / claims, memory / claims)
+
+
+def _scale(options: argparse.Namespace) -> Iterator[Line]:
+    sizes = [Size(claims, options.pods) for claims in sorted(options.claims)]
+    with ExitStack() as stack:
+        trees = {"now": ROOT}
+        if options.before:
+            trees["before"] = stack.enter_context(_checkout(options.before))
+        found = {name: [hold(size, code) for size in sizes] for name, code in trees.items()}
+    few, many = found["now"][0], found["now"][-1]
+    slope = _slope(few, many)
+    what = f"scale: {many.size.claims:,} claims x {many.size.pods} pods"
+    if "before" in found:
+        before = found["before"][-1]
+        theirs = _slope(found["before"][0], before)
+        beside = f"claimctl at {options.before}"
+        yield Line(
+            "scale: CPU for each further claim",
+            1e3 * slope.cpu,
+            beside,
+            1e3 * theirs.cpu,
+            "ms",
+            at_least(2),
+        )
+        yield Line(f"{what}: CPU", many.use.cpu, beside, before.use.cpu, "s")
+        yield Line(f"{what}: memory", many.use.memory, beside, before.use.memory, "MB")
+        yield Line(f"{what}: writes", many.writes, beside, before.writes)
+    else:
+        yield Line(f"{what}: CPU", many.use.cpu, unit="s")
+        yield Line(f"{what}: memory", many.use.memory, unit="MB")
+    more = BIG_PODS / options.pods - many.size.claims
+    yield Line(
+        f"scale: CPU by the slope for {BIG_PODS:,} pods", many.use.cpu + more * slope.cpu, unit="s"
+    )
+    yield Line(
+        f"scale: memory by the slope for {BIG_PODS:,} pods",
+        many.use.memory + more * slope.memory,
+        unit="MB",
+    )
+
+
+def _idle(options: argparse.Namespace) -> Iterator[Line]:
+    size = Size(options.claims, options.pods // options.claims)
+    with serving(size) as server, controller(server, ROOT) as process:
+        _until_held(server, process, size)
+        time.sleep(options.rest)
+        before, requests, began = used(process.pid), server.counts().requests, time.monotonic()
+        time.sleep(options.seconds)
+        after, seconds = used(process.pid), time.monotonic() - began
+        more = server.counts().requests - requests
+    load = 100 * (after.cpu - before.cpu) / seconds
+    what = f"idle: {size.claims:,} claims, {size.claims * size.pods:,} pods, {seconds:.0f} s"
+    yield Line(f"{what}: CPU of one core", load, unit="%", goal=at_most(1))
+    yield Line(f"{what}: requests except the Lease's", more, goal=at_most(0))
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--claims", type=int, nargs=2, default=[500, 2_000], help="two sizes")
+    parser.add_argument("--pods", type=int, default=50, help="pods of each claim")
+    parser.add_argument("--before", default=BEFORE, help="a commit to compare with; '' for none")
+
+
+def _idle_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--claims", type=int, default=2_000)
+    parser.add_argument("--pods", type=int, default=20_000, help="pods in all")
+    parser.add_argument("--rest", type=float, default=15.0, help="seconds before the measurement")
+    parser.add_argument("--seconds", type=float, default=60.0)
+
+
+register(Part("scale", "the controller with many claims and pods", _scale, _flags))
+register(Part("idle", "the controller when nothing happens", _idle, _idle_flags))
