@@ -39,7 +39,7 @@ def run(chosen: Sequence[tuple[Part, argparse.Namespace]]) -> int:
         tell(f"{part.name}: {part.what}")
         try:
             lines += part.measure(options)
-        except Exception as error:  # one part must not cost the lines of the others
+        except (Exception, SystemExit) as error:  # one part must not cost the lines of the others
             traceback.print_exc()
             left_out.append(f"{part.name}: failed: {error}")
             failed = True

@@ -16,10 +16,11 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 from bench.many_claims import Server, Size, serving
 from bench.table import Line, Part, at_least, at_most, register, tell
@@ -41,16 +42,31 @@ class Use:
     memory: float
 
 
-def used(pid: int) -> Use:
-    """CPU seconds and peak megabytes of a process. Linux only."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    cpu = (int(fields[11]) + int(fields[12])) / TICKS
-    peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    return Use(cpu, int(peak[1]) / 1024 if peak else 0.0)
+class Ended(Exception):
+    """The controller ended by itself. The text is the last line of its log."""
+
+
+class Controller:
+    """A controller process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+        self._process = process
+        self._log = log
+
+    def used(self) -> Use:
+        """CPU seconds and peak megabytes, by the kernel. Linux only."""
+        if self._process.poll() is not None:
+            self._log.seek(0)
+            raise Ended("".join(self._log.read().decode().splitlines()[-1:]))
+        proc = Path(f"/proc/{self._process.pid}")
+        fields = (proc / "stat").read_text().rpartition(")")[2].split()
+        cpu = (int(fields[11]) + int(fields[12])) / TICKS
+        peak = re.search(r"VmHWM:\s+(\d+)", (proc / "status").read_text())
+        return Use(cpu, int(peak[1]) / 1024 if peak else 0.0)
 
 
 @contextmanager
-def controller(server: Server, code: Path) -> Iterator[subprocess.Popen[bytes]]:
+def controller(server: Server, code: Path) -> Iterator[Controller]:
     """Run the controller of a source tree."""
     program = "import sys; from claimctl.cli.main import main; sys.exit(main())"
     flags = ["controller", "--kubeconfig", str(server.kubeconfig), "--bind-address", ""]
@@ -59,11 +75,7 @@ def controller(server: Server, code: Path) -> Iterator[subprocess.Popen[bytes]]:
             [sys.executable, "-c", program, *flags, "--dialect", "hold"], cwd=code, stderr=log
         )
         try:
-            yield process
-            if process.poll() is not None:
-                log.seek(0)
-                last = log.read().decode().splitlines()[-1:]
-                raise SystemExit(f"claimctl controller ended: {last}")
+            yield Controller(process, log)
         finally:
             process.terminate()
             process.wait()
@@ -76,38 +88,39 @@ class Held:
     size: Size
     use: Use
     writes: int
-    seconds: float
 
 
 def hold(size: Size, code: Path) -> Held:
     """Let a controller hold all claims of a fresh server."""
     with serving(size) as server, controller(server, code) as process:
         seconds = _until_held(server, process, size)
-        held = Held(size, used(process.pid), server.counts().writes, seconds)
+        held = Held(size, process.used(), server.counts().writes)
     text = f"{held.use.cpu:6.1f} CPU s, {held.use.memory:6.0f} MB, {held.writes} writes"
     tell(f"{size.claims} claims x {size.pods} pods: {text}, {seconds:.0f} s")
     return held
 
 
-def _until_held(server: Server, process: subprocess.Popen[bytes], size: Size) -> float:
+def _until_held(server: Server, process: Controller, size: Size) -> float:
+    """Seconds until all claims are held."""
     began = time.monotonic()
-    while (found := server.counts()).held < size.claims and process.poll() is None:
+    while (found := server.counts()).held < size.claims:
+        process.used()
         if time.monotonic() - began > PATIENCE:
-            raise SystemExit(f"{found.held} of {size.claims} claims held after {PATIENCE:g} s")
+            raise TimeoutError(f"{found.held} of {size.claims} claims held after {PATIENCE:g} s")
         time.sleep(LOOK_SECONDS)
     return time.monotonic() - began
 
 
-@contextmanager
-def _checkout(commit: str) -> Iterator[Path]:
-    """The source tree of a commit, if this is a clone that has it; otherwise None is impossible."""
-    archive = subprocess.run(
-        ["git", "archive", commit], cwd=ROOT, capture_output=True, check=True
-    ).stdout
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=BytesIO(archive)) as packed:
-            packed.extractall(folder, filter="data")
-        yield Path(folder)
+def _extract(commit: str, folder: str) -> Path | None:
+    """The source tree of a commit; None if this is no clone that has it."""
+    command = ["git", "archive", commit]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        tell(f"no lines beside {commit}: {done.stderr.decode().strip()}")
+        return None
+    with tarfile.open(fileobj=BytesIO(done.stdout)) as packed:
+        packed.extractall(folder, filter="data")
+    return Path(folder)
 
 
 def _slope(few: Held, many: Held) -> Use:
@@ -119,17 +132,16 @@ def _slope(few: Held, many: Held) -> Use:
 
 def _scale(options: argparse.Namespace) -> Iterator[Line]:
     sizes = [Size(claims, options.pods) for claims in sorted(options.claims)]
-    with ExitStack() as stack:
-        trees = {"now": ROOT}
-        if options.before:
-            trees["before"] = stack.enter_context(_checkout(options.before))
+    with tempfile.TemporaryDirectory() as folder:
+        before = _extract(options.before, folder) if options.before else None
+        trees = {"now": ROOT, **({"before": before} if before else {})}
         found = {name: [hold(size, code) for size in sizes] for name, code in trees.items()}
     few, many = found["now"][0], found["now"][-1]
     slope = _slope(few, many)
     what = f"scale: {many.size.claims:,} claims x {many.size.pods} pods"
     if "before" in found:
-        before = found["before"][-1]
-        theirs = _slope(found["before"][0], before)
+        theirs = _slope(*found["before"])
+        was = found["before"][-1]
         beside = f"claimctl at {options.before}"
         yield Line(
             "scale: CPU for each further claim",
@@ -139,9 +151,9 @@ def _scale(options: argparse.Namespace) -> Iterator[Line]:
             "ms",
             at_least(2),
         )
-        yield Line(f"{what}: CPU", many.use.cpu, beside, before.use.cpu, "s")
-        yield Line(f"{what}: memory", many.use.memory, beside, before.use.memory, "MB")
-        yield Line(f"{what}: writes", many.writes, beside, before.writes)
+        yield Line(f"{what}: CPU", many.use.cpu, beside, was.use.cpu, "s")
+        yield Line(f"{what}: memory", many.use.memory, beside, was.use.memory, "MB")
+        yield Line(f"{what}: writes", many.writes, beside, was.writes)
     else:
         yield Line(f"{what}: CPU", many.use.cpu, unit="s")
         yield Line(f"{what}: memory", many.use.memory, unit="MB")
@@ -161,9 +173,9 @@ def _idle(options: argparse.Namespace) -> Iterator[Line]:
     with serving(size) as server, controller(server, ROOT) as process:
         _until_held(server, process, size)
         time.sleep(options.rest)
-        before, requests, began = used(process.pid), server.counts().requests, time.monotonic()
+        before, requests, began = process.used(), server.counts().requests, time.monotonic()
         time.sleep(options.seconds)
-        after, seconds = used(process.pid), time.monotonic() - began
+        after, seconds = process.used(), time.monotonic() - began
         more = server.counts().requests - requests
     load = 100 * (after.cpu - before.cpu) / seconds
     what = f"idle: {size.claims:,} claims, {size.claims * size.pods:,} pods, {seconds:.0f} s"

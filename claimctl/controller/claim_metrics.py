@@ -58,15 +58,21 @@ class ClaimMetrics:
         self._kinds: Counter[str] = Counter()
         self._dangling = 0
         self._places: Counter[str] = Counter()
+        self._published: dict[tuple[str, ...], int] = {}
 
     def publish(self) -> None:
-        """Set every gauge, so that the zeros are published from the start."""
+        """Set every gauge that has changed; at first all, so that the zeros are published."""
         for state in ClaimState:
-            self._telemetry.gauge(Metric.CLAIMS, self._states[state], {"state": state})
+            self._set(Metric.CLAIMS, self._states[state], {"state": state})
         for places in (Places.NEARLY_FULL, Places.FULL):
-            labels = {"state": places.value}
-            self._telemetry.gauge(Metric.CLAIMS_NEAR_LIMIT, self._places[places], labels)
-        self._telemetry.gauge(Metric.DANGLING_REFERENCES, self._dangling)
+            self._set(Metric.CLAIMS_NEAR_LIMIT, self._places[places], {"state": places.value})
+        self._set(Metric.DANGLING_REFERENCES, self._dangling, {})
+
+    def _set(self, metric: Metric, value: int, labels: dict[str, str]) -> None:
+        key = (metric, *labels.values())
+        if self._published.get(key) != value:
+            self._published[key] = value
+            self._telemetry.gauge(metric, value, labels)
 
     def count(self, key: ClaimKey, snapshot: Snapshot, decision: Decision) -> None:
         """Count the claim by its present state. A claim without reservation does not count."""
@@ -81,7 +87,7 @@ class ClaimMetrics:
                 self._add(each, step)
         self.publish()
         for kind in sorted({*(old.kinds if old else ()), *(entry.kinds if entry else ())}):
-            self._telemetry.gauge(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})
+            self._set(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})
 
     def wrote(self, snapshot: Snapshot, write: Write, seen: Memories) -> None:
         """Measure the effect of a write that the observations have recorded."""

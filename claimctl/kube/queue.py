@@ -155,6 +155,7 @@ class QueueRunner(Generic[K]):
         self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
         self._limiter = limiter if limiter is not None else RetryLimiter(Random())
         self._changed = asyncio.Event()
+        self._depth = -1
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -215,4 +216,7 @@ class QueueRunner(Generic[K]):
         self._report_depth(self._clock.monotonic())
 
     def _report_depth(self, now: float) -> None:
-        self._telemetry.gauge(Metric.WORKQUEUE_DEPTH, self._queue.ready(now), self._labels)
+        depth = self._queue.ready(now)
+        if depth != self._depth:
+            self._depth = depth
+            self._telemetry.gauge(Metric.WORKQUEUE_DEPTH, depth, self._labels)

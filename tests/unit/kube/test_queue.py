@@ -157,6 +157,16 @@ async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_along() ->
     assert (await second) == "a"
 
 
+async def test_keys_that_come_together_go_to_as_many_workers() -> None:
+    queue = runner()
+    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(1)
+    for key in "abc":
+        queue.add(key)
+    assert [await worker for worker in workers] == ["a", "b", "c"]
+    assert asyncio.get_running_loop().time() == 1.0
+
+
 async def test_a_key_that_failed_comes_back_after_its_pause() -> None:
     queue = runner()
     queue.add("a")
@@ -180,8 +190,6 @@ async def test_depth_counts_what_could_be_worked_on_and_waits_are_measured() -> 
     assert recorder.metrics == [
         (Metric.WORKQUEUE_DEPTH, labels, 1),
         (Metric.WORKQUEUE_DEPTH, labels, 2),
-        (Metric.WORKQUEUE_DEPTH, labels, 2),
         (Metric.WORKQUEUE_SECONDS, labels, 3.0),
-        (Metric.WORKQUEUE_DEPTH, labels, 1),
         (Metric.WORKQUEUE_DEPTH, labels, 1),
     ]
