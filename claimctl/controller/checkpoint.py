@@ -14,11 +14,16 @@ the API server does not have R any more (etcd compacts after five minutes), it l
 now, and the grace counts as after any start.
 
 The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
+
+If etcd is restored from a backup, pods may run whose objects are lost. So a process that sees an
+older version of the Lease than before removes the checkpoint from it and ends, and a checkpoint
+in a Lease that was not renewed lately is not used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.keys import ClaimKey
@@ -26,20 +31,35 @@ from claimctl.controller.snapshots import Knowledge, NodeView
 from claimctl.reservation.release.blockers import all_on_record
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
-from claimctl.wire.coordination import Lease
+from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
 
 ANNOTATION = "claimctl.io/checkpoint"
 INTERVAL_SECONDS = 10.0
 """Least time between two checkpoints. Each looks at every reserved claim."""
+STALE_SECONDS = 600.0
+"""A Lease that was not renewed for so long may have been restored from a backup of etcd: then the
+history that followed it is lost. (A version of that age is compacted anyway.)"""
 _UNASKED = WorkloadState(WorkloadPhase.UNSEEN)
 
 
-def read(lease: Lease) -> str:
-    """The version in the Lease; '' if it has none, or one of another Lease."""
+def read(lease: Lease, now: datetime) -> str:
+    """The version in the Lease; '' if the Lease has none that proves anything.
+
+    It proves nothing if it is of another Lease, or if the Lease was not renewed lately.
+    """
     uid, _, version = (lease.metadata.annotation(ANNOTATION) or "").partition("/")
-    return version if uid == lease.metadata.uid and version.isdecimal() else ""
+    good = uid == lease.metadata.uid and version.isascii() and version.isdecimal()
+    return version if good and _is_recent(lease, now) else ""
+
+
+def _is_recent(lease: Lease, now: datetime) -> bool:
+    try:
+        age = (now - renewed_at(lease)).total_seconds()
+    except ValueError:
+        return False
+    return abs(age) < STALE_SECONDS
 
 
 class Checkpoints:
@@ -66,7 +86,8 @@ class Checkpoints:
         return {ANNOTATION: f"{lease.metadata.uid}/{version}"}
 
     def _all_on_record(self, version: str) -> bool:
-        return all(
+        least = self._know.observations.claims.least_checkpoint
+        return (not least or reaches(version, least)) and all(
             all_on_record(snapshot, recorded) for snapshot, recorded in self._snapshots(version)
         )
 

@@ -149,10 +149,11 @@ class Triggers:
         """Note which claims had a reservation then: later ones may come before the claims do."""
         keys = frozenset(map(reserved_key, self._caches.reservations.items()))
         self._reserved = (version, keys) if not before else ("", frozenset())
+        self._seen.claims.reservations_listed(version)
 
     def _claims_listed(self, before: str, version: str) -> None:
         at, keys = self._reserved
-        self._seen.claims.claims_listed(before, version, keys if at == version else ())
+        self._seen.claims_listed(before, version, keys if at == version else ())
 
     def _note_list(self, key: ClaimKey, change: Change[ResourceClaim]) -> None:
         """Note the pods that this version lists first: the next version may not list them."""
@@ -220,6 +221,8 @@ class Triggers:
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         self._seen.reservation_changed(change)
+        if change.old is not None and not self._caches.reservations_of(reserved_key(change.old)):
+            self._seen.ghosts.forget_record(reserved_key(change.old))
         own = change.new is not None and self._seen.own_writes.awaited(
             CLAIMRESERVATIONS, change.new.metadata
         )

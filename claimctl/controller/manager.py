@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.dialect.watcher import Redetection
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
-from claimctl.controller.live_reads import Investigator
+from claimctl.controller.live_reads import CATCH_UP_SECONDS, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
 from claimctl.controller.reconcilers.claim import ClaimReconciler
@@ -35,19 +36,21 @@ from claimctl.controller.supervisor import Tasks
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.workers import Controller, WorkerPool
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
+from claimctl.kube.errors import KubeError, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
-from claimctl.wire.resources import LEASES
+from claimctl.wire.resources import CLAIMRESERVATIONS, LEASES
 from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
 
 
+LEASE_SECONDS = 5.0
+"""How long to wait for the Lease that may have a checkpoint. Without it, the grace counts."""
 GROUPS_TASK = "informer of podgroups"
 GROUP_WORKERS = 4
 """The most PodGroups that are reconciled at the same time. When many workloads appear together,
@@ -105,6 +108,8 @@ class Manager:
         self._pool: WorkerPool | None = None
         self._parts: _Parts | None = None
         self._running = False
+        self._present = ""
+        """The version of the present when the caches began at a checkpoint; '' if they did not."""
 
     @property
     def ready(self) -> bool:
@@ -125,7 +130,8 @@ class Manager:
 
         Raises:
             NotReady, DialectUnknown, NotSynced: the start failed; one line says why.
-            LeadershipLost: the Lease was lost; another replica may be leading now.
+            LeadershipLost: the Lease was lost, and another replica may be leading now; or the Lease
+                shows that etcd was restored, and a new process has to list everything anew.
             KubeError: a request at the start failed.
         """
         tasks = Tasks()
@@ -166,6 +172,8 @@ class Manager:
             await parts.caches.groups.wait_synced()
             parts.knowledge.observations.group_names.known()
         log.info("caches filled")
+        if parts.knowledge.observations.claims.checkpoint:
+            self._present = await self._listed_now()
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
@@ -175,16 +183,38 @@ class Manager:
         if not (self.settings.leader_elect and self.settings.checkpoint):
             return
         name, namespace = self.settings.lease_name, self.settings.lease_namespace
+        client = self._client.without_retries(LEASE_SECONDS)
         try:
-            lease = await self._client.get(LEASES, name, namespace)
+            lease = await client.get(LEASES, name, namespace)
         except NotFound:
             return
-        if not (version := checkpoint.read(lease)):
+        except KubeError as error:
+            log.warning("checkpoint not read", error=str(error))
+            return
+        if not (version := checkpoint.read(lease, self._clock.now())):
             return
         log.info("begins at the checkpoint", version=version)
         parts.knowledge.observations.claims.checkpoint = version
         for informer in (parts.caches.reservations, parts.caches.pods, parts.caches.claims):
             informer.begin_at(version)
+
+    async def _listed_now(self) -> str:
+        """The version of the cluster now."""
+        pages = self._client.pages(CLAIMRESERVATIONS, limit=1, partial=True)
+        async with aclosing(pages):
+            async for page in pages:
+                return page.resource_version
+        return ""
+
+    async def _catch_up(self, caches: Caches) -> None:
+        """Wait until the caches show everything up to the start of this process.
+
+        A cache that began at the checkpoint may be minutes late. It may show a reservation for
+        which no controller would end a hold any more.
+        """
+        for informer in (caches.reservations, caches.pods, caches.claims):
+            while not await informer.catch_up(self._present, CATCH_UP_SECONDS):
+                log.info("waits for a late cache", resource=informer.resource.plural)
 
     async def _adapt(self, tasks: Tasks, found: Detection) -> None:
         """Adapt to a changed dialect or version of the cluster; keep caches and observations."""
@@ -295,7 +325,13 @@ class Manager:
         wanted = self.settings.checkpoint
         notes = checkpoint.Checkpoints(self._parts.knowledge).annotations if wanted else None
         election = LeaderElection(
-            self._client, self._clock, lease, self.settings.identity, rng=self._rng, notes=notes
+            self._client,
+            self._clock,
+            lease,
+            self.settings.identity,
+            rng=self._rng,
+            notes=notes,
+            volatile=(checkpoint.ANNOTATION,),
         )
         await election.run(self._lead)
 
@@ -303,6 +339,8 @@ class Manager:
         """Work while this process holds the Lease; cancelled when the Lease is lost."""
         assert self._parts is not None
         parts, pool = self._parts, WorkerPool()
+        if self._present:
+            await self._catch_up(parts.caches)
         self._pool, self.leading = pool, True
         for number in range(self.settings.workers):
             pool.add(f"claim worker {number}", parts.claims.work)

@@ -26,8 +26,15 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 
 
+_ATTEMPTS = 5
+
+
 class LeadershipLost(Exception):
     """Another process has the Lease, or it could not be renewed; the led work has been ended."""
+
+
+class HistoryLost(LeadershipLost):
+    """The Lease has an older version than before: etcd was restored from a backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class LeaderElection:
         identity: unique among all candidates, also earlier ones; for example, the pod's name with a
             random part.
         notes: called before each renewal; it returns annotations to write with it.
+        volatile: names of annotations that are not true any more if etcd was restored.
     """
 
     def __init__(
@@ -74,8 +82,10 @@ class LeaderElection:
         *,
         rng: Random | None = None,
         notes: Callable[[Lease], Mapping[str, str]] | None = None,
+        volatile: tuple[str, ...] = (),
     ) -> None:
         self.identity = identity
+        self._volatile = volatile
         self._notes = notes
         self._client = client.without_retries(settings.request_timeout)
         self._telemetry = client.telemetry
@@ -106,6 +116,7 @@ class LeaderElection:
 
         Raises:
             LeadershipLost: the Lease was lost while ``lead`` ran.
+            HistoryLost: etcd was restored from a backup, also while another process leads.
         """
         self._telemetry.gauge(Metric.LEADER, 0)
         await self._acquire()
@@ -191,6 +202,13 @@ class LeaderElection:
         """Take or renew the Lease; False if that did not succeed."""
         self._tried_at = self._clock.monotonic()
         try:
+            return await self._tried()
+        except HistoryLost:
+            await self._remove_volatile()
+            raise
+
+    async def _tried(self) -> bool:
+        try:
             return await self._take_or_renew()
         except (Conflict, AlreadyExists, NotFound):
             # another candidate was faster, or our last write had succeeded after all, or the
@@ -231,11 +249,37 @@ class LeaderElection:
         return self._lease
 
     def _observe(self, lease: Lease | None) -> None:
-        """Remember the Lease, and when it was first seen in this state."""
+        """Remember the Lease, and when it was first seen in this state.
+
+        Raises:
+            HistoryLost: the version is lower than before.
+        """
         known = self._lease.metadata.resource_version if self._lease else ""
-        if lease is None or lease.metadata.resource_version != known:
+        found = lease.metadata.resource_version if lease else ""
+        if lease is None or found != known:
             self._seen_at = self._clock.monotonic()
         self._lease = lease
+        if known.isdecimal() and found.isdecimal() and int(found) < int(known):
+            where = f"{self._settings.namespace}/{self._settings.name}"
+            why = "etcd was restored from a backup; everything has to be listed anew"
+            raise HistoryLost(f"the lease {where} went back from version {known} to {found}: {why}")
+
+    async def _remove_volatile(self) -> None:
+        """Remove what is not true any more from the Lease. Other candidates may write it, too."""
+        body = {"metadata": {"annotations": dict.fromkeys(self._volatile)}}
+        name, namespace = self._settings.name, self._settings.namespace
+        for _ in range(_ATTEMPTS if self._volatile else 0):
+            try:
+                if (lease := await self._get()) is None:
+                    return
+                version = lease.metadata.resource_version
+                await self._client.merge_patch(
+                    LEASES, name, body, namespace, resource_version=version
+                )
+            except KubeError as error:
+                log.warning("lease not corrected", lease=name, error=str(error))
+            else:
+                return
 
     def _expired(self) -> bool:
         """Whether the Lease has no holder, or was not renewed for its duration."""

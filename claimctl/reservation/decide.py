@@ -95,13 +95,13 @@ def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, .
     - Before the finalizer of a reservation is removed, the claim is read. Another controller may
       have added a hold that our cache does not show, and no controller would release a hold
       without a reservation.
-    - Before a write of a release, the reservations are listed. A hold may belong to a reservation
-      that our cache does not show yet.
+    - Before a write of the list, the reservations are listed if the list has a hold that belongs to
+      no reservation in our cache: our cache may not show the reservation yet.
     """
     evidence = snapshot.evidence
     if isinstance(write, SetFinalizer) and not write.present:
         return (ReadClaim(write),) if evidence.claim_read_for is None else ()
-    if isinstance(write, WriteList) and write.reason is not None:
+    if isinstance(write, WriteList):
         known = [held.reservation for held in snapshot.reservations]
         in_doubt = snapshot.claim is not None and unanswered(snapshot.claim, known)
         return (ListReservations(),) if in_doubt and evidence.held_for_another is None else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.model import grouping
+from tests.model import checkpoints, grouping
 from tests.model.cluster import Step, lacks_group
 from tests.model.dialects import Dialect
 from tests.model.judge import Judge, Verdict
@@ -71,15 +71,25 @@ class Claimctl:
                 yield from self._think(world, process, alone)
             if self._dialect.groups:
                 yield from self._group(world, process)
+        yield from self._troubles(world, process)
+
+    def _troubles(self, world: World, process: Process) -> Iterator[Step]:
+        """The process is killed, or its watches break."""
         if world.left.crashes:
             left = world.left._replace(crashes=world.left.crashes - 1, unlucky=1)
-            again = restarted(world, two_step=self._bounds.two_step_start)
-            if again != process:
-                killed = world._replace(left=left)
-                yield _step("is killed and starts again", again, killed, fair=False)
-
+            killed = checkpoints.spent(world._replace(left=left))
+            for what, again in self._starts(world):
+                if again != process:
+                    yield _step(f"is killed and {what}", again, killed, fair=False)
+        if self._bounds.checkpoints:
+            for what, at in checkpoints.steps(world, process, self.judge):
+                yield _step(what, process, at, fair=False)
         if world.left.gaps and process.synced:
             yield from self._gaps(world, process)
+
+    def _starts(self, world: World) -> Iterator[tuple[str, Process]]:
+        yield "starts again", restarted(world, two_step=self._bounds.two_step_start)
+        yield from checkpoints.begun(world, self._dialect)
 
     def _gaps(self, world: World, process: Process) -> Iterator[Step]:
         """The watch of the pods breaks, or that of the claim, too; then comes a LIST."""

@@ -24,6 +24,7 @@ from tests.model.state import (
     Entry,
     Pod,
     Process,
+    Reservation,
     There,
     Workload,
     WorkloadPhase,
@@ -297,6 +298,9 @@ class Cluster:
             deleting = world.reservation._replace(there=There.DELETING)
             withdrawn = write_reservation(world, deleting)
             yield "withdraw", "deletes the reservation", withdrawn
+        if world.reservation.there == There.GONE and world.claim.there == There.YES:
+            anew = Reservation(There.YES, 0, 0, 0, 0, 0, (0,) * len(world.pods))
+            yield "reserve", "makes a reservation", write_reservation(world, anew)
         if world.claim.allocated and not world.away:
             yield "cordon", "closes the node to pods", world._replace(away=1)
         if world.group.there == There.YES:

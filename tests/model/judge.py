@@ -21,6 +21,7 @@ from claimctl.reservation.decision import (
     WriteStatus,
 )
 from claimctl.reservation.decision import Write as RealWrite
+from claimctl.reservation.release import blockers
 from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.workloads import WorkloadState
@@ -51,6 +52,7 @@ class Judge:
         self._dialect = dialect
         self._known: dict[tuple[object, ...], Verdict] = {}
         self._grouped: dict[tuple[object, ...], Write | None] = {}
+        self._on_record: dict[tuple[object, ...], bool] = {}
         self._unasked: dict[tuple[object, ...], Verdict | None] = {}
         """What follows without asking anything; None where something has to be asked."""
 
@@ -80,6 +82,15 @@ class Judge:
             snapshot = _Scene(process, self._dialect).snapshot()
             self._grouped[key] = grouping.write(process, snapshot, listed)
         return self._grouped[key]
+
+    def all_on_record(self, process: Process, told: tuple[int, ...]) -> bool:
+        """Whether the process may note a version at which the status names these ghosts."""
+        key = (*_key(process), told)
+        if key not in self._on_record:
+            snapshot = _Scene(process, self._dialect).snapshot()
+            names = (f"uid-{objects.name_of(pod)}" for pod, named in enumerate(told) if named)
+            self._on_record[key] = blockers.all_on_record(snapshot, frozenset(names))
+        return self._on_record[key]
 
     def __len__(self) -> int:
         return len(self._known) + sum(each is not None for each in self._unasked.values())

@@ -23,6 +23,7 @@ from tests.model.ahead import AHEAD_MUTATIONS
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.leaks import LEAKS
 from tests.model.mutation import Mutation
+from tests.model.restarts import CHECKPOINT_MUTATIONS
 from tests.model.scenarios import CORDONED
 from tests.model.server import Bounds
 from tests.model.windows import WINDOWS
@@ -236,4 +237,12 @@ FURTHER = (
     ),
 )
 
-MUTATIONS = (*NAMED, *FURTHER, *LEAKS, *WINDOWS, *AHEAD_MUTATIONS, *WITHDRAWALS)
+MUTATIONS = (
+    *NAMED,
+    *FURTHER,
+    *LEAKS,
+    *WINDOWS,
+    *AHEAD_MUTATIONS,
+    *WITHDRAWALS,
+    *CHECKPOINT_MUTATIONS,
+)

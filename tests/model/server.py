@@ -60,6 +60,8 @@ class Bounds:
     """Whether KCM puts the group back before a settle time is over."""
     held: bool = False
     """Whether the start is a held claim with a running pod that is listed."""
+    reserved: bool = True
+    """Whether that start has a reservation. Without one, nobody holds the claim."""
     mixed_schedulers: bool = False
     """native: whether a scheduler without the feature leads now and then."""
     beyond: bool = False
@@ -79,6 +81,8 @@ class Bounds:
     """Whether a process notes the listed pods of every version, and not only of the latest."""
     live_claims: bool = True
     """Whether a reservation is let go only if the claim, read live, shows nothing of it either."""
+    checkpoints: bool = False
+    """Whether leaders note checkpoints, and processes that start begin there."""
     live_lists: bool = True
     """Whether pods are listed live (or else taken from the cache)."""
 

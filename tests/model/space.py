@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import permutations
 from typing import NamedTuple
 
+from tests.model.checkpoints import behind
 from tests.model.claimctl import Claimctl
 from tests.model.cluster import Cluster, Step
 from tests.model.dialects import Dialect
@@ -27,6 +28,7 @@ from tests.model.state import (
     initial,
     renamed,
     renamed_process,
+    unreserved,
     watching,
 )
 
@@ -67,6 +69,8 @@ class Model:
         if not bounds.held:
             return world
         world = held(world, groups=self.dialect.groups)
+        if not bounds.reserved:
+            world = unreserved(world)
         frees = (self.dialect.frees(world.claim, pod) for pod in range(bounds.pods))
         return world._replace(free=tuple(0 if free else -1 for free in frees))
 
@@ -216,13 +220,20 @@ class Space:
         return moves
 
     def _move(self, step: Step) -> Move:
-        world, process = self._world(step.world), -1
+        world, process = self._world(self._mark_behind(step.world)), -1
         kind = FAIR if step.fair else MAY
         if step.process is not None:
             process = self._process(step.process)
             kind = OURS if step.fair else MAY
         broken = step.broken or self._wrong(world)
         return Move(kind, world, process, self._effect(step.world), broken)
+
+    def _mark_behind(self, after: World) -> World:
+        """A process that is to begin at the checkpoint has not seen what was written since."""
+        if after.mark is None or not after.news:
+            return after
+        mark = behind(after.mark, after, self._model.dialect, self._model.bounds)
+        return after._replace(mark=mark)
 
     def _wrong(self, world: int) -> str:
         if world not in self._broken:

@@ -199,6 +199,8 @@ class Process(NamedTuple):
     whole: int = 1
     """Whether the process has seen every version of the claim since before its allocation. 2: it
     has from now on, once its pod cache is as late as that."""
+    known: int = 0
+    """Whether the process takes the claim's history before its start from a checkpoint."""
 
 
 class Left(NamedTuple):
@@ -250,6 +252,11 @@ class World(NamedTuple):
     lists no pod ahead."""
     stripped: int = 0
     """Whether PostFilter took the group out, and no group was listed since."""
+    mark: Process | None = None
+    """What a process would know that lists everything as it was at some version, and that has seen
+    nothing since; None if there is no such version."""
+    marked: int = 0
+    """Whether a leader has noted that version as the checkpoint."""
     news: int = 0
     """Written by the step that led here; no part of what is remembered."""
 
@@ -279,6 +286,12 @@ def held(world: World, *, groups: bool = False) -> World:
         group_seen=group.incarnation,
         pods=(Pod.BOUND, *rest),
     )
+
+
+def unreserved(world: World) -> World:
+    """The same without a reservation, and without its hold."""
+    gone = Reservation(There.GONE, 0, 0, 0, 0, 0, (0,) * len(world.pods))
+    return world._replace(claim=world.claim._replace(holders=0), reservation=gone)
 
 
 def watching(world: World) -> Process:
@@ -318,6 +331,7 @@ def renamed(world: World, order: tuple[int, ...]) -> World:
         reservation=_renamed_reservation(world.reservation, order),
         pods=_moved(world.pods, order),
         delisted=_moved(world.delisted, order),
+        mark=world.mark and renamed_process(world.mark, order),
     )
 
 

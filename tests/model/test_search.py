@@ -10,6 +10,7 @@ from tests.model.ahead import AHEAD_SCENARIOS
 from tests.model.components import components
 from tests.model.mutation import Mutation
 from tests.model.mutations import MUTATIONS
+from tests.model.restarts import CHECKPOINT_SCENARIOS
 from tests.model.scenarios import (
     AGAIN,
     CORDONED,
@@ -37,6 +38,7 @@ ONE_POD = Bounds(pods=1, crashes=1, actions=1)
 GROUPED_ONCE = replace(ONE_GROUPED, crashes=0, cache_lag=0, finish=False)
 QUICK = (
     *AHEAD_SCENARIOS,
+    *CHECKPOINT_SCENARIOS,
     Scenario("one pod and a crash", NATIVE, ONE_POD),
     Scenario("one pod and a crash", HOLD, ONE_POD),
     Scenario("one pod and a crash", OLD_HOLD, ONE_POD),

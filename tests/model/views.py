@@ -34,6 +34,7 @@ def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
         deallocated=0,
         deleting_settled=process.deleting_settled if claim.there == There.DELETING else 0,
         blind=process.blind if claim.allocated else 0,
+        known=process.known if claim.allocated else 0,
         quiet=process.quiet if not claim.groups else 0,
         ghosts=none if forgets else process.ghosts,
         told=none if forgets else process.told,
@@ -67,7 +68,7 @@ def gapped(process: Process, world: World, dialect: Dialect, *, claims: bool) ->
     allocated = process.claim.allocated or world.claim.allocated
     blind = process.blind if one_by_one and not changed else int(bool(allocated))
     came = (Came.UNKNOWN,) * len(process.came)
-    listed = process._replace(pods=_levels(world.pods), ghosts=ghosts, blind=blind, came=came)
+    listed = process._replace(pods=levels(world.pods), ghosts=ghosts, blind=blind, came=came)
     return with_unseen(listed)
 
 
@@ -110,7 +111,7 @@ def seen_listed(process: Process, claim: Claim) -> tuple[int, ...]:
     )
 
 
-def _levels(pods: tuple[int, ...]) -> tuple[int, ...]:
+def levels(pods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(min(pod, REMOVED) for pod in pods)
 
 
@@ -118,7 +119,7 @@ def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tup
     if process.age > 0:
         yield "is shown the claim", see_claim(process, world.claim, dialect)
     if not sees_pods(world, process):
-        seen = _watch_pods(process, world)
+        seen = watch_pods(process, world)
         yield "is shown the pods", seen
         if Came.NOW in seen.came:
             late = (Came.EARLIER if came == Came.NOW else came for came in seen.came)
@@ -142,15 +143,22 @@ def see_group(process: Process, group: Group) -> Process:
 
 
 def sees_pods(world: World, process: Process) -> bool:
-    return process.pods == _levels(world.pods)
+    return process.pods == levels(world.pods)
 
 
 def see_reservation(process: Process, reservation: Reservation) -> Process:
     ghosts, told = _recorded(process, reservation)
     settled = process.withdrawn_settled if reservation.there == There.DELETING else 0
-    return process._replace(
+    seen = process._replace(
         reservation=reservation, fresh=1, ghosts=ghosts, told=told, withdrawn_settled=settled
     )
+    return without_record(seen) if reservation.there == There.GONE else seen
+
+
+def without_record(process: Process) -> Process:
+    """The reservation has gone, and with it what it told of the time before the checkpoint."""
+    blind = int(bool(process.blind or (process.known and process.claim.allocated)))
+    return process._replace(blind=blind, known=0, told=(0,) * len(process.told))
 
 
 def _recorded(
@@ -167,7 +175,7 @@ def _recorded(
     return ghosts, told
 
 
-def _watch_pods(process: Process, world: World) -> Process:
+def watch_pods(process: Process, world: World) -> Process:
     ghosts = tuple(
         _end(known, before, there)
         for known, before, there in zip(process.ghosts, process.pods, world.pods, strict=True)
@@ -179,7 +187,7 @@ def _watch_pods(process: Process, world: World) -> Process:
         )
     )
     whole = int(bool(process.whole))
-    seen = process._replace(pods=_levels(world.pods), ghosts=ghosts, came=came, whole=whole)
+    seen = process._replace(pods=levels(world.pods), ghosts=ghosts, came=came, whole=whole)
     return with_unseen(seen)
 
 
@@ -254,6 +262,6 @@ def restarted(world: World, *, two_step: bool) -> Process:
 
 def list_pods(process: Process, world: World) -> Process:
     ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in world.pods)
-    listed = process._replace(pods=_levels(world.pods), ghosts=ghosts, synced=1)
+    listed = process._replace(pods=levels(world.pods), ghosts=ghosts, synced=1)
     known, told = _recorded(listed, process.reservation)
     return with_unseen(listed._replace(ghosts=known, told=told))

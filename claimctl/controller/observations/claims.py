@@ -100,7 +100,10 @@ class Memories:
         self._statuses: dict[ClaimKey, dict[str, _Statuses]] = {}
         self.checkpoint = ""
         """The version that the first LISTs show, if an earlier leader noted it in the Lease."""
-        self._pods_listed = ""
+        self.least_checkpoint = ""
+        """No earlier version may be noted as the checkpoint: a reservation that was there then is
+        gone, and nobody looks at its claim any more."""
+        self._pods_began = self._pods_listed = ""
         self._pods_listed_at = clock.monotonic()
 
     def see(
@@ -142,10 +145,12 @@ class Memories:
         Args:
             before: the version that the pod cache had reached before; '' if none.
         """
+        if before and not _certainly(version, before):
+            self._history_lost()
+        self._pods_began = self._pods_began or version
         self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()
-        restored = not _certainly(version, before)
         for observed in self._claims.values():
-            if restored or not _certainly(before, observed.noted_since):
+            if not _certainly(before, observed.noted_since):
                 observed.unnoticed_at = self._pods_listed_at
 
     def claims_listed(self, before: str, version: str, reserved: Iterable[ClaimKey] = ()) -> None:
@@ -159,14 +164,30 @@ class Memories:
             reserved: the claims that had a reservation then.
         """
         if before and not _certainly(version, before):
-            for observed in self._claims.values():
-                observed.unnoticed_at = self._clock.monotonic()
-        if before or not version or not version == self._pods_listed == self.checkpoint:
+            self._history_lost()
+        if before or not version or not version == self._pods_began == self.checkpoint:
             return
         for key in reserved:
             if (known := self._claims.get(key)) is not None:
                 known.unnoticed_at, known.known_at = None, version
                 self.openings.known(key, version)
+
+    def _history_lost(self) -> None:
+        """Forget the versions of a history that etcd has lost: later ones may be lower.
+
+        The pods are not known any more, too, until they are listed again.
+        """
+        self._pods_listed, self._pods_listed_at = "", self._clock.monotonic()
+        self.openings.history_lost()
+        for observed in self._claims.values():
+            observed.unnoticed_at = self._pods_listed_at
+            observed.made_after = observed.known_at = observed.noted_since = (
+                observed.deallocated
+            ) = ""
+
+    def reservations_listed(self, version: str) -> None:
+        """Note a LIST of all reservations: some may have come and gone unseen before it."""
+        self.least_checkpoint = version
 
     def observe_withdrawn(self, reservation: ObjectMeta) -> None:
         """Note that a reservation is being deleted."""
@@ -181,7 +202,9 @@ class Memories:
         self._claims.pop(key, None)
         self._statuses.pop(key, None)
 
-    def reservation_gone(self, key: ClaimKey, reservation: str) -> None:
+    def reservation_gone(self, key: ClaimKey, reservation: str, version: str) -> None:
+        """Note that a reservation was deleted at this version, or before it."""
+        self.least_checkpoint = _later(self.least_checkpoint, version)
         written = self._statuses.get(key, {})
         written.pop(reservation, None)
         if not written:
@@ -310,6 +333,10 @@ def _note(observed: _Observed, claim: ResourceClaim, now: float, *, just_allocat
 def _certainly(version: str, other: str) -> bool:
     """Whether both versions are known and ``version`` is at least ``other``."""
     return bool(version and other) and reaches(version, other)
+
+
+def _later(version: str, other: str) -> str:
+    return version if not other or _certainly(version, other) else other
 
 
 def _age(now: float, since: float | None) -> float | None:

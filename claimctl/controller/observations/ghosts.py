@@ -155,8 +155,19 @@ class GhostLedger:
         now = self._clock.monotonic()
         for (key, uid), version in list(self._noted_at.items()):
             since = self._known_since.get(key, {})
-            if uid in since and not (before and reaches(before, version)):
+            if uid in since and not (before and version and reaches(before, version)):
                 since[uid] = now
+
+    def history_lost(self) -> None:
+        """Note that etcd was restored: no version tells any more when a pod vanished."""
+        for uid in self._vanished_at:
+            self._vanished_at[uid] = ""
+        for noted in self._noted_at:
+            self._noted_at[noted] = ""
+
+    def forget_record(self, key: ClaimKey) -> None:
+        """Note that the claim's last reservation is gone: the next one records its ghosts anew."""
+        self._once_recorded.pop(key, None)
 
     def observe_list(
         self,

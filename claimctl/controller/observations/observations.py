@@ -7,6 +7,7 @@ are copies.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import structlog
@@ -81,7 +82,15 @@ class Observations:
     def pods_listed(self, before: str, version: str) -> None:
         """Note a LIST of all pods (see ``Memories.pods_listed``)."""
         self.claims.pods_listed(before, version)
+        if before and not reaches(version, before):
+            self.ghosts.history_lost()
         self.ghosts.pods_listed(before)
+
+    def claims_listed(self, before: str, version: str, reserved: Iterable[ClaimKey] = ()) -> None:
+        """Note a LIST of all claims (see ``Memories.claims_listed``)."""
+        self.claims.claims_listed(before, version, reserved)
+        if before and not reaches(version, before):
+            self.ghosts.history_lost()
 
     def pod_changed(self, change: Change[Pod]) -> None:
         self.ghosts.observe(change.old, change.new, relist=change.relist)
@@ -101,7 +110,7 @@ class Observations:
             self.claims.recorded.see(change.old, change.new)
         elif change.old is not None:
             key = ClaimKey(change.namespace, change.old.spec.resource_claim_name)
-            self.claims.reservation_gone(key, change.name)
+            self.claims.reservation_gone(key, change.name, change.old.metadata.resource_version)
 
     def node_changed(self, change: Change[Node]) -> bool:
         """Note a node; return whether it has been rebooted since it was last seen."""

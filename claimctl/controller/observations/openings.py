@@ -102,6 +102,11 @@ class OpeningsSeen:
         if (seen := self._seen.get(key)) is not None:
             seen.noted_from = version
 
+    def history_lost(self) -> None:
+        """Note that etcd was restored: what was noted up to a version may not be all of it."""
+        for seen in self._seen.values():
+            seen.noted_from = ""
+
     def noted(self, claim: ResourceClaim, pods: str) -> bool:
         """Whether every pod that the present allocation ever listed is noted.
 

@@ -164,7 +164,7 @@ class ClaimReconciler:
             raise
         if findings.no_template:
             return After(TEMPLATE_RETRY)
-        if hurried and not self._snapshots.lagging(_key_of(snapshot)):
+        if hurried and _changed(write, written) and not self._snapshots.lagging(_key_of(snapshot)):
             # the watch was faster than the answer: its event did not look like our own
             return After(0.0)
         return After(min(decision.after or WATCHDOG, WATCHDOG))
@@ -209,6 +209,12 @@ class ClaimReconciler:
         except ApiError as error:
             log.warning("status not written", error=str(error))
             announce(self._events, snapshot, write)
+
+
+def _changed(write: Write, written: ObjectMeta | None) -> bool:
+    """Whether the server stored anything. It drops fields of a status that its CRD lacks."""
+    before = write.reservation.metadata.resource_version if isinstance(write, WriteStatus) else ""
+    return written is None or written.resource_version != before
 
 
 def _key_of(snapshot: Snapshot) -> ClaimKey:

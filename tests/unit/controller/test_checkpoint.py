@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -15,15 +16,18 @@ from claimctl.controller.snapshots import Knowledge
 from claimctl.kube.informer import Change
 from claimctl.reservation.snapshot import Rules
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.coordination import Lease
+from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.resources import RESOURCECLAIMS
-from tests.support.builders import CLAIM, NAMESPACE, claim, pod_ref, reservation, running
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, pod_ref, reservation, running
 from tests.support.hand_clock import HandClock
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
-LEASE = Lease(metadata=ObjectMeta(name="lease", uid="uid-lease"))
+LEASE = Lease(
+    metadata=ObjectMeta(name="lease", uid="uid-lease"),
+    spec=LeaseSpec(renew_time=micro_time(NOW)),
+)
 
 
 @dataclass
@@ -74,8 +78,11 @@ class Leader:
         self.seen.ghosts.observe_list(KEY, references, (), "3")
 
     def noted(self) -> str:
-        lease = self.checkpoints.annotations(LEASE)
-        return read(replace(LEASE, metadata=replace(LEASE.metadata, annotations=lease)))
+        return read(annotated(self.checkpoints.annotations(LEASE)), NOW)
+
+
+def annotated(annotations: dict[str, str]) -> Lease:
+    return replace(LEASE, metadata=replace(LEASE.metadata, annotations=annotations))
 
 
 def test_the_checkpoint_is_the_version_that_all_caches_have_reached() -> None:
@@ -86,9 +93,46 @@ def test_a_checkpoint_of_another_lease_is_none() -> None:
     """The Lease was restored into another cluster."""
     noted = Leader().checkpoints.annotations(LEASE)
     other = ObjectMeta(name="lease", uid="uid-other", annotations=noted)
-    assert read(Lease(metadata=other)) == ""
-    assert read(LEASE) == ""
-    assert read(Lease(metadata=replace(other, annotations={ANNOTATION: "uid-other/x"}))) == ""
+    assert read(replace(LEASE, metadata=other), NOW) == ""
+    assert read(LEASE, NOW) == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "30", "/30", "uid-lease", "uid-lease/", "uid-lease/x", "uid-lease/-3", "uid-lease/٣"],
+)
+def test_an_annotation_that_is_no_checkpoint_counts_as_none(value: str) -> None:
+    assert read(annotated({ANNOTATION: value}), NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("renewed", "found"),
+    [
+        pytest.param(NOW - timedelta(seconds=300), "30", id="the leader was killed lately"),
+        pytest.param(NOW - timedelta(hours=1), "", id="the Lease comes from a backup"),
+        pytest.param(NOW + timedelta(hours=1), "", id="the clocks differ"),
+        pytest.param(None, "", id="never renewed"),
+    ],
+)
+def test_a_checkpoint_counts_only_in_a_lease_that_was_renewed_lately(
+    renewed: datetime | None, found: str
+) -> None:
+    spec = LeaseSpec(renew_time=micro_time(renewed) if renewed else None)
+    assert read(replace(annotated({ANNOTATION: "uid-lease/30"}), spec=spec), NOW) == found
+
+
+def test_a_lease_with_a_time_that_is_none_has_no_checkpoint() -> None:
+    lease = replace(annotated({ANNOTATION: "uid-lease/30"}), spec=LeaseSpec(renew_time="today"))
+    assert read(lease, NOW) == ""
+
+
+def test_nothing_is_noted_from_before_a_reservation_was_deleted() -> None:
+    """The leader may have missed pods of that claim, and does not look at it any more."""
+    leader = Leader()
+    leader.seen.claims.reservation_gone(KEY, "other", "31")
+    assert leader.noted() == ""
+    leader.pods.version = "31"
+    assert leader.noted() == "31"
 
 
 def test_a_checkpoint_is_noted_at_intervals_and_only_if_it_is_new() -> None:

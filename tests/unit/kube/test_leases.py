@@ -16,7 +16,12 @@ import pytest
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Unreachable
-from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
+from claimctl.kube.leases import (
+    HistoryLost,
+    LeaderElection,
+    LeaderElectionSettings,
+    LeadershipLost,
+)
 from claimctl.telemetry.face import Metric
 from claimctl.wire.seams import Query, Response
 from tests.support.telemetry import Recorder
@@ -37,6 +42,7 @@ class LeaseServer:
     fault: Callable[[str], Reply | None] = field(default=lambda method: None)
     latency: float = 0.0
     writes: list[tuple[float, str]] = field(default_factory=list)
+    removed: list[dict[str, None]] = field(default_factory=list)
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -54,6 +60,9 @@ class LeaseServer:
         if method == "PATCH":
             if sent["metadata"]["resourceVersion"] != str(self.version):
                 return failure(409, "Conflict")
+            if "spec" not in sent:
+                self.removed.append(sent["metadata"]["annotations"])
+                return ok(self.lease)
             self.put(sent["spec"])
         return ok(self.lease)
 
@@ -108,7 +117,8 @@ class Candidate:
     ) -> asyncio.Task[None]:
         clock = LoopClock(EPOCH + self.skew)
         client = Client(self.server, clock, self.recorder, rng=Random(1))
-        election = LeaderElection(client, clock, SETTINGS, self.name, rng=Random(self.name))
+        rng = Random(self.name)
+        election = LeaderElection(client, clock, SETTINGS, self.name, rng=rng, volatile=("noted",))
         return asyncio.create_task(election.run(lead or self.work), name=self.name)
 
 
@@ -338,3 +348,39 @@ async def test_the_lease_is_renewed_while_work_takes_long_to_stop() -> None:
 def test_times_that_cannot_work_are_refused(times: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"needed|whole seconds"):
         LeaderElectionSettings("l", "ns", **times)
+
+
+async def test_a_lease_that_goes_back_ends_leader_and_standby_and_loses_its_notes() -> None:
+    """etcd was restored from a backup. What each process knows belongs to a lost history."""
+    server = LeaseServer()
+    leader, standby = Candidate(server, "a"), Candidate(server, "b")
+    tasks = [leader.start(), standby.start()]
+    await asyncio.sleep(60)
+    backup = server.lease, server.version
+    await asyncio.sleep(60)
+    server.lease, server.version = backup
+    for task in tasks:
+        with pytest.raises(HistoryLost, match=r"went back from version .*restored from a backup"):
+            await task
+    assert server.removed == [{"noted": None}] * 2
+    assert [ended for _, ended in leader.led] == [pytest.approx(now(), abs=10)]
+
+
+async def test_a_lease_that_cannot_be_corrected_ends_the_process_all_the_same() -> None:
+    server = LeaseServer()
+    task = Candidate(server, "a").start()
+    await asyncio.sleep(60)
+    backup = server.lease, server.version
+    await asyncio.sleep(60)
+    server.lease, server.version = backup
+    patches = iter([None])
+    server.fault = lambda method: (
+        failure(409, "Conflict")
+        if method == "PATCH" and next(patches, "again") is None
+        else failure(500, "InternalError")
+        if method == "PATCH"
+        else None
+    )
+    with pytest.raises(HistoryLost):
+        await task
+    assert server.removed == []

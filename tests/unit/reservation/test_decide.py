@@ -66,6 +66,9 @@ def seen(evidence: Evidence | None = None, *, known: str = "train") -> Snapshot:
         pytest.param(seen(known="x"), FREES, (ListReservations(),), id="a hold of no reservation"),
         pytest.param(seen(known="x"), FENCES, (ListReservations(),), id="the same at the fence"),
         pytest.param(
+            seen(known="x"), LISTS, (ListReservations(),), id="the same in a list that stays"
+        ),
+        pytest.param(
             seen(Evidence(held_for_another=False), known="x"), FREES, (), id="the same, once listed"
         ),
     ],

@@ -11,10 +11,12 @@ from msgspec.structs import replace
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
 from claimctl.controller.observations.ghosts import Ghosts
+from claimctl.kube.informer import Change
 from claimctl.reservation.snapshot import Memory, Openings
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -27,6 +29,8 @@ from tests.support.builders import (
 from tests.support.hand_clock import HandClock
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
+FREE = claim(allocated=False, version="2")
+TAKEN = claim(version="3")
 
 
 def ages(memories: Memories, of: ResourceClaim, *dead: str) -> Memory:
@@ -210,11 +214,11 @@ def test_a_reservation_that_is_gone_leaves_nothing_with_a_claim_that_stays() -> 
     memories = Memories(HandClock())
     memories.wrote_status(KEY, "one", ClaimReservationStatus())
     memories.wrote_status(KEY, "two", ClaimReservationStatus())
-    memories.reservation_gone(KEY, "one")
+    memories.reservation_gone(KEY, "one", "40")
     left = Memory(status_age={"two": 0.0}, repeated_statuses={"two": 0})
     assert memories.memory_without_claim(KEY) == left
-    memories.reservation_gone(KEY, "two")
-    memories.reservation_gone(KEY, "never written")
+    memories.reservation_gone(KEY, "two", "40")
+    memories.reservation_gone(KEY, "never written", "40")
     assert memories.memory_without_claim(KEY) == Memory()
 
 
@@ -431,6 +435,69 @@ def test_the_checkpoint_vouches_for_a_claim_only_while_its_reservation_stands() 
     memories.see(allocated)
     memories.claims_listed("", "30", [KEY])
     assert ages(memories, allocated).blind_age is None
-    memories.reservation_gone(KEY, "r")
+    memories.reservation_gone(KEY, "r", "40")
     clock.time = 5
     assert ages(memories, allocated).blind_age == 5
+
+
+@pytest.mark.parametrize("relisted", ["pods", "claims"])
+def test_after_a_restore_of_etcd_no_version_of_the_lost_history_proves_anything(
+    relisted: str,
+) -> None:
+    """The claim was certainly allocated after the pods were listed, but in the lost history."""
+    clock, memories = watched()
+    memories.openings.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, None, FREE, False))
+    memories.openings.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, FREE, TAKEN, False))
+    assert ages(memories, TAKEN).blind_age is None
+    assert memories.openings.noted(TAKEN, "9")
+    clock.time = 50
+    (memories.pods_listed if relisted == "pods" else memories.claims_listed)("90", "2")
+    clock.time = 60
+    assert ages(memories, TAKEN).blind_age == 10
+    assert not memories.openings.noted(TAKEN, "9")
+    memories.pods_listed("2", "2")
+    assert ages(memories, TAKEN).blind_age == 0
+
+
+def test_after_a_restore_of_etcd_the_checkpoint_proves_nothing() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.checkpoint = "30"
+    memories.pods_listed("", "30")
+    memories.see(claim(deployment_ref(), version="10"))
+    memories.claims_listed("", "30", [KEY])
+    memories.claims_listed("40", "20")
+    memories.pods_listed("", "25")
+    assert ages(memories, claim(deployment_ref(), version="10")).blind_age == 0
+
+
+def test_after_a_restore_of_etcd_no_claim_counts_as_deallocated_by_this_process() -> None:
+    _, memories = watched()
+    memories.deallocated(claim(allocated=False, version="4").metadata)
+    memories.see(claim(allocated=False, version="4"))
+    assert ages(memories, claim(allocated=False, version="4")).deallocated
+    memories.pods_listed("90", "2")
+    assert not ages(memories, claim(allocated=False, version="4")).deallocated
+
+
+def test_pods_that_are_listed_again_before_the_claims_leave_the_checkpoint_good() -> None:
+    """The API server was restarted: it lists the past, and refuses to watch from there on."""
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.checkpoint = "30"
+    memories.pods_listed("", "30")
+    memories.pods_listed("30", "50")
+    memories.see(claim(version="10"))
+    memories.missed(claim(version="10"))
+    memories.claims_listed("", "30", [KEY])
+    assert unnoticed(memories, "10") == inf
+    assert ages(memories, claim(version="10")).blind_age == 0, "where pods are not listed"
+
+
+def test_no_checkpoint_is_noted_before_a_reservation_was_deleted_or_after_a_gap_in_them() -> None:
+    memories = Memories(HandClock())
+    memories.reservations_listed("20")
+    assert memories.least_checkpoint == "20"
+    memories.reservation_gone(KEY, "r", "30")
+    memories.reservation_gone(KEY, "other", "25")
+    assert memories.least_checkpoint == "30"

@@ -197,6 +197,15 @@ def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
     assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ["boot-2"]
 
 
+def test_the_next_reservation_of_a_claim_is_told_of_its_ghosts_anew() -> None:
+    ghosts = ledger(HandClock())
+    ghosts.observe(running("a"), None)
+    recorded = of(ghosts, KEY).pods
+    assert of(ghosts, KEY, recorded).once_recorded == {"uid-a"}
+    ghosts.forget_record(KEY)
+    assert of(ghosts, KEY).once_recorded == frozenset()
+
+
 def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
     clock = HandClock()
     ghosts = ledger(clock)

@@ -26,7 +26,7 @@ from claimctl.kube.errors import Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.snapshot import Rules
 from claimctl.telemetry.face import Metric
-from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.reservations import FINALIZER, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
 from tests.support.builders import CLAIM, NAMESPACE, NOW
@@ -35,6 +35,7 @@ from tests.support.recording import Recording
 from tests.unit.controller.cluster import furnish, reserve
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
+GRACE = 300.0
 
 
 @dataclass
@@ -363,3 +364,44 @@ async def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str
         status = bench.server.admin.get("claimreservations", NAMESPACE, "train-slice")["status"]
         told = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
         assert told["Ready"] == ("True", "Ready")
+
+
+def _without_release(made: Server) -> None:
+    """The CRD is of an earlier release: the server drops a field of the status."""
+    name = "claimreservations.claimctl.io"
+    definition = made.admin.get("customresourcedefinitions", "", name)
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    del schema["properties"]["status"]["properties"]["release"]
+    made.admin.update("customresourcedefinitions", definition)
+
+
+async def test_a_status_that_the_server_does_not_store_is_not_written_without_a_pause() -> None:
+    async with working_bench(before=_without_release) as bench:
+        await bench.settled()
+        bench.server.admin.patch(
+            "pods", NAMESPACE, "train-1", {"status": {"phase": "Succeeded"}}, "status"
+        )
+        bench.server.admin.delete("deployments", NAMESPACE, "train")
+        await bench.settled()
+        await asyncio.sleep(2 * GRACE)
+        before, outcomes = len(bench.server.requests), []
+        for _ in range(12):
+            await asyncio.sleep(2)
+            outcomes.append(await bench.reconcile())
+        told = [each for each in bench.server.requests[before:] if "train-slice/status" in each]
+        assert len(told) > 5, "it is tried again"
+        assert After(0.0) not in outcomes
+
+
+async def test_a_ghost_of_a_deleted_reservation_is_told_to_the_next_one() -> None:
+    async with working_bench() as bench:
+        ghosts = bench.observations.ghosts
+        ghosts.observe_record(KEY, [ForceDeletedPod(uid="uid-a", name="a", since=NOW)])
+        assert ghosts.of(KEY).once_recorded == {"uid-a"}
+        name = "train-slice"
+        free = {"metadata": {"finalizers": None}}
+        bench.server.admin.patch("claimreservations", NAMESPACE, name, free)
+        bench.server.admin.delete("claimreservations", NAMESPACE, name)
+        await asyncio.sleep(1)
+        assert ghosts.of(KEY).once_recorded == frozenset()
+        assert [each.uid for each in ghosts.of(KEY).pods] == ["uid-a"]
