@@ -14,6 +14,8 @@ from tests.e2e.unreliable_transport import UnreliableTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
+one_by_one = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+FOLLOWED = ("pods", "resourceclaims", "claimreservations")
 GRACE = 300
 SOON = 40.0
 """Seconds within which a release ends that waits for the Lease, and for no grace."""
@@ -192,3 +194,75 @@ async def test_leaders_that_are_killed_one_after_the_other_lose_no_ghost(stage: 
         await stage.started(f"successor-{number + 1}", transport, checkpoint=True)
     await scale(stage, 0)
     await stage.until_released(within=GRACE * 2)
+
+
+def after_a_restart_of_the_server(stage: Stage) -> UnreliableTransport:
+    """The connection to a server that was restarted since the checkpoint.
+
+    It still lists the past, and refuses to watch from there on.
+    """
+    transport = UnreliableTransport(stage.connect())
+    transport.forget(FOLLOWED)
+    return transport
+
+
+@one_by_one
+async def test_the_api_server_and_the_controller_are_killed(stage: Stage) -> None:
+    transport = await leader(stage)
+    await held(stage)
+    await killed(stage, transport)
+    await stage.started("two", after_a_restart_of_the_server(stage), checkpoint=True)
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)
+
+
+@clusters
+async def test_a_pod_that_vanishes_while_neither_server_nor_controller_runs_is_a_ghost(
+    stage: Stage,
+) -> None:
+    transport = await leader(stage)
+    await held(stage, grace=stage.scaled(GRACE))
+    await killed(stage, transport)
+    await vanish(stage, 0)
+    await stage.clock.sleep(5)
+    await stage.started("two", after_a_restart_of_the_server(stage), checkpoint=True)
+    await scale(stage, 0)
+    await stage.until_released(within=GRACE * 2)
+
+
+@one_by_one
+async def test_a_watch_that_is_refused_every_minute_costs_no_grace(stage: Stage) -> None:
+    transport = await leader(stage)
+    await held(stage)
+    for _ in range(4):
+        transport.forget()
+        transport.cut_off()
+        transport.cut = False
+        await stage.clock.sleep(60)
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)
+
+
+@clusters
+async def test_all_replicas_are_replaced_one_after_the_other(stage: Stage) -> None:
+    await leader(stage)
+    stage.manager("two", checkpoint=True)
+    await held(stage)
+    for number, old in enumerate(("one", "two")):
+        stage.manager(f"upgraded-{number}", checkpoint=True)
+        await stage.clock.sleep(5)
+        await stage.stop(old)
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)
+
+
+@clusters
+@pytest.mark.parametrize("age", [0, 30, 150])
+async def test_a_standby_of_any_age_takes_over(stage: Stage, age: int) -> None:
+    transport = await leader(stage)
+    await held(stage)
+    stage.manager("two", checkpoint=True)
+    await stage.clock.sleep(age)
+    await killed(stage, transport)
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)

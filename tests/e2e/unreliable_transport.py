@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from claimctl.wire.seams import Query, Response, Transport
 
@@ -47,13 +47,13 @@ class UnreliableTransport:
         for stream in self._streams:
             stream.put_nowait((_now(), ConnectionResetError("cut")))
 
-    def forget(self) -> None:
-        """Refuse the next watch of every watched kind: its version is too old.
+    def forget(self, kinds: Iterable[str] = ()) -> None:
+        """Refuse the next watch of these kinds, or of every watched kind: its version is too old.
 
         A server does that after its history was compacted, or after a restart.
         """
-        watched = {what for _, what in self.asked if what.startswith("watch ")}
-        self._forgotten = {each.removeprefix("watch ") for each in watched}
+        watched = (what for _, what in self.asked if what.startswith("watch "))
+        self._forgotten = set(kinds) or {each.removeprefix("watch ") for each in watched}
 
     async def _stream(self, body: AsyncIterator[bytes], plural: str) -> AsyncIterator[bytes]:
         said: asyncio.Queue[_Said] = asyncio.Queue()
