@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from claimctl.audit.expansions import Expansions
-from claimctl.audit.world import TERMINAL, Key, World, left_behind, runs
+from claimctl.audit.world import TERMINAL, Key, World, claims_of, left_behind, runs
 from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -100,6 +100,16 @@ class Removals:
         held = any(each.api_group in WORKLOAD_GROUPS for each in after)
         return [] if held else self._added_ahead(revision, world)
 
+    def listed_unfit(self, revision: Revision, world: World) -> list[Reference]:
+        """The pending pods that this write lists although a scheduler would not list them now.
+
+        Such a pod does not use the claim, has a PodGroup, or has a scheduling gate. None of this
+        can come later, so it was so when claimctl decided.
+        """
+        pods = world.pods.get(revision.namespace, {})
+        added = self._added_ahead(revision, world)
+        return [each for each in added if _unfit(pods[each.name], revision.name)]
+
     def _added_ahead(self, revision: Revision, world: World) -> list[Reference]:
         before, after = _references(revision.previous), _references(revision.data)
         if any(not _is_pod(each) for uid, each in before.items() if uid not in after):
@@ -158,6 +168,12 @@ def _references(data: bytes | None) -> dict[str, Reference]:
 
 def _is_pod(reference: Reference) -> bool:
     return not reference.api_group and reference.resource == "pods"
+
+
+def _unfit(pod: Pod, claim: str) -> bool:
+    group = pod.spec.scheduling_group
+    grouped = group is not None and bool(group.pod_group_name)
+    return claim not in claims_of(pod) or grouped or bool(pod.spec.scheduling_gates)
 
 
 def _folds(revision: Revision) -> bool:

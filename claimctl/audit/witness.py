@@ -29,6 +29,7 @@ STRANDED = "StrandedPod"
 WROTE_NOTHING = "WroteNothing"
 LISTED_AGAIN = "ListedAgain"
 LISTED_WITHOUT_HOLD = "ListedWithoutHold"
+LISTED_UNFIT = "ListedUnfit"
 STARTED_WITHOUT_ALLOCATION = "StartedWithoutAllocation"
 
 
@@ -164,6 +165,7 @@ class Witness:
                 self.removals.listed_without_hold(revision, world),
                 "without a hold when claimctl listed",
             ),
+            (LISTED_UNFIT, self.removals.listed_unfit(revision, world), "not to be listed for"),
         ):
             if found:
                 self._accuse(rule, revision, revision.name, [each.name for each in found], what)

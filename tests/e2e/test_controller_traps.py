@@ -202,7 +202,8 @@ async def test_two_holds_leave_256_pods_their_places(stage: Stage) -> None:
 async def test_a_pod_that_the_scheduler_gives_up_after_the_reservation_went_leaks_no_claim(
     stage: Stage,
 ) -> None:
-    await stage.started()
+    """The test plays the scheduler's write. So claimctl must not list the pod before it."""
+    await stage.started(list_ahead=False)
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
     await stage.create(CLAIMRESERVATIONS, manifests.reservation(idleTimeoutSeconds=600))

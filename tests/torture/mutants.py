@@ -218,6 +218,30 @@ MUTANTS = (
         "pod.metadata.uid in seen.entry_age",
         "False",
     ),
+    Mutant(
+        "list a pod ahead that has a PodGroup",
+        "claimctl.reservation.reserved_for.listing_ahead",
+        "_is_simple",
+        "grouped = bool(group_of(spec)) or spec.workload_ref is not None",
+        "grouped = False",
+    ),
+    Mutant(
+        "list pods ahead without the hold",
+        LIST,
+        "consistent_list",
+        "draft.entries |= {reference.uid: reference for reference in ahead}",
+        """
+        draft.entries |= {reference.uid: reference for reference in ahead}
+        if ahead: draft.entries = {uid: each for uid, each in draft.entries.items() if is_pod(each)}
+        """,
+    ),
+    Mutant(
+        "forget when the entry of a pod was removed",
+        "claimctl.reservation.release.binding",
+        "_closed_age",
+        "seen.entry_age.get(pod.metadata.uid, seen.watched_age)",
+        "seen.watched_age",
+    ),
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",

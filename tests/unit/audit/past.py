@@ -22,6 +22,8 @@ class Past:
         self.witness = Witness({US})
         self.world = World()
         self.world.listen(self.witness.notice)
+        self.more: dict[str, Any] = {}
+        """More fields of the specs of all pods."""
 
     def claim(self, status: dict[str, Any], by: str = "system:kube-scheduler") -> Past:
         claim = {"metadata": {"namespace": "ml", "name": "slice"}, "status": status}
@@ -37,6 +39,7 @@ class Past:
             "spec": {
                 "nodeName": node,
                 "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+                **self.more,
             },
             "status": {"phase": phase, **status},
         }

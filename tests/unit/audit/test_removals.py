@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from claimctl.audit.witness import LISTED_AGAIN, LISTED_WITHOUT_HOLD, REMOVED_FOREIGN
+from typing import Any
+
+import pytest
+
+from claimctl.audit.witness import (
+    LISTED_AGAIN,
+    LISTED_UNFIT,
+    LISTED_WITHOUT_HOLD,
+    REMOVED_FOREIGN,
+)
 from claimctl.embedded.storage.store import Address, Author
 from tests.unit.audit.past import ALLOCATED, KCM, OWN, US, Past, held, rules
 
@@ -43,8 +52,10 @@ def entry(past: Past) -> dict[str, str]:
     return {"resource": "pods", "name": "train-0", "uid": uid}
 
 
-def waiting() -> tuple[Past, dict[str, str]]:
-    past = pod(Past().claim(ALLOCATED).claim(held(OWN), by=US))
+def waiting(**spec: Any) -> tuple[Past, dict[str, str]]:
+    past = Past()
+    past.more = spec
+    pod(past.claim(ALLOCATED).claim(held(OWN), by=US))
     return past, entry(past)
 
 
@@ -62,6 +73,19 @@ def test_a_pod_whose_entry_was_removed_may_not_be_listed_again() -> None:
     past, listed = waiting()
     past.claim(held(OWN, listed), by=US).claim(held(OWN), by=SCHEDULER)
     assert rules(past.claim(held(OWN, listed), by=US)) == [LISTED_AGAIN]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"resourceClaims": []}, id="it uses another claim"),
+        pytest.param({"schedulingGroup": {"podGroupName": "train"}}, id="it has a PodGroup"),
+        pytest.param({"schedulingGates": [{"name": "example.com/wait"}]}, id="it has a gate"),
+    ],
+)
+def test_a_pod_that_the_scheduler_does_not_list_may_not_be_listed(spec: dict[str, Any]) -> None:
+    past, listed = waiting(**spec)
+    assert rules(past.claim(held(OWN, listed), by=US)) == [LISTED_UNFIT]
 
 
 def test_the_scheduler_may_list_a_pod_again() -> None:

@@ -143,6 +143,26 @@ async def test_a_pod_that_another_client_lists_first_is_refused_and_then_bound(
     assert world.get("pods", "p2")["status"]["phase"] == "Running"
 
 
+@pytest.mark.cluster(replace(HOLD, conflict_storm=True))
+async def test_an_entry_that_another_client_added_stays_when_the_scheduler_gives_the_pod_up(
+    world: World,
+) -> None:
+    """Unreserve removes only an entry that PreFilter has seen or PreBind has written."""
+    world.claim()
+    world.pod("p1", "shared")
+    await world.passes(5)
+    pod = world.pod("p2", "shared")
+    await world.passes(0.001)
+    entry = {"resource": "pods", "name": "p2", "uid": pod["metadata"]["uid"]}
+    world.reserve(*world.get("resourceclaims", "shared")["status"]["reservedFor"], entry)
+    listed = world.cluster.store.revision
+    await world.passes(20)
+    later = list(world.cluster.history(listed))
+    assert any(b"Duplicate value" in each.data for each in later)
+    assert not [each for each in later if each.plural == "resourceclaims"]
+    assert world.get("pods", "p2")["status"]["phase"] == "Running"
+
+
 @pytest.mark.cluster(timed(HOLD, scheduler_cache_lag=1.0))
 async def test_a_write_on_a_late_view_is_refused_and_tried_again_on_a_fresh_claim(
     world: World,
