@@ -15,6 +15,7 @@ from claimctl.reservation.pods import Consumers, failed_to_bind
 from claimctl.reservation.reserved_for.listing_ahead import (
     NEW_SECONDS,
     PATIENCE_SECONDS,
+    entries_to_give_up,
     pods_to_list,
 )
 from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
@@ -268,6 +269,24 @@ def test_a_pod_that_comes_while_the_devices_cannot_be_reached_is_not_listed() ->
     lists(on)
     on.come(*new("c"))
     assert lists(on) == []
+
+
+@pytest.mark.parametrize(
+    ("beside", "given_up"),
+    [
+        pytest.param(WORKLOAD, {"uid-b", "uid-c"}, id="a hold"),
+        pytest.param(pod_ref("d"), set(), id="a pod that is pending"),
+        pytest.param(tomb("gone"), set(), id="a tombstone"),
+    ],
+)
+def test_entries_are_given_up_only_beside_one_that_keeps_the_claim_allocated(
+    beside: Reference, given_up: set[str]
+) -> None:
+    on = trapped("b", "c", "d")
+    listed = claim(pod_ref("b"), pod_ref("c"), beside)
+    on.claim = written_by_claimctl(listed, ["uid-b", "uid-c"])
+    seen = on.snapshot()
+    assert entries_to_give_up(seen, seen.consumers()).uids == given_up
 
 
 def test_giving_the_devices_up_waits_for_the_binding_time_from_the_removal_on() -> None:
