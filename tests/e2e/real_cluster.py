@@ -10,8 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from claimctl.controlplane.kubelet import Kubelets, Pace
+from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import NODE, Fleet, leave
+from claimctl.controlplane.pod_worker import Pace
 from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
 from claimctl.embedded.storage.store import Revision
 from claimctl.kube.auth import Credentials, StaticAuth

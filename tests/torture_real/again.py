@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from claimctl.controlplane.kubelet import Finding
+from claimctl.controlplane.pod_worker import Finding
 from claimctl.embedded.storage.store import Revision
 from tests.torture_real.judge import Verdict, judge
 

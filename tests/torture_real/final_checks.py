@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.controlplane.kubelet import POD
 from claimctl.controlplane.nodes import NODE
+from claimctl.controlplane.pod_worker import POD
 from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import Refused, Version
 from claimctl.wire.base import Object

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl.audit.world import World
-from claimctl.controlplane.kubelet import Finding
+from claimctl.controlplane.pod_worker import Finding
 from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import Object
 from tests.torture_real.controllers import USER

@@ -8,8 +8,9 @@ from contextlib import suppress
 from random import Random
 
 from claimctl.controlplane.features import features_of
-from claimctl.controlplane.kubelet import Kubelets, Pace
+from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet, leave
+from claimctl.controlplane.pod_worker import Pace
 from claimctl.kube.documents import DocumentClient, Version
 from tests.torture_real.again import keep
 from tests.torture_real.bodies import Bodies

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.controlplane.kubelet import Finding
 from claimctl.controlplane.nodes import Fleet
+from claimctl.controlplane.pod_worker import Finding
 from claimctl.controlplane.programs import CannotStart
 from claimctl.embedded.storage.store import Address, Author, Revision, Store
 from tests.support.scripts import folder_of

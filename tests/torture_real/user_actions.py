@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from claimctl.controlplane.kubelet import POD, Kubelets
+from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import NODE
+from claimctl.controlplane.pod_worker import POD
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object, encode

@@ -10,6 +10,7 @@ import pytest
 
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
+from claimctl.controlplane.pod_worker import PodWorker
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
 from claimctl.embedded.options import ClusterOptions
@@ -101,13 +102,13 @@ def test_nothing_runs_any_more_when_somebody_can_hear_that_a_pod_has_ended(
 ) -> None:
     """Who hears it may take the claim's devices before the answer is back."""
     told: list[tuple[str, bool]] = []
-    report = Kubelets._report
+    report = PodWorker._report
 
-    async def hear(kubelets: Kubelets, seat: Any, status: Any) -> None:
-        told.append((status["phase"], seat.runs))
-        await report(kubelets, seat, status)
+    async def hear(worker: PodWorker, status: Any) -> None:
+        told.append((status["phase"], worker.runs))
+        await report(worker, status)
 
-    monkeypatch.setattr(Kubelets, "_report", hear)
+    monkeypatch.setattr(PodWorker, "_report", hear)
     monkeypatch.setitem(POD["metadata"], "annotations", {RUN_SECONDS: "1"})
     assert play(_nothing) == ["Pending", "Running", "Succeeded"]
     assert [runs for phase, runs in told if phase == "Succeeded"] == [False]
