@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from tests.model.mutations import MUTATIONS
-from tests.model.restarts import CHECKPOINT_SCENARIOS, LARGER_CHECKPOINT_SCENARIOS
-from tests.model.scenarios import GAPS, LARGER, SCENARIOS, WINDOW, Scenario
+from tests.model.played import PLAYED
+from tests.model.restarts import LARGER_CHECKPOINT_SCENARIOS
+from tests.model.scenarios import GAPS, LARGER, WINDOW, Scenario
 from tests.model.search import Found, Search, Violation
 from tests.model.server import Bounds
 from tests.model.space import Model
@@ -18,7 +19,7 @@ from tests.model.space import Model
 
 def main() -> int:
     options = _options()
-    scenarios = SCENARIOS + CHECKPOINT_SCENARIOS
+    scenarios = PLAYED
     scenarios += (*LARGER, *LARGER_CHECKPOINT_SCENARIOS) if options.larger else ()
     chosen = [one for one in scenarios if one.dialect.name.startswith(options.dialect)]
     found = [_search(scenario) for scenario in chosen]

@@ -67,6 +67,8 @@ LEFT_LISTED = replace(
 DELETED_LISTED = replace(
     CORDONED, crashes=0, kinds=frozenset({"restart scheduler", "delete claim", "force"})
 )
+HELD_GROUP = replace(ONE_GROUPED, crashes=0, cache_lag=0)
+PROMPT_KCM = replace(HELD_GROUP, prompt_kcm=True, kinds=frozenset({"withdraw"}))
 CORDONED_GROUP = replace(
     CORDONED,
     pods=3,
@@ -100,6 +102,7 @@ SCENARIOS = (
     Scenario("a pod, a crash, a lost answer", HOLD, ONE_POD),
     Scenario("a pod, two gaps", HOLD, GAPPED),
     Scenario("two pods", HOLD, TWO_PODS_HOLD),
+    Scenario("two pods of a held claim", HOLD, replace(TWO_PODS, held=True, lag=1)),
     Scenario("two claimctls", HOLD, TWO_CLAIMCTLS),
     Scenario("devices out of reach", HOLD, CORDONED),
     Scenario("two pods, devices out of reach", HOLD, CORDONED_TWICE),
@@ -111,6 +114,8 @@ SCENARIOS = (
     Scenario("a claim deleted with a pod that a scheduler left listed", OLD_HOLD, DELETED_LISTED),
     Scenario("two pods", OLD_HOLD, TWO_PODS_HOLD),
     Scenario("a pod, a crash", GROUPED, ONE_GROUPED),
+    Scenario("a held claim", GROUPED, replace(HELD_GROUP, held=True, finish=False)),
+    Scenario("a finished pod and a prompt KCM", GROUPED, PROMPT_KCM),
     Scenario("a workload made again", GROUPED, AGAIN),
     Scenario("two pods", GROUPED, TWO_GROUPED),
     Scenario("two claimctls", GROUPED, GROUPED_TWICE),

@@ -2,73 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from tests.model.ahead import AHEAD_SCENARIOS
 from tests.model.components import components
 from tests.model.mutation import Mutation
 from tests.model.mutations import MUTATIONS
-from tests.model.restarts import CHECKPOINT_SCENARIOS
-from tests.model.scenarios import (
-    AGAIN,
-    CORDONED,
-    CORDONED_GROUP,
-    DELETED_LISTED,
-    GAPS,
-    GROUPED,
-    HOLD,
-    LEFT_LISTED,
-    LEFT_RUNNING,
-    NATIVE,
-    OLD_HOLD,
-    ONE_GROUPED,
-    TWO_CLAIMCTLS,
-    TWO_PODS,
-    WINDOW,
-    Scenario,
-)
+from tests.model.played import PLAYED
+from tests.model.scenarios import GAPS, HOLD, WINDOW, Scenario
 from tests.model.search import Search
 from tests.model.server import Bounds
 from tests.model.space import Model, Space
 from tests.model.state import Entry, Pod, put, renamed, renamed_process, watching
 
 ONE_POD = Bounds(pods=1, crashes=1, actions=1)
-GROUPED_ONCE = replace(ONE_GROUPED, crashes=0, cache_lag=0, finish=False)
-QUICK = (
-    *AHEAD_SCENARIOS,
-    *CHECKPOINT_SCENARIOS,
-    Scenario("one pod and a crash", NATIVE, ONE_POD),
-    Scenario("one pod and a crash", HOLD, ONE_POD),
-    Scenario("one pod and a crash", OLD_HOLD, ONE_POD),
-    Scenario("two pods", NATIVE, TWO_PODS),
-    Scenario("a pod and a crash", GROUPED, ONE_GROUPED),
-    Scenario("a held claim", GROUPED, replace(GROUPED_ONCE, held=True)),
-    Scenario(
-        "a finished pod and a prompt KCM",
-        GROUPED,
-        replace(GROUPED_ONCE, finish=True, prompt_kcm=True, kinds=frozenset({"withdraw"})),
-    ),
-    Scenario("two claimctls", HOLD, replace(TWO_CLAIMCTLS, kinds=frozenset({"withdraw"}))),
-    Scenario("two pods of a held claim", HOLD, replace(TWO_PODS, held=True, lag=1)),
-    Scenario("a workload made again", NATIVE, AGAIN),
-    *(
-        Scenario("devices out of reach", dialect, CORDONED)
-        for dialect in (NATIVE, HOLD, OLD_HOLD, GROUPED)
-    ),
-    Scenario("two pods that schedulers left listed", HOLD, LEFT_LISTED),
-    Scenario("a claim deleted with a pod that a scheduler left listed", HOLD, DELETED_LISTED),
-    Scenario("three pods, devices out of reach", GROUPED, CORDONED_GROUP),
-    Scenario("a withdrawal beside a running pod, a crash", GROUPED, LEFT_RUNNING),
-)
 
 
 def _name(case: Scenario | Mutation) -> str:
     return f"{case.dialect.name}: {case.name}"
 
 
-@pytest.mark.parametrize("scenario", QUICK, ids=_name)
+@pytest.mark.parametrize("scenario", PLAYED, ids=_name)
 def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario) -> None:
     found = Search(Model(scenario.dialect, scenario.bounds)).run()
     assert found.violations == []

@@ -1,0 +1,9 @@
+"""What ``python -m tests.model`` and the tests search: every scenario but the larger ones."""
+
+from __future__ import annotations
+
+from tests.model.ahead import AHEAD_SCENARIOS
+from tests.model.restarts import CHECKPOINT_SCENARIOS
+from tests.model.scenarios import SCENARIOS, Scenario
+
+PLAYED: tuple[Scenario, ...] = (*SCENARIOS, *AHEAD_SCENARIOS, *CHECKPOINT_SCENARIOS)
