@@ -14,6 +14,7 @@ from claimctl.embedded.components.controllers.device_taints import DeviceTaintCo
 from claimctl.embedded.components.controllers.garbage import GarbageCollector
 from claimctl.embedded.components.controllers.generated import Generator
 from claimctl.embedded.components.controllers.jobs import controller as jobs
+from claimctl.embedded.components.controllers.jobs import indexed_pods
 from claimctl.embedded.components.controllers.jobs import status as job_status
 from claimctl.embedded.components.controllers.replicasets import ReplicaSetController
 from claimctl.embedded.components.controllers.statefulsets.controller import StatefulSetController
@@ -92,8 +93,8 @@ def failures_are_not_counted(patch: Patch) -> None:
 
 
 def indexes_come_highest_first(patch: Patch) -> None:
-    free = jobs._free
-    patch.setattr(jobs, "_free", lambda *args: free(*args)[::-1])
+    free = indexed_pods.free_indexes
+    patch.setattr(jobs, "free_indexes", lambda *args: free(*args)[::-1])
 
 
 def suspended_jobs_go_on(patch: Patch) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from claimctl.embedded.components.controllers.deployments.replica_sets import (
+    known_replica_set,
+    new_replica_set,
+    revision_of,
+    sizes,
+)
 from claimctl.embedded.components.controllers.deployments.rollout import (
     DESIRED,
-    HASH_LABEL,
-    HISTORY,
-    MAXIMUM,
     REVISION,
     by_age,
     counted,
-    max_replicas,
     new_size,
     old_sizes,
     replicas,
@@ -37,7 +39,6 @@ from claimctl.embedded.components.objects import (
     annotations_of,
     condition,
     controller_of,
-    controller_reference,
     controller_uid,
     deleting,
     key_of,
@@ -46,7 +47,6 @@ from claimctl.embedded.components.objects import (
     name,
     namespace,
     same_but_status,
-    short_hash,
     uid,
     with_metadata,
     with_owner,
@@ -226,7 +226,7 @@ class DeploymentController(Component[Key]):
         new, old = self._split(deployment, found)
         if new is not None:
             return self._known(deployment, new, old)
-        revision = max((_revision(each) for each in old), default=0) + 1
+        revision = max((revision_of(each) for each in old), default=0) + 1
         new = self._create(deployment, old, revision)
         status = deployment.get("status") or {}
         if has_deadline(deployment):
@@ -235,14 +235,9 @@ class DeploymentController(Component[Key]):
 
     def _known(self, deployment: Object, new: Object, old: list[Object]) -> tuple[Object, Object]:
         """Update an existing ReplicaSet: annotations and minReadySeconds of the Deployment."""
-        revision = max((_revision(each) for each in old), default=0) + 1
-        marks = _marks(deployment, new, revision)
-        seconds = deployment["spec"].get("minReadySeconds")
-        if marks != annotations_of(new) or seconds != new["spec"].get("minReadySeconds"):
-            spec = {key: value for key, value in new["spec"].items() if key != "minReadySeconds"}
-            if seconds is not None:
-                spec["minReadySeconds"] = seconds
-            wanted = with_metadata({**new, "spec": spec}, annotations=marks)
+        revision = max((revision_of(each) for each in old), default=0) + 1
+        wanted = known_replica_set(deployment, new, revision)
+        if wanted is not None:
             return self.api.update("replicasets", wanted), deployment
         status = deployment.get("status") or {}
         if has_deadline(deployment) and condition(deployment, "Progressing") is None:
@@ -257,38 +252,8 @@ class DeploymentController(Component[Key]):
         return self.api.update("deployments", wanted, "status")
 
     def _create(self, deployment: Object, old: list[Object], revision: int) -> Object:
-        template = deployment["spec"]["template"]
-        collisions = (deployment.get("status") or {}).get("collisionCount", 0)
-        digest = short_hash([template, collisions] if collisions else template)
-        marked = {**labels({"metadata": template.get("metadata") or {}}), HASH_LABEL: digest}
-        selector = deployment["spec"]["selector"]
-        fixed = {**(selector.get("matchLabels") or {}), HASH_LABEL: digest}
         size = new_size(deployment, {"spec": {"replicas": 0}}, old)
-        annotations = {
-            **_copied(deployment),
-            DESIRED: str(replicas(deployment)),
-            MAXIMUM: str(max_replicas(deployment)),
-            REVISION: str(revision),
-        }
-        metadata = {
-            "name": f"{name(deployment)}-{digest}",
-            "namespace": namespace(deployment),
-            "labels": marked,
-            "annotations": annotations,
-            "ownerReferences": [controller_reference(deployment)],
-        }
-        spec = {
-            "replicas": size,
-            "selector": {**selector, "matchLabels": fixed},
-            "template": {
-                **template,
-                "metadata": {**(template.get("metadata") or {}), "labels": marked},
-            },
-        }
-        if deployment["spec"].get("minReadySeconds"):
-            spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
-        body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
-        created = self.api.create("replicasets", body)
+        created = self.api.create("replicasets", new_replica_set(deployment, size, revision))
         if size:
             self._record_scaling(deployment, created, 0, size)
         return created
@@ -296,11 +261,7 @@ class DeploymentController(Component[Key]):
     def _scale(self, deployment: Object, replica_set: Object, size: int) -> bool:
         """Set the size of a ReplicaSet; return whether it changed."""
         before = replicas(replica_set)
-        marks = {
-            **annotations_of(replica_set),
-            DESIRED: str(replicas(deployment)),
-            MAXIMUM: str(max_replicas(deployment)),
-        }
+        marks = {**annotations_of(replica_set), **sizes(deployment)}
         if before == size and marks == annotations_of(replica_set):
             return False
         sized = {**replica_set, "spec": {**replica_set["spec"], "replicas": size}}
@@ -318,7 +279,7 @@ class DeploymentController(Component[Key]):
 
     def _clean_up(self, deployment: Object, old: list[Object]) -> None:
         """Delete old ReplicaSets beyond the limit, if they have no pods."""
-        alive = sorted((each for each in old if not deleting(each)), key=_revision)
+        alive = sorted((each for each in old if not deleting(each)), key=revision_of)
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         for each in alive[: max(len(alive) - limit, 0)]:
             behind = each["metadata"].get("generation", 0) > counted(each, "observedGeneration")
@@ -345,35 +306,3 @@ class DeploymentController(Component[Key]):
 
 def _selects(deployment: Object, replica_set: Object) -> bool:
     return matches(deployment["spec"]["selector"], labels(replica_set))
-
-
-def _revision(replica_set: Object) -> int:
-    return int(annotations_of(replica_set).get(REVISION, "0"))
-
-
-_OWN = (
-    REVISION,
-    HISTORY,
-    DESIRED,
-    MAXIMUM,
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "deprecated.deployment.rollback.to",
-)
-
-
-def _copied(deployment: Object) -> dict[str, str]:
-    """The annotations that a ReplicaSet gets from its Deployment."""
-    return {key: value for key, value in annotations_of(deployment).items() if key not in _OWN}
-
-
-def _marks(deployment: Object, new: Object, revision: int) -> dict[str, str]:
-    """The annotations of an existing ReplicaSet. Its history lists earlier revisions of its own."""
-    marks = {**annotations_of(new), **_copied(deployment)}
-    before = annotations_of(new).get(REVISION)
-    if _revision(new) >= revision:
-        return marks
-    marks[REVISION] = str(revision)
-    if before is not None:
-        known = [each for each in marks.get(HISTORY, "").split(",") if each]
-        marks[HISTORY] = ",".join([*known, before])
-    return marks

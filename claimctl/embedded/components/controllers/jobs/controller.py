@@ -19,10 +19,8 @@ from claimctl.embedded.components.controllers.jobs.count import (
     tracked,
 )
 from claimctl.embedded.components.controllers.jobs.finish import finish, verdict
+from claimctl.embedded.components.controllers.jobs.indexed_pods import free_indexes, give_index
 from claimctl.embedded.components.controllers.jobs.indexes import (
-    FAILURES,
-    IGNORED,
-    INDEX,
     by_index,
     failures_of,
     ignored_of,
@@ -30,7 +28,7 @@ from claimctl.embedded.components.controllers.jobs.indexes import (
     is_indexed,
     valid,
 )
-from claimctl.embedded.components.controllers.jobs.policies import judged, replaces_failed_only
+from claimctl.embedded.components.controllers.jobs.policies import replaces_failed_only
 from claimctl.embedded.components.controllers.jobs.status import (
     conditions_with,
     outcome,
@@ -49,12 +47,10 @@ from claimctl.embedded.components.objects import (
     finalizers,
     is_true,
     key_of,
-    name,
     seconds_between,
     uid,
     without,
 )
-from claimctl.embedded.components.pods import ended
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change, Key
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -225,14 +221,14 @@ class JobController(Component[Task]):
 
     def _create_indexed(self, job: Object, counted: Counted, missing: int) -> None:
         before = delayed(counted)
-        free = _free(job, counted)[:missing]
+        free = free_indexes(job, counted)[:missing]
         pauses = {index: self._pause_of(before.get(index)) for index in free}
         due = [index for index in free if not pauses[index]]
         if free and not due:
             self.queue.add_after(("job", *key_of(job)), min(pauses.values()))
         for index in due:
             pod = pod_from(job, finalizers=_tracking(job))
-            _number(pod, job, index, before.get(index))
+            give_index(pod, job, index, before.get(index))
             self._create(job, counted, pod)
 
     def _pause_of(self, failed: Object | None) -> float:
@@ -326,48 +322,6 @@ def _surplus(job: Object, counted: Counted, wanted: int) -> list[Object]:
     return [*doomed, *deletable(left)[: max(counted.running - wanted - len(doomed), 0)]]
 
 
-def _free(job: Object, counted: Counted) -> list[int]:
-    """The indexes that need a pod, lowest first."""
-    busy = {index_of(pod) for pod in counted.active} | counted.done | (counted.lost or set())
-    if replaces_failed_only(job):
-        busy |= {index_of(pod) for pod in counted.pods if deleting(pod) and not ended(pod)}
-    return [each for each in range(job["spec"]["completions"]) if each not in busy]
-
-
 def _tracking(job: Object) -> list[str]:
     given = finalizers({"metadata": job["spec"]["template"].get("metadata") or {}})
     return given if TRACKING in given else [*given, TRACKING]
-
-
-def _number(pod: Object, job: Object, index: int, failed: Object | None) -> None:
-    """Write the index into the pod's name, annotations, labels, host name and environment."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    metadata["generateName"] = f"{name(job)}-{index}-"
-    metadata["annotations"] = {**metadata["annotations"], INDEX: str(index)}
-    metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
-    if by_index(job):
-        metadata["annotations"] |= _failures(job, failed)
-    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
-    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
-    numbered = {
-        kind: [_with_variable(each, variable) for each in spec[kind]]
-        for kind in ("containers", "initContainers")
-        if spec.get(kind)
-    }
-    pod["spec"] = {**spec, **numbered, "hostname": f"{name(job)}-{index}"}
-
-
-def _with_variable(container: Object, variable: Object) -> Object:
-    known = list(container.get("env") or ())
-    if any(each["name"] == variable["name"] for each in known):
-        return container
-    return {**container, "env": [*known, variable]}
-
-
-def _failures(job: Object, failed: Object | None) -> dict[str, str]:
-    if failed is None:
-        return {FAILURES: "0"}
-    ignored = judged(job, failed).action == "Ignore"
-    found = {FAILURES: str(failures_of(failed) + (not ignored))}
-    total = ignored_of(failed) + ignored
-    return {**found, IGNORED: str(total)} if total else found
