@@ -205,6 +205,10 @@ def invalid(subject: Subject, errors: Sequence[FieldError]) -> StatusError:
     return StatusError(422, "Invalid", message, subject.details(causes=causes))
 
 
+NO_VERSION = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+"""The problem of an object of a custom kind whose version is null."""
+
+
 def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 

@@ -135,7 +135,7 @@ class Reviews:
 
 def _owner(write: Write, spec: Object) -> Object:
     """The managedFields entry of the user who asked for a token."""
-    asked: Object = {f"f:{key}": {} for key in ("audiences", "expirationSeconds") if spec.get(key)}
+    asked: Object = {} if spec.get("audiences") is None else {"f:audiences": {}}
     asked.setdefault("f:expirationSeconds", {})
     return {
         "manager": write.manager,

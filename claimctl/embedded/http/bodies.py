@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from claimctl.embedded.errors import StatusError, bad_request
+from claimctl.embedded.errors import NO_VERSION, StatusError, bad_request
 from claimctl.embedded.http.protobuf import MEDIA_TYPE, ProtobufError, decode_body
 from claimctl.embedded.text import json_text
 from claimctl.wire.base import Object
@@ -128,6 +128,9 @@ def check_custom(body: Object, sent: bytes, expected: str, version: str, ignored
             named = f'{expected} in version "{version}" cannot be handled as a {expected}'
             raise bad_request(f"{named}: {why}")
         raise _unrecognized(expected, f"{why} ({shown})")
+    if body.get("apiVersion", "") is None:
+        named = f'{expected} in version "" cannot be handled as a {expected}'
+        raise bad_request(f"{named}: {NO_VERSION}")
     given = body.get("apiVersion") or ""
     if given.count("/") > 1:
         raise _unrecognized(expected, f"unexpected GroupVersion string: {given} ({shown})")

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 
 from claimctl.embedded.errors import StatusError, bad_request
 from claimctl.embedded.kinds.kind import Kind
-from claimctl.embedded.schema.conversion import converted, unknown_below
+from claimctl.embedded.schema.conversion import converted, in_struct_order, unknown_below
 from claimctl.embedded.schema.go_formats import FIELD, format_problem
 from claimctl.embedded.schema.go_shape import empty, nulls_of, settle, shape
 from claimctl.embedded.schema.go_types import Place, go_name, go_type
 from claimctl.embedded.schema.registry import Schemas
 from claimctl.embedded.schema.tree import Json, Schema, prune
+from claimctl.embedded.storage.raw_json import all_sorted
 from claimctl.wire.base import Object
 
 _FORMATS = ("int-or-string", "quantity", "date-time", "micro-time", "byte")
@@ -35,6 +36,16 @@ class Decoder:
             return obj
         made: Object = converted(schema, obj)
         return made
+
+    def as_written(self, kind: Kind, version: str, obj: Object) -> Object:
+        """``obj`` with the fields of its structs in their order and the keys of its maps sorted, as
+        the server writes it. Custom kinds have no structs."""
+        schema = self._schemas.find(kind.group, version or kind.version, kind.kind)
+        if kind.custom:
+            ordered: Object = all_sorted(obj)
+            return ordered
+        written: Object = obj if schema is None else in_struct_order(schema, obj)
+        return written
 
     def clean(self, kind: Kind, version: str, obj: Object, *, maps: bool = False) -> list[str]:
         """Remove unknown fields from ``obj`` in place; return errors like ``unknown field

@@ -89,7 +89,7 @@ class Applier:
         own = next((e for e in entries if Manager.of(e) == _manager(request)), None)
         others = [entry for entry in entries if entry is not own]
         merged: Object = merge(schema or ANY, live, patch)
-        merged["metadata"] = dict(merged["metadata"])
+        merged["metadata"] = dict(merged["metadata"] or {})
         if own is not None:
             owned = [fields, *(entry.get("fieldsV1") or {} for entry in others)]
             give_up(schema or ANY, merged, own["fieldsV1"], owned)
@@ -137,7 +137,8 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
         raise invalid(Subject("meta.k8s.io", "PatchOptions"), [missing])
     version = kind.api_version(request.version)
     if not patch.get("kind") or not patch.get("apiVersion"):
-        raise bad_request("invalid object type: /, Kind=")
+        group, _, short = (patch.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{short}, Kind={patch.get('kind') or ''}")
     given = patch.get("metadata")
     metadata = given if isinstance(given, dict) else {}
     if metadata.get("managedFields"):

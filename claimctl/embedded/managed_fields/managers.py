@@ -91,6 +91,8 @@ def reset_fields(kind: Kind, subresource: str, version: tuple[int, int]) -> tupl
     if subresource == "status":
         if kind.custom:
             return (_SPEC, _METADATA) if version >= (1, 35) else (_SPEC,)
+        if kind.plural == "resourceclaims" and version < (1, 35):
+            return (_SPEC,)
         return _STATUS_RESETS.get(kind.plural, (_SPEC,))
     return (("f:status",),) if not subresource and "status" in kind.subresources else ()
 

@@ -117,7 +117,8 @@ def _retained(merged: Object, patch: Object) -> Object:
 def _merge_list(current: list[Any], patch: Object, path: Path, values: list[Any]) -> list[Any]:
     name = path[-1]
     key = merge_key(path)
-    if name in _SETS and all(isinstance(each, str) for each in values):
+    is_set = name in _SETS and path[-2:] != ("spec", "finalizers")
+    if is_set and all(isinstance(each, str) for each in values):
         merged = list(dict.fromkeys([*current, *values]))
         return _placed(merged, current, values, lambda each: each)
     if key is None:

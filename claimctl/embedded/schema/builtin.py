@@ -68,7 +68,11 @@ class BuiltinSchemas:
             definition=name,
             description=(model.__doc__ or "").split("Attributes:")[0].strip(),
             atomic=name in FACTS.atomic_objects,
-            required=tuple(name for name, info in _infos(model).items() if info.is_required()),
+            required=tuple(
+                field
+                for field, info in _infos(model).items()
+                if info.is_required() or f"{name}.{field}" in FACTS.required
+            ),
             load=lambda: self._properties(name, model),
         )
 

@@ -33,6 +33,21 @@ def converted(schema: Schema, value: Json) -> Json:
     return _converted(schema, value, Place("", ""))
 
 
+def in_struct_order(schema: Schema, value: Json) -> Json:
+    """``value`` with the fields of each struct in its order, and the keys of each map sorted."""
+    if isinstance(value, list) and schema.items is not None:
+        return [in_struct_order(schema.items, item) for item in value]
+    if isinstance(value, dict) and schema.type == "map" and schema.items is not None:
+        return {key: in_struct_order(schema.items, value[key]) for key in sorted(value)}
+    if not isinstance(value, dict) or schema.type != "object":
+        return value
+    made = {}
+    for key in _in_order(schema, value):
+        below = schema.field(key)
+        made[key] = value[key] if below is None else in_struct_order(below, value[key])
+    return made
+
+
 def unknown_below(schema: Schema, value: Json) -> list[str]:
     """The sorted paths of fields that the struct lacks: ``spec.devices[0].x``."""
     return sorted(_unknown(schema, value, ""))

@@ -35,9 +35,10 @@ class Facts:
     pointer whenever it is set. The defaults in the served OpenAPI documents show the first kind.
     The rest are facts of the Go types. ``structs`` are structs by value: an empty one is an empty
     object, never absent. ``zeroes`` are scalars that are written when they are zero, in addition to
-    the required ones. ``nulls`` are lists and maps that are null when they are empty; all others
-    are left out then. ``nulls_before_1_36`` are null in older versions only. ``pointers`` are
-    optional strings that are pointers: an empty one is kept. ``plain`` are optional numbers and
+    the required ones. ``nulls`` are lists, maps and times that are null when they are empty; all
+    others are left out then. ``nulls_before_1_36`` are null in older versions only.
+    ``required`` are required fields that the models of the client take for optional. ``pointers``
+    are optional strings that are pointers: an empty one is kept. ``plain`` are optional numbers and
     booleans that are values: zero and false are left out. ``go_types`` has the Go types of fields
     that are plain strings in JSON.
     """
@@ -57,6 +58,7 @@ class Facts:
     zeroes: frozenset[str]
     nulls: frozenset[str]
     nulls_before_1_36: frozenset[str]
+    required: frozenset[str]
     pointers: frozenset[str]
     plain: frozenset[str]
     go_types: dict[str, str]

@@ -78,7 +78,8 @@ def delete(removal: Removal) -> Removed:
     _set_finalizers(removal, meta)
     if removal.strategy.pending(obj) or grace > 0:
         return Removed(_mark(removal, before, obj, grace), False)
-    if removal.strategy.marks_before_removal:
+    marked = meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds")
+    if removal.strategy.marks_before_removal and not marked:
         obj = _mark(removal, before, obj, 0)
         before = decode(encode(obj))
     if removal.options.dry_run:

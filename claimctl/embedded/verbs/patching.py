@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any
 
 from claimctl.embedded.errors import (
+    NO_VERSION,
     StatusError,
     Subject,
     bad_request,
@@ -63,7 +64,7 @@ def _patch_object(
     """
     old = stored(write.state, write.target)
     outward = write.state.outward(write.target.kind, write.target.version, decode(encode(old)))
-    new = change(outward)
+    new = change(write.state.decoder.as_written(write.target.kind, write.target.version, outward))
     if strategic is not None:
         write, new = replace(write, maps=True), _converted(write, new, strategic)
     shown = _compact(new, sort_keys=True)
@@ -84,6 +85,8 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
     if target.kind.custom and texts and not new.get("kind"):
         shown = _compact(new, sort_keys=True)
         raise _invalid_patch(shown, f"Object 'Kind' is missing in '{shown}'")
+    if target.kind.custom and texts and new.get("apiVersion", "") is None:
+        raise _invalid_patch(_compact(new), NO_VERSION)
     unversioned = texts and not new.get("apiVersion") and not write.maps
     unversioned = unversioned and not target.kind.custom
     if unversioned and (new.get("kind") or old["kind"]) != old["kind"]:

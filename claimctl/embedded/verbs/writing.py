@@ -6,6 +6,7 @@ import json
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
+from claimctl.embedded.kinds.strategy import restore
 from claimctl.embedded.managed_fields.apply import ApplyRequest
 from claimctl.embedded.managed_fields.managers import FieldWrite, has_two_orders
 from claimctl.embedded.schema.conversion import Unconvertible
@@ -244,13 +245,13 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     _check_version(write, old, new)
     before = decode(encode(old))
     meta, old_meta = new["metadata"], old["metadata"]
-    metadata.keep_server_owned(meta, old_meta)
     meta["resourceVersion"] = old_meta["resourceVersion"]
     write.strategy.default(new, write.state.features)
     metadata.tidy(meta)
     subject = _subject(write.target, new)
     # the writer owns what it sent, even if that is not stored
     _record(write, before, new)
+    metadata.keep_server_owned(meta, old_meta)
     write.strategy.prepare_update(new, before, write.context)
     meta = new["metadata"]
     metadata.tidy(meta)
@@ -378,4 +379,8 @@ def apply(write: Write, body: Object) -> Object:
     obj = inward(write, _merged(write, body, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])
     check_namespace(write, obj["metadata"])
-    return _insert(write, obj) if old is None else modify(write, old, obj)
+    if old is None:
+        return _insert(write, obj)
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        restore(obj["metadata"], old["metadata"], key)
+    return modify(write, old, obj)

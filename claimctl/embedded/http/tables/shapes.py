@@ -258,7 +258,19 @@ class Table:
     def _row(self, row: Row) -> Object:
         cells = [one.column.value(row) for one in self.columns]
         shown = {"Metadata": partial(row.obj), "Object": row.obj}.get(self.include)
-        return {"cells": cells, "object": shown}
+        return {"cells": cells, **_ended(row.obj), "object": shown}
+
+
+_ENDS = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
+
+
+def _ended(obj: Object) -> Object:
+    """The condition of a row whose pod has ended. From the printer of pods in Kubernetes."""
+    phase = (obj.get("status") or {}).get("phase", "")
+    if obj.get("kind") != "Pod" or phase not in _ENDS:
+        return {}
+    told = {"type": "Completed", "status": "True", "reason": phase, "message": _ENDS[phase]}
+    return {"conditions": [told]}
 
 
 def _list_metadata(body: Object) -> Object:

@@ -44,6 +44,10 @@ class JobStrategy(TemplateStrategy):
             if status.get(key) == 0:
                 del status[key]
         default_conditions(status, ("lastProbeTime", "lastTransitionTime"))
+        labels = obj["spec"]["template"]["metadata"].get("labels")
+        if labels and not obj["metadata"].get("labels"):
+            # one map, as in Go, so that a create gives both the labels that it generates
+            obj["metadata"]["labels"] = labels
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         super().prepare_create(obj, context)
@@ -158,7 +162,7 @@ def _generate_selector(job: Object) -> None:
     meta, spec = job["metadata"], job["spec"]
     uid, generated = meta["uid"], _labels_of(job)
     template = spec["template"]["metadata"]
-    shared = bool(template.get("labels")) and not meta.get("labels")
+    shared = template.get("labels") is meta.get("labels") is not None
     template["labels"] = {**(template.get("labels") or {}), **generated}
     if shared:
         meta["labels"] = dict(template["labels"])

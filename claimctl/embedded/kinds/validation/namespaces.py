@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
+from claimctl.embedded.kinds.defaults.workloads import default_conditions
 from claimctl.embedded.kinds.not_emulated import check_pod_security
 from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.options import Features
@@ -36,6 +37,7 @@ class NamespaceStrategy(Strategy):
         metadata = obj["metadata"]
         if metadata.get("name"):
             metadata.setdefault("labels", {})[_NAME_LABEL] = metadata["name"]
+        default_conditions(obj.get("status") or {}, ("lastTransitionTime",))
 
     def admit(self, obj: Object, context: Context) -> None:
         check_pod_security(obj["metadata"].get("labels") or {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.strategy import Context, Strategy
+from claimctl.embedded.kinds.validation.conditions import condition_errors
 from claimctl.embedded.kinds.validation.go_text import STRUCTS, go_text
 from claimctl.embedded.kinds.validation.label_selectors import label_selector
 from claimctl.embedded.kinds.validation.templates import not_negative
@@ -59,4 +60,5 @@ class BudgetStrategy(Strategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource != "status":
             return self.validate(new, context)
-        return not_negative(new["status"], _COUNTERS, "status")
+        conditions = condition_errors(new["status"].get("conditions") or [], "status.conditions")
+        return [*conditions, *not_negative(new["status"], _COUNTERS, "status")]
