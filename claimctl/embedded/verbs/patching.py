@@ -67,6 +67,8 @@ def _patch_object(
     new = change(write.state.decoder.as_written(write.target.kind, write.target.version, outward))
     if strategic is not None:
         write, new = replace(write, maps=True), _converted(write, new, strategic)
+        # the map goes into a Go struct of the kind, whatever it names itself
+        new |= {key: outward[key] for key in ("apiVersion", "kind")}
     shown = _compact(new, sort_keys=True)
     _check_patched(write, outward, new)
     try:
