@@ -196,9 +196,8 @@ def _check(api: Api, what: str, body: Object, write: WriteOptions | None = None)
     except StatusError as error:
         if what != "delete":
             raise
-        raise bad_request(
-            error.message.partition("cannot be handled as a DeleteOptions: ")[2]
-        ) from None
+        text = error.message.partition("cannot be handled as a DeleteOptions: ")[2]
+        raise _bad_options(api, text) from None
     if write is None or other or not unknown or write.field_validation == "Ignore":
         return
     if write.field_validation == "Strict":
@@ -278,13 +277,17 @@ def _delete_body(api: Api, exchange: Exchange) -> Object:
 
 
 def _check_options_kind(api: Api, body: Object) -> None:
-    """Refuse a body of another kind; before 1.35 that is a server error (500)."""
+    """Refuse a body of another kind."""
     kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
     if kind == "DeleteOptions":
         return
     text = f'no kind "{kind}" is registered for version "{version}" in scheme'
-    code, reason = (400, "BadRequest") if api.features.version >= (1, 35) else (500, "")
-    raise StatusError(code, reason, f'{text} "pkg/runtime/scheme.go:111"')
+    raise _bad_options(api, f'{text} "pkg/runtime/scheme.go:111"')
+
+
+def _bad_options(api: Api, text: str) -> StatusError:
+    """The refusal of options that cannot be read; before 1.35 that is a server error."""
+    return bad_request(text) if api.features.version >= (1, 35) else StatusError(500, "", text)
 
 
 def _delete_collection(api: Api, exchange: Exchange) -> Answer:

@@ -51,7 +51,8 @@ def keep_server_owned(new: Object, old: Object) -> None:
     ``validate_meta_update`` refuses changes of the other ones.
     """
     for key in (*_SERVER_OWNED, "generation"):
-        if key not in _IMMUTABLE or new.get(key) in (None, ""):
+        begun = key == "deletionTimestamp" and old.get(key)
+        if begun or key not in _IMMUTABLE or new.get(key) in (None, ""):
             restore(new, old, key)
 
 

@@ -6,7 +6,6 @@ import json
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
-from claimctl.embedded.kinds.strategy import restore
 from claimctl.embedded.managed_fields.apply import ApplyRequest
 from claimctl.embedded.managed_fields.managers import FieldWrite, has_two_orders
 from claimctl.embedded.schema.conversion import Unconvertible
@@ -379,8 +378,4 @@ def apply(write: Write, body: Object) -> Object:
     obj = inward(write, _merged(write, body, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])
     check_namespace(write, obj["metadata"])
-    if old is None:
-        return _insert(write, obj)
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-        restore(obj["metadata"], old["metadata"], key)
-    return modify(write, old, obj)
+    return _insert(write, obj) if old is None else modify(write, old, obj)

@@ -170,7 +170,7 @@ def test_an_apply_that_changes_nothing_does_not_move_its_time() -> None:
 @pytest.mark.parametrize(
     ("body", "code", "message"),
     [
-        ({"kind": ""}, 400, "invalid object type: resource.k8s.io/v1, Kind="),
+        ({"kind": ""}, 400, "invalid object type: /v1, Kind="),
         (
             {"metadata": {"managedFields": [{"manager": "x"}]}},
             400,

@@ -55,6 +55,8 @@ class PodStrategy(Strategy):
         spec = obj["spec"]
         if not context.features.api_pod_groups:
             spec.pop("schedulingGroup", None)
+        if spec[_GRACE] < 0:
+            spec[_GRACE] = 1
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
             moment = timestamp(context.clock.now())
