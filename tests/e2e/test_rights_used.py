@@ -133,6 +133,7 @@ async def vanishing(stage: Stage) -> None:
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
     await until_held(stage, "slice")
+    await stage.until_running(2)
     (pod, *_) = await stage.running()
     await stage.site.force_delete(pod.metadata.name)
     await stage.clock.sleep(30)

@@ -98,10 +98,11 @@ CHECKPOINT_MUTATIONS = tuple(
             (HOLD, NATIVE),
         ),
         (
+            # in hold, the list at the checkpoint has the only pod of these bounds
             "ignore that a watch is refused",
             RESTARTED,
             (checkpoints, "refused", _believed),
-            (HOLD, NATIVE),
+            (NATIVE,),
         ),
         (
             "decide on what was at the checkpoint",
