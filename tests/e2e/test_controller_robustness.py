@@ -291,6 +291,11 @@ async def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_doe
     await stage.until_condition("Reserved", "False", "TemplateInvalid")
     await stage.until_condition("Ready", "False", "TemplateInvalid")
     await stage.until_event("TemplateInvalid")
+
+    async def counted() -> bool:
+        return [each.status.consumers for each in await stage.reservations()] == [1]
+
+    await stage.until(counted, "the Deployment's pod is counted")
     (one,) = await stage.reservations()
     told = {each.type: each.message for each in one.status.conditions}
     assert "spec.devices: Invalid value: odd" in told["Ready"]
