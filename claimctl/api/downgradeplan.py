@@ -23,6 +23,15 @@ from claimctl.api.common import (
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 
 
+class ClaimName(Model):
+    """The name of one claim."""
+
+    namespace: LabelName
+    """The claim's namespace."""
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """The claim's name."""
+
+
 class DowngradePlanSpec(Model):
     """The desired downgrade. While the plan exists, claimctl adds no workload references."""
 
@@ -30,6 +39,18 @@ class DowngradePlanSpec(Model):
         tuple[LabelName, ...], Field(max_length=MAX_ITEMS, json_schema_extra=set_list())
     ] = ()
     """The namespaces whose claims are expanded. Empty means all namespaces."""
+    claim_selector: Annotated[str, Field(max_length=4096)] = ""
+    """A label selector of the claims that are expanded, like team=ml. Empty means all claims of
+    the namespaces."""
+    skip: Annotated[
+        tuple[ClaimName, ...],
+        Field(max_length=MAX_ITEMS, json_schema_extra=map_list("namespace", "name")),
+    ] = ()
+    """Claims that stay as they are, with their workload references."""
+    parallelism: (
+        Annotated[int, Field(ge=0, le=64, json_schema_extra={"format": "int64"})] | None
+    ) = None
+    """How many claims are written at a time. 0 or absent means 8."""
 
 
 class DowngradedClaim(Model):
@@ -42,7 +63,7 @@ class DowngradedClaim(Model):
     uid: Uid = ""
     """The claim's UID."""
     state: Word = ""
-    """Pending, Expanded, Unchanged, Refused or Failed."""
+    """Pending, Expanded, Unchanged, Refused, Failed or Skipped."""
     reason: Word = ""
     """Why, in one word for programs."""
     message: Annotated[str, Field(max_length=4096)] = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +16,23 @@ from claimctl.cli.options import (
     ContextOption,
     DryRunOption,
     KubeconfigOption,
+    SelectorOption,
     Structured,
     StructuredOption,
+    namespace_names,
+    object_name,
 )
 
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
     from claimctl.downgrade.ledger import Progress
-    from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
+    from claimctl.wire.reservations import (
+        ClaimName,
+        DowngradedClaim,
+        DowngradePlanSpec,
+        DowngradePlanStatus,
+    )
 
 NamespacesOption = Annotated[
     list[str] | None,
@@ -32,6 +41,36 @@ NamespacesOption = Annotated[
         "-n",
         metavar="NAME",
         help="A namespace whose claims are expanded; may be repeated. [default: all namespaces]",
+        callback=namespace_names,
+    ),
+]
+SkipOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip",
+        metavar="NAMESPACE/CLAIM",
+        help="A claim that stays as it is; may be repeated. Its pods may fail once the feature is "
+        "off. [default: none]",
+    ),
+]
+ParallelismOption = Annotated[
+    int | None,
+    typer.Option(
+        "--parallelism",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Claims that are written at a time. [default: 8]",
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=1,
+        help="Seconds after which the command ends with exit code 1. The plan stays, a controller "
+        "continues it, and so does the next run. [default: no limit]",
     ),
 ]
 
@@ -44,8 +83,12 @@ class Result:
     by: str = ""
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,
+    selector: SelectorOption = "",
+    skip: SkipOption = None,
+    parallelism: ParallelismOption = None,
+    timeout: TimeoutOption = None,
     dry_run: DryRunOption = False,
     output: StructuredOption = Structured.TABLE,
     kubeconfig: KubeconfigOption = None,
@@ -58,67 +101,112 @@ def command(
     """
     from claimctl.cli.output import render
     from claimctl.cli.session import Access, in_session
+    from claimctl.wire.reservations import DowngradePlanSpec
 
-    scope = tuple(dict.fromkeys(namespaces or ()))
+    spec = DowngradePlanSpec(
+        namespaces=tuple(dict.fromkeys(namespaces or ())),
+        claim_selector=checked_selector(selector),
+        skip=tuple(dict.fromkeys(map(claim_name, skip or ()))),
+        parallelism=parallelism,
+    )
 
     async def work(session: Session) -> Result:
-        return await (preview if dry_run else prepare)(session, scope)
+        return await within(timeout, session, spec, dry_run=dry_run)
 
     result = in_session(Access(kubeconfig, context, as_user), work)
-    render(output, table(result), document(result, scope))
+    render(output, table(result), document(result, spec))
     _conclude(result)
     return exit_code(result.status)
 
 
-async def preview(session: Session, scope: tuple[str, ...]) -> Result:
-    """The result that the command would have. Writes nothing."""
-    from claimctl.downgrade import plans, prepare
-    from claimctl.wire.reservations import (
-        DowngradePlan,
-        DowngradePlanSpec,
-        DowngradePlanStatus,
-    )
+def checked_selector(text: str) -> str:
+    from claimctl.downgrade.label_selectors import parse
 
     try:
-        known = await plans.find(session.client)
-    except plans.PlanRefused:
-        known = ()  # no CRDs: nothing is recorded yet, and a preview records nothing
-    earlier = next((plan.status for plan in known), DowngradePlanStatus())
-    plan = DowngradePlan(spec=DowngradePlanSpec(namespaces=scope), status=earlier)
-    return Result(await prepare.preview(session.client, plan))
+        parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--selector' / '-l'") from None
+    return text.strip()
 
 
-async def prepare(session: Session, scope: tuple[str, ...]) -> Result:
-    """Write the plan. The controller carries it out, or this process if no controller runs.
+def claim_name(text: str) -> ClaimName:
+    from claimctl.wire.reservations import ClaimName
+
+    namespace, slash, name = text.partition("/")
+    if not slash:
+        raise typer.BadParameter(
+            f"{text!r} has no namespace: NAMESPACE/CLAIM is expected", param_hint="'--skip'"
+        )
+    namespace_names([namespace])
+    return ClaimName(namespace=namespace, name=object_name(name))
+
+
+async def within(
+    seconds: float | None, session: Session, spec: DowngradePlanSpec, *, dry_run: bool
+) -> Result:
+    """The result, if it is there in time.
 
     Raises:
-        CommandFailed: there is another plan, or the controller does not carry this one out.
+        CommandFailed: the time is over, there is another plan, or the controller does not carry
+            this one out.
+        UsageError: a namespace does not exist.
     """
-    from claimctl.cli.errors import CommandFailed
+    from claimctl.cli.errors import CommandFailed, UsageError
+    from claimctl.downgrade import plans
+
+    try:
+        async with asyncio.timeout(seconds):
+            if dry_run:
+                return Result(await plans.preview(session.client, spec))
+            return await prepare(session, spec)
+    except TimeoutError:
+        stays = "" if dry_run else "; the plan stays, and another run continues it"
+        raise CommandFailed(f"--timeout: not finished after {seconds:g} s{stays}") from None
+    except plans.PlanRefused as refused:
+        raise CommandFailed(str(refused)) from None
+    except plans.NoSuchNamespace as missing:
+        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
+
+
+async def prepare(session: Session, spec: DowngradePlanSpec) -> Result:
+    """Write the plan. The controller carries it out, or this process if no controller runs."""
     from claimctl.downgrade import plans
 
     client, clock = session.client, session.clock
-    try:
-        tended = await plans.controller_runs(client, clock)
-        plan = await plans.begin(client, scope)
-        with progress() as show:
-            if tended:
-                return Result(await plans.follow(client, plan, show), "controller")
-            return Result(await plans.carry_out(client, plan, clock, show), "command")
-    except plans.PlanRefused as refused:
-        raise CommandFailed(str(refused)) from None
+    tended = await plans.controller_runs(client, clock)
+    plan = await plans.begin(client, spec)
+    with progress() as show:
+        if tended:
+            return Result(await plans.follow(client, plan, show), "controller")
+        return Result(await plans.carry_out(client, plan, clock, show), "command")
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A progress bar on stderr, if stderr is a terminal."""
+    """A progress bar with the estimated rest on stderr, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda status: None
         return
     from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("claims, for"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("waiting for the freeze", total=None)
 
         def show(status: DowngradePlanStatus) -> None:
@@ -172,7 +260,7 @@ def _workloads(one: DowngradedClaim) -> list[str]:
     return [f"{each.resource}/{each.name}" for each in one.workload_references]
 
 
-def document(result: Result, scope: tuple[str, ...]) -> dict[str, Any]:
+def document(result: Result, spec: DowngradePlanSpec) -> dict[str, Any]:
     """The stable form for programs."""
     from claimctl.wire.base import to_plain
 
@@ -182,7 +270,9 @@ def document(result: Result, scope: tuple[str, ...]) -> dict[str, Any]:
         "kind": "DowngradeReport",
         "dryRun": not result.by,
         "carriedOutBy": result.by or None,
-        "namespaces": list(scope),
+        "namespaces": list(spec.namespaces),
+        "claimSelector": spec.claim_selector,
+        "skip": [to_plain(each) for each in spec.skip],
         "phase": status.phase,
         "total": status.total,
         "done": status.done,
@@ -211,6 +301,8 @@ def _conclude(result: Result) -> None:
     left = states.count(State.REFUSED) + states.count(State.FAILED)
     done = "would be listed pod by pod" if not result.by else "are listed pod by pod"
     line = f"{states.count(State.EXPANDED)} of {len(states)} claims {done}"
+    if skipped := states.count(State.SKIPPED):
+        line += f"; {skipped} skipped, as you asked"
     if left:
         line += f"; {left} left as they are: see REASON"
     typer.echo(line, err=True)

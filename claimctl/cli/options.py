@@ -52,6 +52,12 @@ def namespace_name(value: str | None) -> str | None:
     return value
 
 
+def namespace_names(values: list[str] | None) -> list[str] | None:
+    for value in values or ():
+        namespace_name(value)
+    return values
+
+
 ClaimArgument = Annotated[
     str, typer.Argument(metavar="CLAIM", help="Name of the claim.", callback=object_name)
 ]

@@ -16,6 +16,7 @@ from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
+from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
@@ -108,7 +109,7 @@ class Snapshots:
             slices=self._slices(claim, pods),
             groups=tuple(self._groups(key, claim, reservations, findings)),
             unreadable=self._unreadable.about(key, claim),
-            frozen=self._frozen(key.namespace),
+            frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
             rules=self._rules(),
@@ -221,12 +222,11 @@ class Snapshots:
                 if group is None or group.metadata.uid != each.uid:
                     yield each.uid
 
-    def _frozen(self, namespace: str) -> bool:
-        """Whether a DowngradePlan freezes the namespace: it exists and has not failed."""
-        return self._unreadable.freezes(namespace) or any(
-            not plan.metadata.deleting
-            and plan.status.phase != "Failed"
-            and (not plan.spec.namespaces or namespace in plan.spec.namespaces)
+    def _frozen(self, key: ClaimKey, claim: ResourceClaim | None) -> bool:
+        """Whether a DowngradePlan freezes the claim: it exists and has not failed."""
+        labels = None if claim is None else claim.metadata.labels or {}
+        return self._unreadable.freezes(key.namespace) or any(
+            freezes(plan, key.namespace, key.name, labels)
             for plan in self._know.caches.plans.items()
         )
 

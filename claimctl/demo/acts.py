@@ -17,7 +17,7 @@ from claimctl.downgrade import plans
 from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlanStatus
+from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlanSpec, DowngradePlanStatus
 from claimctl.wire.resources import DOWNGRADEPLANS
 
 TEMPLATE = "gpu"
@@ -231,7 +231,7 @@ class Acts:
     async def plan(self, namespace: str) -> AsyncIterator[DowngradePlanStatus]:
         """Create a DowngradePlan, let the controller carry it out, and delete it afterwards."""
         client = self.stage.client
-        plan = await plans.begin(client, (namespace,))
+        plan = await plans.begin(client, DowngradePlanSpec(namespaces=(namespace,)))
         try:
             status = await plans.follow(client, plan, lambda _: None)
             await self.stage.look_closely()

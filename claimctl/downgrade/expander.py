@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from claimctl.downgrade.expansion import Expanded, Expansion, expand
+from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import (
     announced,
     expanded_record,
@@ -19,11 +20,9 @@ from claimctl.downgrade.records import (
     is_announced,
     over,
     uncertain_uids,
-    unread,
     withdrawn,
 )
 from claimctl.kube.client import Client
-from claimctl.kube.codec import Listing
 from claimctl.kube.errors import (
     Conflict,
     Forbidden,
@@ -34,13 +33,22 @@ from claimctl.kube.errors import (
 )
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim
-from claimctl.wire.resources import PODS, RESOURCECLAIMS
-from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.resources import RESOURCECLAIMS
 
-ATTEMPTS = 10
-"""How often a claim is tried. After a conflict the claim is read again."""
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The result of one try to write a claim's list.
+
+    Attributes:
+        again: the claim was not written, or it is not known whether it was. Read it and try again.
+        uncertain: UIDs of the references that an earlier write may have removed.
+    """
+
+    record: DowngradedClaim
+    again: bool = False
+    uncertain: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,48 +70,41 @@ class Expander:
         self,
         record: DowngradedClaim,
         claim: ResourceClaim,
-        pods: Listing[Pod],
+        pods: PodsOfClaims,
         uncertain: Collection[str] = (),
-    ) -> DowngradedClaim:
-        """Replace the claim's workload references by pod references; return the new record.
+    ) -> Attempt:
+        """Replace the claim's workload references by pod references, if the claim is as read.
 
         Args:
-            claim: the claim, read before ``pods`` were listed. The first attempt uses both.
-            pods: all pods of the claim's namespace.
-            uncertain: UIDs of references that an earlier run may have removed.
+            claim: the claim, read before ``pods`` were listed.
+            uncertain: UIDs of references that an earlier write may have removed.
         """
-        for _ in range(ATTEMPTS):
-            expansion = self._decided(record, claim, pods)
-            if not isinstance(expansion, Expanded):
-                return expanded_record(record, claim, expansion, uncertain)
-            if expansion.removed and not is_announced(record, claim):
-                record = announced(record, claim)
-                await self.announce(record)
-            try:
-                await self._write(claim, expansion)
-                return expanded_record(record, claim, expansion)
-            except Conflict:
-                record = withdrawn(record, claim, uncertain)
-            except RequestTimeout:
-                # The server may have carried out our write, or may still do so.
-                uncertain = uncertain_uids(record)
-            except NotFound:
-                return over(record)
-            except (Forbidden, Invalid) as error:
-                return failed(withdrawn(record, claim, uncertain), error.reason, str(error))
-            found = await self._read(record)
-            if not isinstance(found, tuple):
-                return over(record) if found is None else unread(record, found)
-            claim, pods = found
-        text = f"another client changed the claim {ATTEMPTS} times: run again"
-        return failed(withdrawn(record, claim, uncertain), "Conflict", text)
+        expansion = self._decided(record, claim, pods)
+        if not isinstance(expansion, Expanded):
+            return Attempt(expanded_record(record, claim, expansion, uncertain))
+        if expansion.removed and not is_announced(record, claim):
+            record = announced(record, claim)
+            await self.announce(record)
+        try:
+            await self._write(claim, expansion)
+        except Conflict:
+            return Attempt(withdrawn(record, claim, uncertain), True, uncertain)
+        except RequestTimeout:
+            # The server may have carried out our write, or may still do so.
+            return Attempt(record, True, uncertain_uids(record))
+        except NotFound:
+            return Attempt(over(record))
+        except (Forbidden, Invalid) as error:
+            left = withdrawn(record, claim, uncertain)
+            return Attempt(failed(left, error.reason, str(error)))
+        return Attempt(expanded_record(record, claim, expansion))
 
     def _decided(
-        self, record: DowngradedClaim, claim: ResourceClaim, pods: Listing[Pod]
+        self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims
     ) -> Expansion:
         return expand(
             claim,
-            pods.items,
+            pods.of(claim),
             on_record=self.on_record,
             again=True,
             opened_by=record.replaced_references,
@@ -122,20 +123,3 @@ class Expander:
                 resource_version=claim.metadata.resource_version,
                 subresource="status",
             )
-
-    async def _read(
-        self, record: DowngradedClaim
-    ) -> tuple[ResourceClaim, Listing[Pod]] | Unreadable | None:
-        """Read the claim first, then list the pods.
-
-        In this order, a pod that is missing from the LIST was gone at the claim's version.
-        """
-        try:
-            claim = await self.client.get(RESOURCECLAIMS, record.name, record.namespace)
-        except NotFound:
-            return None
-        except UnreadableObject as error:
-            return error.found
-        if claim.metadata.uid != record.uid:
-            return None
-        return claim, await self.client.list(PODS, record.namespace, partial=True)

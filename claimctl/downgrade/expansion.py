@@ -116,8 +116,8 @@ def expand(
 
     Args:
         claim: the claim at the resourceVersion that will be the precondition of the write.
-        pods: all pods of the claim's namespace, from a live LIST that began after the claim was
-            read. A pod that is not among them is gone.
+        pods: the pods that name the claim or that its list names, from a live LIST that began
+            after the claim was read. A listed pod that is not among them is gone.
         on_record: UIDs of the references that the statuses of reservations record for this claim.
         again: an earlier run removed the workload references. Missing pods are then added even
             if the list has no workload reference any more.
@@ -239,10 +239,7 @@ def _explain(
     holders = _named(workload_references(claim)) or "its former workload"
     match obstacle:
         case Obstacle.TOO_MANY_CONSUMERS:
-            return (
-                f"{pods} pods of {holders} use the claim, which can list {LIMIT}: scale down to "
-                f"{LIMIT} pods, or use several claims"
-            )
+            return _explain_excess(claim, holders, pods)
         case Obstacle.GENERATED_FOR_POD_GROUP:
             return (
                 f"generated from the template of {holders}; without the feature, its pods fail "
@@ -261,6 +258,35 @@ def _explain(
                 f"held by {_named(unknown)}, which is not claimctl's, not a PodGroup, and not what "
                 "the claim was created for: its owner must remove it"
             )
+
+
+def _explain_excess(claim: ResourceClaim, holders: str, pods: int) -> str:
+    meta = claim.metadata
+    scale = next(filter(None, (_scaled(each, meta.namespace) for each in _holders(claim))), "")
+    command = f" ({scale})" if scale else ""
+    return (
+        f"{pods} pods of {holders} use the claim, {pods - LIMIT} more than the {LIMIT} that it can "
+        f"list: scale down to {LIMIT} pods{command}, or use several claims, or leave the claim as "
+        f"it is (--skip {meta.namespace}/{meta.name}): its pods then fail once the feature is off"
+    )
+
+
+def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
+    asked = claim.spec.reserved_for
+    return (*workload_references(claim), *((asked,) if asked is not None else ()))
+
+
+def _scaled(holder: Reference, namespace: str) -> str:
+    """The command that scales a workload to as many pods as a claim can list."""
+    match (holder.api_group, holder.resource):
+        case ("apps", "deployments" | "statefulsets"):
+            return (
+                f"kubectl scale -n {namespace} {holder.resource}/{holder.name} --replicas={LIMIT}"
+            )
+        case ("batch", "jobs"):
+            patch = f'{{"spec":{{"parallelism":{LIMIT}}}}}'
+            return f"kubectl patch -n {namespace} jobs/{holder.name} --type=merge -p '{patch}'"
+    return ""
 
 
 def _named(references: Iterable[Reference]) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import Iterable
+from contextlib import aclosing, suppress
 
+from claimctl.downgrade import prepare
 from claimctl.downgrade.ledger import (
     Ledger,
     Overtaken,
     PlanWithdrawn,
     Progress,
 )
-from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.records import is_over
+from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Gone, NotFound, Unreachable
+from claimctl.kube.errors import Forbidden, Gone, NotFound, Unreachable
 from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import is_held
 from claimctl.wire.reservations import (
@@ -23,7 +25,7 @@ from claimctl.wire.reservations import (
     DowngradePlanSpec,
     DowngradePlanStatus,
 )
-from claimctl.wire.resources import DOWNGRADEPLANS, LEASES
+from claimctl.wire.resources import DOWNGRADEPLANS, LEASES, NAMESPACES
 from claimctl.wire.seams import Clock
 
 LEASE_NAME = "claimctl-controller"
@@ -35,6 +37,10 @@ _RUNS = 5
 
 class PlanRefused(Exception):
     """The plan cannot be begun or followed. The message is one line: why, and what to do."""
+
+
+class NoSuchNamespace(Exception):
+    """The namespace, whose name is the only argument, does not exist."""
 
 
 async def controller_runs(client: Client, clock: Clock) -> bool:
@@ -58,20 +64,22 @@ async def find(client: Client) -> tuple[DowngradePlan, ...]:
         ) from None
 
 
-async def begin(client: Client, namespaces: tuple[str, ...]) -> DowngradePlan:
-    """Create a plan, or ask for another run of the existing plan with the same scope.
+async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
+    """Create a plan, or ask for another run of the existing plan for the same claims.
+
+    The existing plan gets the given list of skipped claims and the given parallelism.
 
     Raises:
-        PlanRefused: a plan with another scope exists, or the plan is being deleted.
+        PlanRefused: a plan for other claims exists, or the plan is being deleted.
+        NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
     """
     for plan in await find(client):
-        if set(plan.spec.namespaces) != set(namespaces) or plan.metadata.deleting:
+        if not same_claims(plan.spec, spec) or plan.metadata.deleting:
             raise PlanRefused(_in_the_way(plan))
-        return await _once_more(client, plan) if is_over(plan.status) else plan
-    body = {
-        "metadata": {"name": DOWNGRADE_PLAN_NAME},
-        "spec": to_plain(DowngradePlanSpec(namespaces=namespaces)),
-    }
+        changed = await _changed(client, plan, spec)
+        return await _once_more(client, changed) if is_over(plan.status) else changed
+    await _require_namespaces(client, spec.namespaces)
+    body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": to_plain(spec)}
     return await client.create(DOWNGRADEPLANS, body)
 
 
@@ -79,11 +87,42 @@ def _in_the_way(plan: DowngradePlan) -> str:
     name = plan.metadata.name
     if plan.metadata.deleting:
         return f"DowngradePlan {name} is being deleted: run again when it is gone"
-    scope = ", ".join(plan.spec.namespaces) or "all namespaces"
     return (
-        f"DowngradePlan {name} exists already, for {scope}, and only one can exist: give the same "
-        f"namespaces to continue it, or delete it (kubectl delete downgradeplan {name})"
+        f"DowngradePlan {name} exists already, for {described(plan.spec)}, and only one can exist: "
+        "give the same namespaces and labels to continue it, or delete it (kubectl delete "
+        f"downgradeplan {name})"
     )
+
+
+async def _changed(client: Client, plan: DowngradePlan, spec: DowngradePlanSpec) -> DowngradePlan:
+    """The plan with the spec's skipped claims and parallelism."""
+    if set(plan.spec.skip) == set(spec.skip) and plan.spec.parallelism == spec.parallelism:
+        return plan
+    skip = [to_plain(each) for each in spec.skip]
+    return await client.merge_patch(
+        DOWNGRADEPLANS,
+        plan.metadata.name,
+        {"spec": {"skip": skip, "parallelism": spec.parallelism}},
+        resource_version=plan.metadata.resource_version,
+    )
+
+
+async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatus:
+    """The status that the plan would reach. Writes nothing.
+
+    The references that an existing plan has on record count, as they would for a run.
+
+    Raises:
+        NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
+    """
+    try:
+        known = await find(client)
+    except PlanRefused:
+        known = ()  # no CRDs: nothing is recorded yet, and a preview records nothing
+    if not known:
+        await _require_namespaces(client, spec.namespaces)
+    earlier = known[0].status if known else DowngradePlanStatus()
+    return await prepare.preview(client, DowngradePlan(spec=spec, status=earlier))
 
 
 async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
@@ -95,6 +134,16 @@ async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
         resource_version=plan.metadata.resource_version,
         subresource="status",
     )
+
+
+async def _require_namespaces(client: Client, names: Iterable[str]) -> None:
+    for name in names:
+        # without the right to read namespaces, the plan finds no claim in a missing one
+        with suppress(Forbidden):
+            try:
+                await client.get(NAMESPACES, name)
+            except NotFound:
+                raise NoSuchNamespace(name) from None
 
 
 async def carry_out(
@@ -109,7 +158,9 @@ async def carry_out(
     try:
         for _ in range(_RUNS):
             try:
-                return await run_plan(client, Ledger(client, plan, progress), clock, tended=False)
+                return await prepare.run_plan(
+                    client, Ledger(client, plan, progress), clock, tended=False
+                )
             except Overtaken as overtaken:
                 plan = await _left_alone(client, overtaken.plan, clock)
             if is_over(plan.status):

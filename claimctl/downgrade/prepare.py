@@ -1,47 +1,65 @@
 """Carry out a DowngradePlan: freeze, record, expand, verify.
 
-The plan itself is the freeze: while the plan exists, the controller adds no workload reference in
-its scope. Before a claim is written, the plan's status records the references that the write will
-remove and the resourceVersion that it carries. So a run that is cut off loses nothing, and the
-next run continues from the records.
+The plan itself is the freeze: while the plan exists, the controller adds no workload reference to
+the claims in its scope. Before a claim is written, the plan's status records the references that
+the write will remove and the resourceVersion that it carries. So a run that is cut off loses
+nothing, and the next run continues from the records.
+
+Claims are read first and their pods are listed afterwards, so a pod that is missing from the LIST
+was gone at the claim's version. Up to ``CHUNK`` claims share one LIST.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from claimctl.downgrade.expander import Expander
 from claimctl.downgrade.expansion import Unchanged, expand
+from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.pods import PodsOfClaims, list_pods_of
 from claimctl.downgrade.records import (
     Phase,
     State,
     expanded_record,
     failed,
     final_phase,
+    over,
+    refused,
     status,
     survey,
     uncertain_uids,
     unread,
     withdrawn,
 )
+from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
-from claimctl.kube.codec import Listing
-from claimctl.kube.errors import UnreadableObject
+from claimctl.kube.errors import NotFound, UnreadableObject
+from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.reserved_for.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     ClaimReservation,
     DowngradedClaim,
     DowngradePlan,
     DowngradePlanStatus,
 )
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
+
+ATTEMPTS = 10
+"""How often a claim is tried. After a conflict the claim is read again."""
+
+CHUNK = 100
+"""How many claims of a namespace share one LIST of pods. This limits the pods in memory."""
+
+PARALLELISM = 8
+"""How many claims are written at a time, unless the plan says otherwise."""
 
 REPORT_SECONDS = 1.0
 """Least time between two progress reports within one phase, in seconds."""
@@ -67,13 +85,20 @@ async def run_plan(
         tended: whether a controller runs and will remove the tombstones later.
 
     Returns:
-        The last stored status. Its phase is Prepared, or Blocked if a workload still holds a claim.
+        The last stored status. Its phase is Prepared, Blocked if a workload still holds a claim,
+        or Failed if the plan's label selector is wrong.
 
     Raises:
         Overtaken: another client wrote the plan; start over with its present status.
         PlanWithdrawn: the plan is gone.
         KubeError: a LIST or a status write failed; the plan's status records what is done.
     """
+    try:
+        parse(ledger.plan.spec.claim_selector)
+    except ValueError as error:
+        refusal = refused(ledger.plan, str(error), clock.now())
+        await ledger.store(refusal)
+        return refusal
     run = _Run(client, ledger, clock, tended)
     await run.report(Phase.FROZEN)
     claims = await run.begin()
@@ -89,23 +114,52 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     claims, unreadable = await _claims(client, plan)
     on_record = await _on_record(client, plan, claims.values())
     uncertain = {record.uid: uncertain_uids(record) for record in plan.status.claims}
-    records = {}
-    for record in survey(claims.values(), plan.status.claims, on_record):
-        claim = claims[record.uid]
-        pods = await _pods(client, record.namespace)
-        expansion = expand(
-            claim,
-            pods.items,
-            on_record=on_record,
-            again=True,
-            opened_by=record.replaced_references,
-            unreadable=pods.unreadable,
-        )
-        records[record.uid] = expanded_record(
-            record, claim, expansion, uncertain.get(record.uid, ())
-        )
+    records = {each.uid: each for each in _survey(plan, claims, on_record)}
+    async for chunk, pods in _with_pods(client, _due(records, claims)):
+        for claim in chunk:
+            record = records[claim.metadata.uid]
+            expansion = expand(
+                claim,
+                pods.of(claim),
+                on_record=on_record,
+                again=True,
+                opened_by=record.replaced_references,
+                unreadable=pods.unreadable,
+            )
+            records[record.uid] = expanded_record(
+                record, claim, expansion, uncertain.get(record.uid, ())
+            )
     records |= _unread(unreadable, {record.uid: record for record in plan.status.claims})
     return status(plan, final_phase(records.values()), records)
+
+
+def _survey(
+    plan: DowngradePlan, claims: Mapping[str, ResourceClaim], on_record: Collection[str]
+) -> tuple[DowngradedClaim, ...]:
+    skipped = {uid for uid, claim in claims.items() if is_skipped(plan.spec, claim)}
+    return survey(claims.values(), plan.status.claims, on_record, skipped)
+
+
+def _due(
+    records: Mapping[str, DowngradedClaim], claims: Mapping[str, ResourceClaim]
+) -> list[ResourceClaim]:
+    """The claims that have records, in the order of the records, less the skipped ones."""
+    return [
+        claims[uid]
+        for uid, record in records.items()
+        if uid in claims and record.state != State.SKIPPED
+    ]
+
+
+async def _with_pods(
+    client: Client, claims: Iterable[ResourceClaim]
+) -> AsyncIterator[tuple[list[ResourceClaim], PodsOfClaims]]:
+    """Chunks of the claims, which are sorted by namespace, each with a LIST of its pods."""
+    for namespace, group in groupby(claims, key=lambda claim: claim.metadata.namespace):
+        members = list(group)
+        for start in range(0, len(members), CHUNK):
+            chunk = members[start : start + CHUNK]
+            yield chunk, await list_pods_of(client, namespace, chunk)
 
 
 async def _claims(
@@ -113,18 +167,24 @@ async def _claims(
 ) -> tuple[dict[str, ResourceClaim], list[Unreadable]]:
     """Read the claims in the plan's scope: by UID, and those that cannot be read.
 
+    A claim that the plan has on record stays in its scope, whatever its labels are now.
+
     Raises:
         UnreadableObject: a claim cannot be read, and its name or UID is not known either.
     """
+    selector = parse(plan.spec.claim_selector)
+    recorded = {record.uid for record in plan.status.claims}
     found, unreadable = {}, []
     for namespace in plan.spec.namespaces or ("",):
-        listed = await client.list(RESOURCECLAIMS, namespace, partial=True)
-        for each in listed.unreadable:
-            if not each.identified:
-                raise UnreadableObject("GET", RESOURCECLAIMS.path(namespace), each)
-            unreadable.append(each)
-        for claim in listed.items:
-            found[claim.metadata.uid] = claim
+        async for page in client.pages(RESOURCECLAIMS, namespace, partial=True):
+            for each in page.unreadable:
+                if not each.identified:
+                    raise UnreadableObject("GET", RESOURCECLAIMS.path(namespace), each)
+                unreadable.append(each)
+            for claim in page.items:
+                meta = claim.metadata
+                if meta.uid in recorded or matches(selector, meta.labels or {}):
+                    found[meta.uid] = claim
     return found, unreadable
 
 
@@ -140,10 +200,6 @@ def _unread(
         )
         for each in unreadable
     }
-
-
-async def _pods(client: Client, namespace: str) -> Listing[Pod]:
-    return await client.list(PODS, namespace, partial=True)
 
 
 async def _on_record(
@@ -172,15 +228,21 @@ class _Run:
         self._clock = clock
         self._expander = Expander(client, self._announce, tended=tended)
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
+        self._parallelism = self._plan.spec.parallelism or PARALLELISM
         self._reported = 0.0
+        self._storing = asyncio.Lock()
 
     async def report(self, phase: Phase) -> None:
-        self.status = status(self._plan, phase, self.records)
-        self._reported = self._clock.monotonic()
-        await self._ledger.store(self.status)
+        """Store the present records; records that wait for this are stored with one write."""
+        async with self._storing:
+            self.status = status(self._plan, phase, self.records)
+            self._reported = self._clock.monotonic()
+            await self._ledger.store(self.status)
 
     async def _report_progress(self) -> None:
-        if self._clock.monotonic() - self._reported >= REPORT_SECONDS:
+        now = self._clock.monotonic()
+        if now - self._reported >= REPORT_SECONDS:
+            self._reported = now
             await self.report(Phase.EXPANDING)
 
     async def _announce(self, record: DowngradedClaim) -> None:
@@ -191,7 +253,7 @@ class _Run:
         claims, unreadable = await _claims(self._client, self._plan)
         on_record = await _on_record(self._client, self._plan, claims.values())
         self._expander = replace(self._expander, on_record=on_record)
-        records = survey(claims.values(), self._plan.status.claims, on_record)
+        records = _survey(self._plan, claims, on_record)
         self.records = {record.uid: record for record in records}
         self.records |= _unread(
             unreadable, {record.uid: record for record in self._plan.status.claims}
@@ -199,19 +261,63 @@ class _Run:
         return claims
 
     async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
-        """Expand the claims, which were read before. They share one LIST of pods a namespace."""
-        open_ = [record for record in self.records.values() if record.uid in claims]
-        for namespace, records in groupby(open_, key=lambda record: record.namespace):
-            pods = await _pods(self._client, namespace)
-            for record in records:
-                await self._expand_one(record, claims[record.uid], pods)
+        """Expand the claims, which were read before.
+
+        Claims that changed meanwhile are read again together, and then share a new LIST of pods.
+        """
+        due = _due(self.records, claims)
+        uncertain: dict[str, Collection[str]] = {**self._uncertain}
+        for _ in range(ATTEMPTS):
+            again: set[str] = set()
+            async for chunk, pods in _with_pods(self._client, due):
+                work = partial(self._expand_one, pods, uncertain, again)
+                await in_parallel(work, chunk, self._parallelism)
+            due = await self._read_again(uid for uid in self.records if uid in again)
+            if not due:
+                return
+        for claim in due:
+            uid = claim.metadata.uid
+            record = withdrawn(self.records[uid], claim, uncertain.get(uid, ()))
+            text = f"another client changed the claim {ATTEMPTS} times: run again"
+            self.records[uid] = failed(record, "Conflict", text)
 
     async def _expand_one(
-        self, record: DowngradedClaim, claim: ResourceClaim, pods: Listing[Pod]
+        self,
+        pods: PodsOfClaims,
+        uncertain: dict[str, Collection[str]],
+        again: set[str],
+        claim: ResourceClaim,
     ) -> None:
-        uncertain = self._uncertain.get(record.uid, frozenset())
-        self.records[record.uid] = await self._expander.expand(record, claim, pods, uncertain)
+        uid = claim.metadata.uid
+        attempt = await self._expander.expand(
+            self.records[uid], claim, pods, uncertain.get(uid, ())
+        )
+        self.records[uid] = attempt.record
+        if attempt.again:
+            again.add(uid)
+            uncertain[uid] = attempt.uncertain
         await self._report_progress()
+
+    async def _read_again(self, uids: Iterable[str]) -> list[ResourceClaim]:
+        """Read the claims again, as far as they still exist, in the order of the records."""
+        found = {}
+
+        async def read(uid: str) -> None:
+            record = self.records[uid]
+            try:
+                claim = await self._client.get(RESOURCECLAIMS, record.name, record.namespace)
+            except NotFound:
+                self.records[uid] = over(record)
+            except UnreadableObject as error:
+                self.records[uid] = unread(record, error.found)
+            else:
+                if claim.metadata.uid == uid:
+                    found[uid] = claim
+                else:
+                    self.records[uid] = over(record)
+
+        await in_parallel(read, uids, self._parallelism)
+        return _due(self.records, found)
 
     async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.
@@ -243,17 +349,14 @@ class _Run:
         claims, unreadable = await _claims(self._client, self._plan)
         recorded = (each for each in unreadable if each.uid in self.records)
         self.records |= _unread(recorded, self.records)
-        pods: dict[str, Listing[Pod]] = {}
+        expanded = [claims[uid] for uid in self._expanded() if uid in claims]
         wrong = {}
-        for uid in self._expanded():
-            record = self.records[uid]
-            if uid not in claims:
-                continue
-            if record.namespace not in pods:
-                pods[record.namespace] = await _pods(self._client, record.namespace)
-            opened_by = record.replaced_references if or_bound_later else ()
-            if _wants_writing(claims[uid], pods[record.namespace], opened_by):
-                wrong[uid] = claims[uid]
+        async for chunk, pods in _with_pods(self._client, expanded):
+            for claim in chunk:
+                record = self.records[claim.metadata.uid]
+                opened_by = record.replaced_references if or_bound_later else ()
+                if _wants_writing(claim, pods, opened_by):
+                    wrong[record.uid] = claim
         return wrong
 
 
@@ -265,10 +368,10 @@ def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
 
 
 def _wants_writing(
-    claim: ResourceClaim, pods: Listing[Pod], opened_by: Iterable[Reference]
+    claim: ResourceClaim, pods: PodsOfClaims, opened_by: Iterable[Reference]
 ) -> bool:
     expansion = expand(
-        claim, pods.items, again=True, opened_by=opened_by, unreadable=pods.unreadable
+        claim, pods.of(claim), again=True, opened_by=opened_by, unreadable=pods.unreadable
     )
     return not isinstance(expansion, Unchanged)
 

@@ -9,6 +9,7 @@ references are then in doubt, and stay on record.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -22,8 +23,9 @@ from claimctl.downgrade.expansion import (
     workload_references,
 )
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.references import LIMIT
+from claimctl.reservation.reserved_for.references import LIMIT, is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from claimctl.wire.unreadable import Unreadable
 
@@ -48,6 +50,8 @@ class State(StrEnum):
     UNCHANGED = "Unchanged"
     REFUSED = "Refused"
     FAILED = "Failed"
+    SKIPPED = "Skipped"
+    """The plan leaves the claim as it is, as the administrator asked."""
 
 
 def is_over(status: DowngradePlanStatus) -> bool:
@@ -59,6 +63,7 @@ def survey(
     claims: Iterable[ResourceClaim],
     earlier: Iterable[DowngradedClaim],
     on_record: Collection[str] = (),
+    skipped: Collection[str] = (),
 ) -> tuple[DowngradedClaim, ...]:
     """One pending record for each claim that a workload holds, or held before an earlier run.
 
@@ -68,9 +73,15 @@ def survey(
 
     Args:
         on_record: UIDs of the references that the statuses of reservations record.
+        skipped: UIDs of the claims that the plan leaves as they are.
     """
     known = {record.uid: record for record in earlier}
-    records = (_pending(claim, known.get(claim.metadata.uid), on_record) for claim in claims)
+    records = (
+        _skipped(claim, known.get(claim.metadata.uid))
+        if claim.metadata.uid in skipped
+        else _pending(claim, known.get(claim.metadata.uid), on_record)
+        for claim in claims
+    )
     return tuple(
         sorted(
             (record for record in records if record.workload_references),
@@ -79,12 +90,21 @@ def survey(
     )
 
 
+def _skipped(claim: ResourceClaim, before: DowngradedClaim | None) -> DowngradedClaim:
+    record = before or _empty(claim)
+    left = withdrawn(record, claim, uncertain_uids(record))
+    return _ended(left, State.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
+
+
+def _empty(claim: ResourceClaim) -> DowngradedClaim:
+    meta = claim.metadata
+    return DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
+
+
 def _pending(
     claim: ResourceClaim, before: DowngradedClaim | None, on_record: Collection[str]
 ) -> DowngradedClaim:
-    record = before or DowngradedClaim(
-        namespace=claim.metadata.namespace, name=claim.metadata.name, uid=claim.metadata.uid
-    )
+    record = before or _empty(claim)
     if unknown_references(claim, on_record):
         record = withdrawn(record, claim, uncertain_uids(record))
     else:
@@ -195,7 +215,24 @@ def status(
         total=len(claims),
         done=sum(record.state != State.PENDING for record in claims),
         claims=claims,
-        conditions=plan.status.conditions,
+    )
+
+
+def refused(plan: DowngradePlan, message: str, now: datetime) -> DowngradePlanStatus:
+    """The status of a plan that cannot be carried out because its selector is wrong."""
+    condition = Condition(
+        type="Accepted",
+        status="False",
+        observed_generation=plan.metadata.generation,
+        last_transition_time=now,
+        reason="InvalidSelector",
+        message=f"spec.claimSelector: {message}",
+    )
+    return msgspec.structs.replace(
+        plan.status,
+        observed_generation=plan.metadata.generation,
+        phase=Phase.FAILED,
+        conditions=(condition,),
     )
 
 

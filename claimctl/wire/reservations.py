@@ -97,9 +97,20 @@ class ClaimReservation(Wire, frozen=True, kw_only=True):
     status: ClaimReservationStatus = ClaimReservationStatus()
 
 
+class ClaimName(Wire, frozen=True, kw_only=True):
+    namespace: str
+    name: str
+
+
 class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()
     """Namespaces whose claims are expanded. Empty means all."""
+    claim_selector: str = ""
+    """A label selector of the claims that are expanded. Empty means all."""
+    skip: tuple[ClaimName, ...] = ()
+    """Claims that stay as they are."""
+    parallelism: int | None = None
+    """How many claims are written at a time."""
 
 
 class DowngradedClaim(Wire, frozen=True, kw_only=True):
@@ -109,7 +120,7 @@ class DowngradedClaim(Wire, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     state: str = ""
-    """Pending, Expanded, Unchanged, Refused, Failed."""
+    """Pending, Expanded, Unchanged, Refused, Failed, Skipped."""
     reason: str = ""
     message: str = ""
     pods: int = 0

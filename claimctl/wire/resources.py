@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from claimctl.wire.claims import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from claimctl.wire.coordination import Event, Lease
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -42,6 +43,7 @@ class Resource(Generic[T]):
 
 
 PODS = Resource("", "v1", "pods", "Pod", Pod)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Deployment)
 REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)

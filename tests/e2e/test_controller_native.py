@@ -13,7 +13,7 @@ from claimctl.downgrade import plans
 from claimctl.embedded.options import Timings
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, DowngradePlan
+from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -197,7 +197,7 @@ async def carried_out(stage: Stage, phase: str) -> DowngradePlan:
 
 
 async def ask_again(stage: Stage) -> None:
-    await plans.begin(stage.client, ())
+    await plans.begin(stage.client, DowngradePlanSpec())
 
 
 async def write_list(stage: Stage, listed: tuple[Reference, ...]) -> None:

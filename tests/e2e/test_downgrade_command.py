@@ -84,8 +84,74 @@ async def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) 
         assert acts.claim(wide) == before
     assert answer.code == 3
     assert "deployments/wide   Refused   260" in answer.out
-    assert "scale down to 256 pods" in answer.out
+    assert "kubectl scale -n wide deployments/wide --replicas=256" in answer.out
     assert answer.err == ("0 of 1 claims are listed pod by pod; 1 left as they are: see REASON\n")
+
+
+@pytest.mark.real_time(120)
+async def test_a_claim_that_the_administrator_skips_blocks_nothing(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        before = acts.claim(TRAIN)
+        answer = await served.claimctl("downgrade-prepare", "--skip", "ml/slice", "-o", "json")
+        served.stage.look()
+        assert acts.claim(TRAIN) == before
+    assert (answer.code, answer.document["phase"]) == (0, "Prepared")
+    assert [each["state"] for each in answer.document["claims"]] == ["Skipped"]
+    assert answer.err == "0 of 1 claims are listed pod by pod; 1 skipped, as you asked\n"
+
+
+@pytest.mark.real_time(120)
+async def test_labels_select_the_claims(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        before = acts.claim(TRAIN)
+        other = await served.claimctl("downgrade-prepare", "-l", "team=web")
+        served.stage.look()
+        assert acts.claim(TRAIN) == before
+        in_the_way = await served.claimctl("downgrade-prepare", "-l", "team=ml")
+    assert (other.code, other.err.splitlines()[0]) == (0, "No claim is held by a workload.")
+    assert in_the_way.code == 1
+    assert "exists already, for all namespaces with labels team=web" in in_the_way.err
+
+
+@pytest.mark.real_time(120)
+async def test_the_time_is_over_and_another_run_continues(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        await served.stage.dismiss_controller()
+        # the run settles for 5 s between writing the list and reading it again
+        answer = await served.claimctl("downgrade-prepare", "--timeout", "2")
+        again = await served.claimctl("downgrade-prepare")
+        acts.expect_exactly_its_pods(TRAIN)
+    assert (answer.code, again.code) == (1, 0)
+    assert answer.err == (
+        "error: --timeout: not finished after 2 s; the plan stays, and another run continues it\n"
+    )
+
+
+@pytest.mark.real_time(120)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-n", "mll"), "--namespace: the cluster has no namespace mll"),
+        (("-n", "Ml"), "'Ml' is not a DNS label"),
+        (("-l", "team ~ ml"), "'team ~ ml' is not a label requirement"),
+        (("--skip", "slice"), "'slice' has no namespace: NAMESPACE/CLAIM is expected"),
+        (("--parallelism", "0"), "--parallelism"),
+        (("--timeout", "soon"), "--timeout"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+async def test_bad_input_ends_in_one_line_before_anything_is_written(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        answer = await served.claimctl("downgrade-prepare", *arguments)
+        assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
+    assert (answer.code, answer.out) == (2, "")
+    assert message in answer.err
+    assert "Traceback" not in answer.err
 
 
 @pytest.mark.real_time(120)

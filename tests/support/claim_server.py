@@ -79,13 +79,14 @@ class Server:
         *references: dict[str, str],
         namespace: str = NAMESPACE,
         shared: bool = True,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """An allocated claim with this list; the default is the reference to the Deployment.
 
         ``spec.reservedFor`` names the first entry of the list.
         """
         spec = {"devices": {}, "reservedFor": next(iter(references), TRAIN)}
-        meta = {"name": name, "namespace": namespace}
+        meta = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
         self.admin.create("resourceclaims", {"metadata": meta, "spec": spec})
         allocation: dict[str, Any] = {"devices": {}}
         if shared:
@@ -183,8 +184,10 @@ class Server:
         status = {"status": {"reservedFor": list(references)}}
         self.admin.patch("resourceclaims", NAMESPACE, name, status, "status")
 
-    async def plan(self, *namespaces: str) -> DowngradePlan:
-        body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": {"namespaces": list(namespaces)}}
+    async def plan(self, *namespaces: str, **spec: Any) -> DowngradePlan:
+        """Create the plan, for these namespaces and with these further fields of its spec."""
+        wanted = {"namespaces": list(namespaces), **spec}
+        body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": wanted}
         return await self.client.create(DOWNGRADEPLANS, body)
 
     async def read_plan(self) -> DowngradePlan:

@@ -83,13 +83,33 @@ def test_the_limit_itself_can_be_expressed() -> None:
     assert expansion.pods == LIMIT
 
 
-def test_one_pod_more_than_the_limit_is_refused_and_told_what_to_change() -> None:
-    assert expand(claim(TRAIN), [*map(pod, range(LIMIT + 1))]) == Refused(
-        Obstacle.TOO_MANY_CONSUMERS,
-        "257 pods of deployments/train use the claim, which can list 256: scale down to 256 pods, "
-        "or use several claims",
-        257,
+@pytest.mark.parametrize(
+    ("group", "resource", "command"),
+    [
+        ("apps", "deployments", "kubectl scale -n ml deployments/x --replicas=256"),
+        ("apps", "statefulsets", "kubectl scale -n ml statefulsets/x --replicas=256"),
+        (
+            "batch",
+            "jobs",
+            """kubectl patch -n ml jobs/x --type=merge -p '{"spec":{"parallelism":256}}'""",
+        ),
+        ("scheduling.k8s.io", "podgroups", ""),
+    ],
+)
+def test_more_pods_than_the_limit_are_refused_with_the_choices(
+    group: str, resource: str, command: str
+) -> None:
+    holder = Reference(api_group=group, resource=resource, name="x", uid="d-1")
+    held = claim(holder, created_for=holder)
+    refusal = expand(held, [*map(pod, range(LIMIT + 2))])
+    assert isinstance(refusal, Refused)
+    assert (refusal.obstacle, refusal.pods) == (Obstacle.TOO_MANY_CONSUMERS, LIMIT + 2)
+    parts = (
+        f"258 pods of {resource}/x use the claim, 2 more than the 256 that it can list",
+        f"scale down to 256 pods{f' ({command})' if command else ''}, or use several claims",
+        "or leave the claim as it is (--skip ml/slice): its pods then fail once the feature is off",
     )
+    assert all(part in refusal.message for part in parts), refusal.message
 
 
 def test_pods_that_are_listed_already_keep_their_places() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
 
 from claimctl.downgrade import plans
-from claimctl.downgrade.plans import PlanRefused
+from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
+from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client
 from claimctl.wire.coordination import micro_time
-from claimctl.wire.reservations import DowngradePlan
+from claimctl.wire.reservations import ClaimName, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
@@ -23,49 +25,86 @@ async def stored(server: Server) -> DowngradePlan:
 
 
 async def test_a_plan_is_written_for_the_namespaces() -> None:
-    server = Server.started()
-    plan = await plans.begin(server.client, ("ml", "web"))
+    server = Server.started("ml", "web")
+    plan = await plans.begin(server.client, DowngradePlanSpec(namespaces=("ml", "web")))
     assert plan.spec.namespaces == ("ml", "web")
     assert await stored(server) == plan
 
 
 async def test_a_plan_under_way_with_the_same_scope_is_gone_on_with() -> None:
-    server = Server.started()
-    first = await plans.begin(server.client, ("ml", "web"))
-    assert await plans.begin(server.client, ("web", "ml")) == first
+    server = Server.started("ml", "web")
+    first = await plans.begin(server.client, DowngradePlanSpec(namespaces=("ml", "web")))
+    assert await plans.begin(server.client, DowngradePlanSpec(namespaces=("web", "ml"))) == first
 
 
 async def test_a_finished_plan_is_asked_for_once_more_and_keeps_its_record() -> None:
     server = Server.started()
     server.claim()
     server.pod("a")
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     await plans.carry_out(server.client, plan, server.clock, lambda _: None)
-    again = await plans.begin(server.client, ())
+    again = await plans.begin(server.client, DowngradePlanSpec())
     assert (again.status.phase, len(again.status.claims)) == ("", 1)
 
 
 async def test_a_plan_with_another_scope_is_in_the_way() -> None:
     server = Server.started()
-    await plans.begin(server.client, ("ml",))
+    await plans.begin(server.client, DowngradePlanSpec(namespaces=("ml",)))
     with pytest.raises(PlanRefused, match="exists already, for ml, and only one can exist"):
-        await plans.begin(server.client, ())
+        await plans.begin(server.client, DowngradePlanSpec())
+
+
+async def test_a_plan_for_other_labels_is_in_the_way() -> None:
+    server = Server.started()
+    await plans.begin(server.client, DowngradePlanSpec(claim_selector="team=ml"))
+    with pytest.raises(PlanRefused, match="for all namespaces with labels team=ml, and only one"):
+        await plans.begin(server.client, DowngradePlanSpec())
+
+
+async def test_another_run_may_skip_other_claims_and_work_on_more_at_a_time() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await plans.begin(server.client, DowngradePlanSpec(parallelism=2))
+    await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    skip = (ClaimName(namespace=NAMESPACE, name="slice"),)
+    again = await plans.begin(server.client, DowngradePlanSpec(skip=skip))
+    assert (again.spec.skip, again.spec.parallelism, again.status.phase) == (skip, None, "")
+    assert len(again.status.claims) == 1
+
+
+@pytest.mark.parametrize("work", [plans.begin, plans.preview], ids=["run", "preview"])
+async def test_a_namespace_that_does_not_exist_is_refused_and_nothing_is_written(
+    work: Callable[[Client, DowngradePlanSpec], Awaitable[object]],
+) -> None:
+    server = Server.started()
+    with pytest.raises(NoSuchNamespace, match="webb"):
+        await work(server.client, DowngradePlanSpec(namespaces=(NAMESPACE, "webb")))
+    assert (await server.client.list(DOWNGRADEPLANS)).items == ()
+
+
+async def test_who_may_not_read_namespaces_may_still_begin_a_plan() -> None:
+    server = Server.started()
+    refusal = Fault(status=403, reason="Forbidden", message="namespaces")
+    server.upon("get", "namespaces", lambda _: refusal)
+    plan = await plans.begin(server.client, DowngradePlanSpec(namespaces=("webb",)))
+    assert plan.spec.namespaces == ("webb",)
 
 
 async def test_a_plan_that_is_being_deleted_is_waited_for() -> None:
     server = Server.started()
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     name = plan.metadata.name
     server.admin.patch("downgradeplans", "", name, {"metadata": {"finalizers": ["x.io/y"]}})
     server.admin.delete("downgradeplans", "", name)
     with pytest.raises(PlanRefused, match="is being deleted"):
-        await plans.begin(server.client, ())
+        await plans.begin(server.client, DowngradePlanSpec())
 
 
 async def test_a_cluster_without_the_crds_is_told_so() -> None:
     server = Server.started(crds=False)
     with pytest.raises(PlanRefused, match="install the CRDs"):
-        await plans.begin(server.client, ())
+        await plans.begin(server.client, DowngradePlanSpec())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +136,7 @@ async def test_without_a_controller_the_plan_keeps_what_was_done() -> None:
     server = Server.started()
     server.claim()
     server.pod("a")
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     heard: list[str] = []
     status = await plans.carry_out(
         server.client, plan, server.clock, lambda status: heard.append(status.phase)
@@ -114,14 +153,14 @@ async def test_tombstones_go_where_nobody_would_look_after_them() -> None:
     server.admin.patch("pods", NAMESPACE, "b", {"status": {"phase": "Succeeded"}}, "status")
     mark = {**done, "apiGroup": "claimctl.io", "resource": "finishedpods"}
     server.write_list(TRAIN, alive, mark)
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     await plans.carry_out(server.client, plan, server.clock, lambda _: None)
     assert server.listed() == ["pods/a"]
 
 
 async def test_somebody_elses_write_to_the_plan_does_not_stop_the_work() -> None:
     server = Server.started()
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     patch = {"metadata": {"labels": {"seen": "yes"}}}
     server.admin.patch("downgradeplans", "", plan.metadata.name, patch)
     status = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
@@ -143,7 +182,7 @@ async def advance(client: Client, phase: str, done: int) -> None:
 
 async def test_a_controllers_progress_is_followed_to_the_end() -> None:
     server = Server.started()
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     heard: list[tuple[str, int]] = []
 
     async def work() -> None:
@@ -162,7 +201,7 @@ async def test_a_controllers_progress_is_followed_to_the_end() -> None:
 
 async def test_a_controller_that_does_not_go_on_is_given_up_and_the_plan_left() -> None:
     server = Server.started()
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     with pytest.raises(PlanRefused, match=r"has not continued .* for 60 s \(phase none yet"):
         await plans.follow(server.client, plan, lambda _: None)
     assert await stored(server) == plan
@@ -170,7 +209,7 @@ async def test_a_controller_that_does_not_go_on_is_given_up_and_the_plan_left() 
 
 async def test_a_plan_that_is_deleted_meanwhile_ends_the_following() -> None:
     server = Server.started()
-    plan = await plans.begin(server.client, ())
+    plan = await plans.begin(server.client, DowngradePlanSpec())
     loop = asyncio.get_running_loop()
     name = plan.metadata.name
     loop.call_later(5.0, lambda: server.admin.delete("downgradeplans", "", name) and None)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from claimctl.downgrade import prepare
-from claimctl.downgrade.expander import ATTEMPTS
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
-from claimctl.downgrade.prepare import run_plan
+from claimctl.downgrade.prepare import ATTEMPTS, run_plan
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client
@@ -296,10 +295,83 @@ async def test_progress_is_told_once_a_second_however_many_claims_there_are() ->
         server.claim(f"c-{number}")
         server.pod(f"p-{number}", claim=f"c-{number}")
     server.upon("patch", "resourceclaims", lambda _: Fault(delay=0.25))
-    await server.carry_out()
+    await server.carry_out(await server.plan(parallelism=1))
     phases = [status.phase for status in server.reports]
     assert phases == ["Frozen", *["Expanding"] * 6, "Prepared"]
     assert [status.done for status in server.reports] == [0, 0, 4, 8, 12, 16, 20, 20]
+
+
+async def test_claims_are_written_side_by_side_and_no_more_than_the_plan_allows() -> None:
+    server = Server.started()
+    for number in range(12):
+        server.claim(f"c-{number}", shared=False)
+        server.write_list(TRAIN, server.pod(f"p-{number}", claim=f"c-{number}"), name=f"c-{number}")
+    server.upon("patch", "resourceclaims", lambda _: Fault(delay=1.0))
+    await server.carry_out(await server.plan(parallelism=4))
+    assert server.clock.monotonic() == 3.0
+
+
+async def test_many_claims_share_few_lists_of_pods_also_after_conflicts() -> None:
+    server = Server.started()
+    claims = prepare.CHUNK + 1
+    for number in range(claims):
+        server.claim(f"c-{number}", shared=False)
+        server.write_list(TRAIN, server.pod(f"p-{number}", claim=f"c-{number}"), name=f"c-{number}")
+    lists = 0
+
+    def count(_: int) -> None:
+        nonlocal lists
+        lists += 1
+        for number in range(claims) if lists == 1 else ():
+            label = {"metadata": {"labels": {"x": "y"}}}
+            server.admin.patch("resourceclaims", NAMESPACE, f"c-{number}", label)
+
+    server.upon("list", "pods", count)
+    status = await server.carry_out()
+    assert (status.phase, status.done, lists) == ("Prepared", claims, 3 * 2)
+
+
+async def test_only_claims_with_the_labels_are_expanded_and_stay_in_the_plan_without_them() -> None:
+    server = Server.started()
+    for name, team in (("one", "ml"), ("two", "web")):
+        server.claim(name, labels={"team": team})
+        server.pod(f"pod-{name}", claim=name)
+    status = await server.carry_out(await server.plan(claimSelector="team in (ml)"))
+    assert [each.name for each in status.claims] == ["one"]
+    assert server.listed("two") == ["deployments/train"]
+    server.admin.patch("resourceclaims", NAMESPACE, "one", {"metadata": {"labels": None}})
+    again = await server.carry_out(await server.read_plan())
+    assert [each.replaced_references for each in again.claims] == [(WORKLOAD,)]
+
+
+async def test_a_skipped_claim_is_left_as_it_is_and_blocks_nothing() -> None:
+    server = Server.started()
+    for name in ("one", "two"):
+        server.claim(name)
+        server.pod(f"pod-{name}", claim=name)
+    skip = [{"namespace": NAMESPACE, "name": "two"}]
+    status = await server.carry_out(await server.plan(skip=skip))
+    assert status.phase == "Prepared"
+    assert [(each.name, each.state, each.replaced_references) for each in status.claims] == [
+        ("one", "Expanded", (WORKLOAD,)),
+        ("two", "Skipped", ()),
+    ]
+    assert server.listed("two") == ["deployments/train"]
+
+
+async def test_a_plan_with_a_wrong_selector_is_given_up_with_the_reason() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    status = await server.carry_out(await server.plan(claimSelector="team ~ ml"))
+    (condition,) = status.conditions
+    assert (status.phase, condition.type, condition.reason) == (
+        "Failed",
+        "Accepted",
+        "InvalidSelector",
+    )
+    assert "'team ~ ml' is not a label requirement" in condition.message
+    assert server.listed() == ["deployments/train"]
 
 
 @dataclass

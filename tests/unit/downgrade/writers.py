@@ -17,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.seams import Query, Response, Transport
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
@@ -188,7 +188,7 @@ class Scene:
     async def again(self) -> None:
         """As an administrator would: ask for another run, and nobody disturbs it."""
         if await plans.find(self.server.client):
-            await plans.begin(self.server.client, ())
+            await plans.begin(self.server.client, DowngradePlanSpec())
             await self.carry_out(self.gate())
 
     def revisions(self) -> Iterator[Revision]:

@@ -1,0 +1,50 @@
+"""The claims that a DowngradePlan concerns: by namespace and labels, less the skipped ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from claimctl.downgrade.label_selectors import matches, parse
+from claimctl.downgrade.records import Phase
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.reservations import ClaimName, DowngradePlan, DowngradePlanSpec
+
+
+def freezes(
+    plan: DowngradePlan, namespace: str, name: str, labels: Mapping[str, str] | None
+) -> bool:
+    """Whether the controller must add no workload reference to the claim because of this plan.
+
+    Args:
+        labels: the claim's labels; None if the claim is not known.
+    """
+    if plan.metadata.deleting or plan.status.phase == Phase.FAILED:
+        return False
+    spec = plan.spec
+    if spec.namespaces and namespace not in spec.namespaces:
+        return False
+    if ClaimName(namespace=namespace, name=name) in spec.skip:
+        return False
+    try:
+        return labels is None or matches(parse(spec.claim_selector), labels)
+    except ValueError:
+        # Nothing is known of what the administrator wants: add nothing until the plan is corrected.
+        return True
+
+
+def is_skipped(spec: DowngradePlanSpec, claim: ResourceClaim) -> bool:
+    meta = claim.metadata
+    return ClaimName(namespace=meta.namespace, name=meta.name) in spec.skip
+
+
+def same_claims(one: DowngradePlanSpec, other: DowngradePlanSpec) -> bool:
+    """Whether both specs select the same claims, apart from the skipped ones."""
+    return set(one.namespaces) == set(other.namespaces) and (
+        one.claim_selector.strip() == other.claim_selector.strip()
+    )
+
+
+def described(spec: DowngradePlanSpec) -> str:
+    """The scope for people, like ``namespaces ml, web with labels team=a``."""
+    where = ", ".join(spec.namespaces) or "all namespaces"
+    return f"{where} with labels {spec.claim_selector}" if spec.claim_selector else where

@@ -1,0 +1,32 @@
+"""Run requests side by side, with a limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_parallel(work: Callable[[T], Awaitable[None]], items: Iterable[T], limit: int) -> None:
+    """Call ``work`` with each item, for at most ``limit`` items at a time.
+
+    Items begin in their order. After the first error no further item begins, running ones are
+    cancelled, and this error is raised.
+    """
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(limit):
+                group.create_task(worker())
+    except* Exception as errors:
+        first: BaseException = errors
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
