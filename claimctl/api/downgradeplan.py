@@ -20,7 +20,7 @@ from claimctl.api.common import (
     rules,
     set_list,
 )
-from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
+from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, PREPARE
 
 
 class ClaimName(Model):
@@ -35,6 +35,9 @@ class ClaimName(Model):
 class DowngradePlanSpec(Model):
     """The desired downgrade. While the plan exists, claimctl adds no workload references."""
 
+    action: Annotated[str, Field(json_schema_extra={"enum": ["Prepare", "Restore"]})] = PREPARE
+    """Prepare replaces workload references by pod references. Restore adds the replaced workload
+    references again, and ends the freeze."""
     namespaces: Annotated[
         tuple[LabelName, ...], Field(max_length=MAX_ITEMS, json_schema_extra=set_list())
     ] = ()
@@ -63,7 +66,7 @@ class DowngradedClaim(Model):
     uid: Uid = ""
     """The claim's UID."""
     state: Word = ""
-    """Pending, Expanded, Unchanged, Refused, Failed or Skipped."""
+    """Pending, Expanded, Unchanged, Refused, Failed, Skipped, Restored or NotRestored."""
     reason: Word = ""
     """Why, in one word for programs."""
     message: Annotated[str, Field(max_length=4096)] = ""
@@ -89,7 +92,7 @@ class DowngradePlanStatus(Model):
     observed_generation: Count | None = None
     """The generation of the spec that the status belongs to."""
     phase: Word = ""
-    """Frozen, Expanding, Prepared, Blocked or Failed."""
+    """Frozen, Expanding, Prepared, Blocked, Failed, Restoring, Restored or PartlyRestored."""
     total: Count = 0
     """How many claims the plan concerns."""
     done: Count = 0

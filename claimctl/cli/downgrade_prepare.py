@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.downgrade_report import (
+    ParallelismOption,
+    Result,
+    TimeoutOption,
+    document,
+    progress,
+    table,
+)
 from claimctl.cli.options import (
     AsOption,
     ContextOption,
@@ -24,15 +28,8 @@ from claimctl.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from claimctl.cli.output import Table
     from claimctl.cli.session import Session
-    from claimctl.downgrade.ledger import Progress
-    from claimctl.wire.reservations import (
-        ClaimName,
-        DowngradedClaim,
-        DowngradePlanSpec,
-        DowngradePlanStatus,
-    )
+    from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
 NamespacesOption = Annotated[
     list[str] | None,
@@ -53,34 +50,6 @@ SkipOption = Annotated[
         "off. [default: none]",
     ),
 ]
-ParallelismOption = Annotated[
-    int | None,
-    typer.Option(
-        "--parallelism",
-        metavar="N",
-        min=1,
-        max=64,
-        help="Claims that are written at a time. [default: 8]",
-    ),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        min=1,
-        help="Seconds after which the command ends with exit code 1. The plan stays, a controller "
-        "continues it, and so does the next run. [default: no limit]",
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """``by``: who carried the plan out, "controller" or "command"; empty for a dry run."""
-
-    status: DowngradePlanStatus
-    by: str = ""
 
 
 def command(  # noqa: PLR0913 - one parameter per flag
@@ -101,6 +70,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     """
     from claimctl.cli.output import render
     from claimctl.cli.session import Access, in_session
+    from claimctl.wire.base import to_plain
     from claimctl.wire.reservations import DowngradePlanSpec
 
     spec = DowngradePlanSpec(
@@ -114,7 +84,15 @@ def command(  # noqa: PLR0913 - one parameter per flag
         return await within(timeout, session, spec, dry_run=dry_run)
 
     result = in_session(Access(kubeconfig, context, as_user), work)
-    render(output, table(result), document(result, spec))
+    scope = {
+        "namespaces": list(spec.namespaces),
+        "claimSelector": spec.claim_selector,
+        "skip": [to_plain(each) for each in spec.skip],
+    }
+    claims = result.status.claims
+    render(
+        output, table(result, claims, "No claim is held by a workload."), document(result, scope)
+    )
     _conclude(result)
     return exit_code(result.status)
 
@@ -181,45 +159,6 @@ async def prepare(session: Session, spec: DowngradePlanSpec) -> Result:
         return Result(await plans.carry_out(client, plan, clock, show), "command")
 
 
-@contextmanager
-def progress() -> Iterator[Progress]:
-    """A progress bar with the estimated rest on stderr, if stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda status: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("claims, for"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("waiting for the freeze", total=None)
-
-        def show(status: DowngradePlanStatus) -> None:
-            bar.update(
-                task,
-                description=status.phase or "waiting for the freeze",
-                total=status.total or None,
-                completed=status.done,
-            )
-
-        yield show
-
-
 def exit_code(status: DowngradePlanStatus) -> int:
     from claimctl.cli.errors import ExitCode
     from claimctl.downgrade.records import Phase, State
@@ -227,70 +166,6 @@ def exit_code(status: DowngradePlanStatus) -> int:
     if status.phase == Phase.FAILED or any(one.state == State.FAILED for one in status.claims):
         return ExitCode.FAILED
     return ExitCode.OK if status.phase == Phase.PREPARED else ExitCode.FINDINGS
-
-
-def table(result: Result) -> Table:
-    from claimctl.cli.output import Column, Table
-
-    columns = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
-    rows = tuple(
-        (
-            one.namespace,
-            one.name,
-            ",".join(_workloads(one)),
-            _state(one, result),
-            str(one.pods),
-            one.reason,
-            one.message,
-        )
-        for one in result.status.claims
-    )
-    return Table(
-        columns=tuple(map(Column, columns)), rows=rows, empty="No claim is held by a workload."
-    )
-
-
-def _state(one: DowngradedClaim, result: Result) -> str:
-    from claimctl.downgrade.records import State
-
-    return "WouldExpand" if not result.by and one.state == State.EXPANDED else one.state
-
-
-def _workloads(one: DowngradedClaim) -> list[str]:
-    return [f"{each.resource}/{each.name}" for each in one.workload_references]
-
-
-def document(result: Result, spec: DowngradePlanSpec) -> dict[str, Any]:
-    """The stable form for programs."""
-    from claimctl.wire.base import to_plain
-
-    status = result.status
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "DowngradeReport",
-        "dryRun": not result.by,
-        "carriedOutBy": result.by or None,
-        "namespaces": list(spec.namespaces),
-        "claimSelector": spec.claim_selector,
-        "skip": [to_plain(each) for each in spec.skip],
-        "phase": status.phase,
-        "total": status.total,
-        "done": status.done,
-        "claims": [
-            {
-                "namespace": one.namespace,
-                "name": one.name,
-                "uid": one.uid,
-                "state": _state(one, result),
-                "reason": one.reason,
-                "message": one.message,
-                "pods": one.pods,
-                "workloadReferences": [to_plain(each) for each in one.workload_references],
-                "replacedReferences": [to_plain(each) for each in one.replaced_references],
-            }
-            for one in status.claims
-        ],
-    }
 
 
 def _conclude(result: Result) -> None:

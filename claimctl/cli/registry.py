@@ -23,6 +23,7 @@ COMMANDS = (
     Entry("orphans", "Find and free claims that nobody will ever free."),
     Entry("doctor", "Show the cluster's dialect, and problems."),
     Entry("downgrade-prepare", "Replace workload references by pod references."),
+    Entry("downgrade-restore", "Let replaced workload references return."),
     Entry("controller", "Run the controller."),
     Entry("embedded", "Serve an embedded cluster."),
     Entry("demo", "Show the whole story on an embedded cluster."),

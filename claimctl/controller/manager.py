@@ -282,7 +282,7 @@ class Manager:
         own_writes = knowledge.observations.own_writes
         workloads = WorkloadReconciler(client, caches, own_writes, events, injector)
         groups = PodGroupReconciler(client, knowledge, events)
-        plans = DowngradePlanReconciler(client, caches, clock, self.settings.settle_seconds)
+        plans = DowngradePlanReconciler(client, knowledge)
         return (
             Controller(self._queue(claims.name), claims, clock, self._telemetry),
             Controller(self._queue(workloads.name), workloads, clock, self._telemetry),

@@ -8,9 +8,9 @@ a crash between the two writes loses nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass
 
+from claimctl.downgrade.claims import write_list
 from claimctl.downgrade.expansion import Expanded, Expansion, expand
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import (
@@ -29,12 +29,9 @@ from claimctl.kube.errors import (
     Invalid,
     NotFound,
     RequestTimeout,
-    UnreadableObject,
 )
-from claimctl.wire.base import to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
-from claimctl.wire.resources import RESOURCECLAIMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ class Expander:
             record = announced(record, claim)
             await self.announce(record)
         try:
-            await self._write(claim, expansion)
+            await write_list(self.client, claim, expansion.reserved_for)
         except Conflict:
             return Attempt(withdrawn(record, claim, uncertain), True, uncertain)
         except RequestTimeout:
@@ -111,15 +108,3 @@ class Expander:
             tombstones=self.tended,
             unreadable=pods.unreadable,
         )
-
-    async def _write(self, claim: ResourceClaim, expansion: Expanded) -> None:
-        """Write the list. If the answer cannot be read, the write has succeeded nevertheless."""
-        with suppress(UnreadableObject):
-            await self.client.merge_patch(
-                RESOURCECLAIMS,
-                claim.metadata.name,
-                {"status": {"reservedFor": to_plain(expansion.reserved_for)}},
-                claim.metadata.namespace,
-                resource_version=claim.metadata.resource_version,
-                subresource="status",
-            )

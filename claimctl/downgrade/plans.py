@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
+from typing import Any
 
-from claimctl.downgrade import prepare
+from msgspec.structs import replace
+
+from claimctl.downgrade import prepare, restore
 from claimctl.downgrade.ledger import (
     Ledger,
     Overtaken,
     PlanWithdrawn,
     Progress,
 )
-from claimctl.downgrade.records import is_over
+from claimctl.downgrade.records import Phase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, Gone, NotFound, Unreachable
+from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
 from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import is_held
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
+    RESTORE,
     DowngradePlan,
     DowngradePlanSpec,
     DowngradePlanStatus,
@@ -76,8 +80,7 @@ async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
     for plan in await find(client):
         if not same_claims(plan.spec, spec) or plan.metadata.deleting:
             raise PlanRefused(_in_the_way(plan))
-        changed = await _changed(client, plan, spec)
-        return await _once_more(client, changed) if is_over(plan.status) else changed
+        return await _next_run(client, plan, spec)
     await _require_namespaces(client, spec.namespaces)
     body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": to_plain(spec)}
     return await client.create(DOWNGRADEPLANS, body)
@@ -94,16 +97,69 @@ def _in_the_way(plan: DowngradePlan) -> str:
     )
 
 
-async def _changed(client: Client, plan: DowngradePlan, spec: DowngradePlanSpec) -> DowngradePlan:
-    """The plan with the spec's skipped claims and parallelism."""
-    if set(plan.spec.skip) == set(spec.skip) and plan.spec.parallelism == spec.parallelism:
+async def begin_restore(client: Client, parallelism: int | None) -> DowngradePlan | None:
+    """Ask for the way back; None if there is no plan.
+
+    Raises:
+        PlanRefused: the plan is being deleted.
+    """
+    for plan in await find(client):
+        if plan.metadata.deleting:
+            raise PlanRefused(_in_the_way(plan))
+        spec = replace(plan.spec, action=RESTORE, parallelism=parallelism)
+        return await _next_run(client, plan, spec)
+    return None
+
+
+async def preview_restore(client: Client, dialect: str) -> DowngradePlanStatus | None:
+    """The status that the way back would reach; None if there is no plan. Writes nothing."""
+    for plan in await find(client):
+        return await restore.preview(client, plan, dialect)
+    return None
+
+
+async def end(client: Client) -> None:
+    """Delete the plan, if it still says that all references have returned.
+
+    Raises:
+        PlanRefused: another client wrote the plan meanwhile.
+    """
+    for plan in await find(client):
+        meta = plan.metadata
+        overtaken = PlanRefused(f"another client wrote DowngradePlan {meta.name}: run again")
+        if plan.status.phase != Phase.RESTORED or plan.spec.action != RESTORE:
+            raise overtaken
+        try:
+            await client.delete(
+                DOWNGRADEPLANS, meta.name, uid=meta.uid, resource_version=meta.resource_version
+            )
+        except Conflict:
+            raise overtaken from None
+
+
+async def _next_run(
+    client: Client, plan: DowngradePlan, wanted: DowngradePlanSpec
+) -> DowngradePlan:
+    """Give the plan this action, list of skipped claims and parallelism, and ask for a run.
+
+    A changed spec asks for a run, and so does an empty phase. The records of earlier runs stay.
+    """
+    known = plan.spec
+    patch: dict[str, Any] = {}
+    if known.action != wanted.action:
+        patch["action"] = wanted.action
+    if known.parallelism != wanted.parallelism:
+        patch["parallelism"] = wanted.parallelism
+    if set(known.skip) != set(wanted.skip):
+        patch["skip"] = [to_plain(each) for each in wanted.skip]
+    if not patch and not is_over(plan.status):
         return plan
-    skip = [to_plain(each) for each in spec.skip]
     return await client.merge_patch(
         DOWNGRADEPLANS,
         plan.metadata.name,
-        {"spec": {"skip": skip, "parallelism": spec.parallelism}},
+        {"spec": patch} if patch else {"status": {"phase": ""}},
         resource_version=plan.metadata.resource_version,
+        subresource="" if patch else "status",
     )
 
 
@@ -125,17 +181,6 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
     return await prepare.preview(client, DowngradePlan(spec=spec, status=earlier))
 
 
-async def _once_more(client: Client, plan: DowngradePlan) -> DowngradePlan:
-    """Ask for another run by an empty phase. The records of earlier runs stay."""
-    return await client.merge_patch(
-        DOWNGRADEPLANS,
-        plan.metadata.name,
-        {"status": {"phase": ""}},
-        resource_version=plan.metadata.resource_version,
-        subresource="status",
-    )
-
-
 async def _require_namespaces(client: Client, names: Iterable[str]) -> None:
     for name in names:
         # without the right to read namespaces, the plan finds no claim in a missing one
@@ -147,9 +192,12 @@ async def _require_namespaces(client: Client, names: Iterable[str]) -> None:
 
 
 async def carry_out(
-    client: Client, plan: DowngradePlan, clock: Clock, progress: Progress
+    client: Client, plan: DowngradePlan, clock: Clock, progress: Progress, dialect: str = ""
 ) -> DowngradePlanStatus:
     """Carry the plan out in this process, with the caller's rights, where no controller runs.
+
+    Args:
+        dialect: the dialect of the cluster, for a plan that asks for the way back.
 
     Raises:
         PlanRefused: the plan was deleted, or another client keeps writing it.
@@ -158,12 +206,13 @@ async def carry_out(
     try:
         for _ in range(_RUNS):
             try:
-                return await prepare.run_plan(
-                    client, Ledger(client, plan, progress), clock, tended=False
-                )
+                ledger = Ledger(client, plan, progress)
+                if plan.spec.action == RESTORE:
+                    return await restore.restore_plan(client, ledger, dialect)
+                return await prepare.run_plan(client, ledger, clock, tended=False)
             except Overtaken as overtaken:
                 plan = await _left_alone(client, overtaken.plan, clock)
-            if is_over(plan.status):
+            if is_carried_out(plan):
                 progress(plan.status)
                 return plan.status
     except (NotFound, PlanWithdrawn):
@@ -179,7 +228,7 @@ async def _left_alone(client: Client, plan: DowngradePlan, clock: Clock) -> Down
         version = plan.metadata.resource_version
         await clock.sleep(QUIET_SECONDS)
         plan = await client.get(DOWNGRADEPLANS, plan.metadata.name)
-        if plan.metadata.resource_version == version or is_over(plan.status):
+        if plan.metadata.resource_version == version or is_carried_out(plan):
             return plan
 
 
@@ -197,7 +246,7 @@ async def follow(
         while True:
             plan = await client.get(DOWNGRADEPLANS, name)
             progress(plan.status)
-            if is_over(plan.status):
+            if is_carried_out(plan):
                 return plan.status
             async with asyncio.timeout(patience_seconds):
                 await _next_change(client, plan)

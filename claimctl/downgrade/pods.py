@@ -7,8 +7,9 @@ does not depend on the number of pods in the cluster.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.errors import Gone
@@ -17,6 +18,9 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
+
+CHUNK = 100
+"""How many claims of a namespace share one LIST of pods. This limits the pods in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,17 @@ class PodsOfClaims:
 
     def of(self, claim: ResourceClaim) -> Collection[Pod]:
         return self.by_claim.get(claim.metadata.name, ())
+
+
+async def with_pods(
+    client: Client, claims: Iterable[ResourceClaim]
+) -> AsyncIterator[tuple[list[ResourceClaim], PodsOfClaims]]:
+    """Chunks of the claims, which are sorted by namespace, each with a LIST of its pods."""
+    for namespace, group in groupby(claims, key=lambda claim: claim.metadata.namespace):
+        members = list(group)
+        for start in range(0, len(members), CHUNK):
+            chunk = members[start : start + CHUNK]
+            yield chunk, await list_pods_of(client, namespace, chunk)
 
 
 async def list_pods_of(

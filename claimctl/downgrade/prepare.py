@@ -6,29 +6,28 @@ the write will remove and the resourceVersion that it carries. So a run that is 
 nothing, and the next run continues from the records.
 
 Claims are read first and their pods are listed afterwards, so a pod that is missing from the LIST
-was gone at the claim's version. Up to ``CHUNK`` claims share one LIST.
+was gone at the claim's version. Many claims share one LIST.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
 
+from claimctl.downgrade.claims import read_claim
 from claimctl.downgrade.expander import Expander
 from claimctl.downgrade.expansion import Unchanged, expand
 from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.ledger import Ledger
-from claimctl.downgrade.pods import PodsOfClaims, list_pods_of
+from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
     Phase,
     State,
     expanded_record,
     failed,
     final_phase,
-    over,
     refused,
     status,
     survey,
@@ -36,9 +35,9 @@ from claimctl.downgrade.records import (
     unread,
     withdrawn,
 )
-from claimctl.downgrade.scope import is_skipped
+from claimctl.downgrade.scope import is_skipped, parallelism
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound, UnreadableObject
+from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.reserved_for.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -54,12 +53,6 @@ from claimctl.wire.unreadable import Unreadable
 
 ATTEMPTS = 10
 """How often a claim is tried. After a conflict the claim is read again."""
-
-CHUNK = 100
-"""How many claims of a namespace share one LIST of pods. This limits the pods in memory."""
-
-PARALLELISM = 8
-"""How many claims are written at a time, unless the plan says otherwise."""
 
 REPORT_SECONDS = 1.0
 """Least time between two progress reports within one phase, in seconds."""
@@ -115,7 +108,7 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     on_record = await _on_record(client, plan, claims.values())
     uncertain = {record.uid: uncertain_uids(record) for record in plan.status.claims}
     records = {each.uid: each for each in _survey(plan, claims, on_record)}
-    async for chunk, pods in _with_pods(client, _due(records, claims)):
+    async for chunk, pods in with_pods(client, _due(records, claims)):
         for claim in chunk:
             record = records[claim.metadata.uid]
             expansion = expand(
@@ -149,17 +142,6 @@ def _due(
         for uid, record in records.items()
         if uid in claims and record.state != State.SKIPPED
     ]
-
-
-async def _with_pods(
-    client: Client, claims: Iterable[ResourceClaim]
-) -> AsyncIterator[tuple[list[ResourceClaim], PodsOfClaims]]:
-    """Chunks of the claims, which are sorted by namespace, each with a LIST of its pods."""
-    for namespace, group in groupby(claims, key=lambda claim: claim.metadata.namespace):
-        members = list(group)
-        for start in range(0, len(members), CHUNK):
-            chunk = members[start : start + CHUNK]
-            yield chunk, await list_pods_of(client, namespace, chunk)
 
 
 async def _claims(
@@ -228,7 +210,7 @@ class _Run:
         self._clock = clock
         self._expander = Expander(client, self._announce, tended=tended)
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
-        self._parallelism = self._plan.spec.parallelism or PARALLELISM
+        self._parallelism = parallelism(self._plan.spec)
         self._reported = 0.0
         self._storing = asyncio.Lock()
 
@@ -269,7 +251,7 @@ class _Run:
         uncertain: dict[str, Collection[str]] = {**self._uncertain}
         for _ in range(ATTEMPTS):
             again: set[str] = set()
-            async for chunk, pods in _with_pods(self._client, due):
+            async for chunk, pods in with_pods(self._client, due):
                 work = partial(self._expand_one, pods, uncertain, again)
                 await in_parallel(work, chunk, self._parallelism)
             due = await self._read_again(uid for uid in self.records if uid in again)
@@ -303,18 +285,11 @@ class _Run:
         found = {}
 
         async def read(uid: str) -> None:
-            record = self.records[uid]
-            try:
-                claim = await self._client.get(RESOURCECLAIMS, record.name, record.namespace)
-            except NotFound:
-                self.records[uid] = over(record)
-            except UnreadableObject as error:
-                self.records[uid] = unread(record, error.found)
+            now = await read_claim(self._client, self.records[uid])
+            if isinstance(now, DowngradedClaim):
+                self.records[uid] = now
             else:
-                if claim.metadata.uid == uid:
-                    found[uid] = claim
-                else:
-                    self.records[uid] = over(record)
+                found[uid] = now
 
         await in_parallel(read, uids, self._parallelism)
         return _due(self.records, found)
@@ -351,7 +326,7 @@ class _Run:
         self.records |= _unread(recorded, self.records)
         expanded = [claims[uid] for uid in self._expanded() if uid in claims]
         wrong = {}
-        async for chunk, pods in _with_pods(self._client, expanded):
+        async for chunk, pods in with_pods(self._client, expanded):
             for claim in chunk:
                 record = self.records[claim.metadata.uid]
                 opened_by = record.replaced_references if or_bound_later else ()

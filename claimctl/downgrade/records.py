@@ -22,6 +22,7 @@ from claimctl.downgrade.expansion import (
     unknown_references,
     workload_references,
 )
+from claimctl.downgrade.restoration import Restoration, explained
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.reserved_for.references import LIMIT, is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -40,6 +41,10 @@ class Phase(StrEnum):
     """Carried out, but workloads still hold some claims."""
     FAILED = "Failed"
     """Given up. The controller does not freeze the plan's scope any more."""
+    RESTORING = "Restoring"
+    RESTORED = "Restored"
+    PARTLY_RESTORED = "PartlyRestored"
+    """Carried out, but some references could not return. They stay on record."""
 
 
 class State(StrEnum):
@@ -52,11 +57,24 @@ class State(StrEnum):
     FAILED = "Failed"
     SKIPPED = "Skipped"
     """The plan leaves the claim as it is, as the administrator asked."""
+    RESTORED = "Restored"
+    NOT_RESTORED = "NotRestored"
 
 
 def is_over(status: DowngradePlanStatus) -> bool:
     """Whether the run of the plan has ended."""
-    return status.phase in {Phase.PREPARED, Phase.BLOCKED, Phase.FAILED}
+    return status.phase in {
+        Phase.PREPARED,
+        Phase.BLOCKED,
+        Phase.FAILED,
+        Phase.RESTORED,
+        Phase.PARTLY_RESTORED,
+    }
+
+
+def is_carried_out(plan: DowngradePlan) -> bool:
+    """Whether a run of the plan has ended, and the spec has not changed since."""
+    return is_over(plan.status) and plan.status.observed_generation >= plan.metadata.generation
 
 
 def survey(
@@ -184,6 +202,15 @@ def expanded_record(
     return over(record)
 
 
+def restored_record(record: DowngradedClaim, found: Restoration) -> DowngradedClaim:
+    """The record after the references to add were added. The others stay on record."""
+    kept = tuple(each.reference for each in found.left)
+    left = msgspec.structs.replace(record, replaced_references=kept, resource_version="")
+    if not kept:
+        return _ended(left, State.RESTORED)
+    return _ended(left, State.NOT_RESTORED, found.left[0].hindrance, explained(found.left))
+
+
 def over(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim that is gone or not allocated: there is nothing to restore."""
     return _ended(record, State.UNCHANGED, replaced_references=(), resource_version="")
@@ -234,6 +261,12 @@ def refused(plan: DowngradePlan, message: str, now: datetime) -> DowngradePlanSt
         phase=Phase.FAILED,
         conditions=(condition,),
     )
+
+
+def restored_phase(records: Iterable[DowngradedClaim]) -> Phase:
+    """PartlyRestored if any reference is still on record, else Restored."""
+    left = any(record.replaced_references for record in records)
+    return Phase.PARTLY_RESTORED if left else Phase.RESTORED
 
 
 def final_phase(records: Iterable[DowngradedClaim]) -> Phase:

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.records import Phase
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.reservations import ClaimName, DowngradePlan, DowngradePlanSpec
+from claimctl.wire.reservations import RESTORE, ClaimName, DowngradePlan, DowngradePlanSpec
+
+PARALLELISM = 8
+"""How many claims are written at a time, unless the plan says otherwise."""
+
+
+def parallelism(spec: DowngradePlanSpec) -> int:
+    return spec.parallelism or PARALLELISM
 
 
 def freezes(
@@ -18,9 +25,9 @@ def freezes(
     Args:
         labels: the claim's labels; None if the claim is not known.
     """
-    if plan.metadata.deleting or plan.status.phase == Phase.FAILED:
-        return False
     spec = plan.spec
+    if plan.metadata.deleting or plan.status.phase == Phase.FAILED or spec.action == RESTORE:
+        return False
     if spec.namespaces and namespace not in spec.namespaces:
         return False
     if ClaimName(namespace=namespace, name=name) in spec.skip:

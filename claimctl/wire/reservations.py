@@ -97,12 +97,17 @@ class ClaimReservation(Wire, frozen=True, kw_only=True):
     status: ClaimReservationStatus = ClaimReservationStatus()
 
 
+PREPARE, RESTORE = "Prepare", "Restore"
+"""What a DowngradePlan asks for."""
+
+
 class ClaimName(Wire, frozen=True, kw_only=True):
     namespace: str
     name: str
 
 
 class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
+    action: str = PREPARE
     namespaces: tuple[str, ...] = ()
     """Namespaces whose claims are expanded. Empty means all."""
     claim_selector: str = ""
@@ -120,7 +125,7 @@ class DowngradedClaim(Wire, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     state: str = ""
-    """Pending, Expanded, Unchanged, Refused, Failed, Skipped."""
+    """Pending, Expanded, Unchanged, Refused, Failed, Skipped, Restored, NotRestored."""
     reason: str = ""
     message: str = ""
     pods: int = 0
@@ -134,7 +139,7 @@ class DowngradedClaim(Wire, frozen=True, kw_only=True):
 class DowngradePlanStatus(Wire, frozen=True, kw_only=True):
     observed_generation: int = 0
     phase: str = ""
-    """Frozen, Expanding, Prepared, Blocked, Failed."""
+    """Frozen, Expanding, Prepared, Blocked, Failed, Restoring, Restored, PartlyRestored."""
     total: int = 0
     done: int = 0
     claims: tuple[DowngradedClaim, ...] = ()

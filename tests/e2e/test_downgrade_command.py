@@ -13,6 +13,7 @@ from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DOWNGRADEPLANS
@@ -237,6 +238,50 @@ async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
     (record,) = again.document["claims"]
     assert (again.code, record["state"]) == (0, "Expanded")
     assert [each["name"] for each in record["replacedReferences"]] == ["train"]
+
+
+@pytest.mark.real_time(120)
+@pytest.mark.parametrize("tended", [True, False], ids=["controller", "command"])
+async def test_what_was_replaced_returns_and_the_plan_goes(tended: bool, tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        acts = await furnished(served, native=True)
+        if not tended:
+            await served.stage.dismiss_controller()
+        await served.claimctl("downgrade-prepare")
+        dry = await served.claimctl("downgrade-restore", "--dry-run", "-o", "json")
+        answer = await served.claimctl("downgrade-restore", "-o", "json")
+        served.stage.look()
+        held = [each for each in acts.references(TRAIN) if each.resource == "deployments"]
+        assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
+        again = await served.claimctl("downgrade-restore")
+    assert [each.name for each in held] == ["train"]
+    assert [(each.code, each.document["claims"][0]["state"]) for each in (dry, answer)] == [
+        (0, "WouldRestore"),
+        (0, "Restored"),
+    ]
+    assert answer.document["carriedOutBy"] == ("controller" if tended else "command")
+    assert "1 of 1 claims have their workload references again" in answer.err
+    assert (again.code, again.err) == (
+        0,
+        "There is no DowngradePlan, so there is nothing to restore.\n",
+    )
+
+
+@pytest.mark.real_time(120)
+async def test_a_reference_whose_workload_is_gone_stays_on_record(tmp_path: Path) -> None:
+    async with cluster(NATIVE, tmp_path) as served:
+        await furnished(served, native=True)
+        await served.stage.dismiss_controller()
+        await served.claimctl("downgrade-prepare")
+        admin = served.embedded.admin
+        admin.delete("deployments", "ml", "train", DeleteOptions(propagation="Orphan"))
+        answer = await served.claimctl("downgrade-restore")
+        plans = (await served.stage.client.list(DOWNGRADEPLANS)).items
+    assert answer.code == 3
+    assert "NotRestored" in answer.out
+    assert "WorkloadGone" in answer.out
+    assert "kubectl delete downgradeplan claimctl" in answer.err
+    assert [each.status.phase for each in plans] == ["PartlyRestored"]
 
 
 def write_list(served: Cluster, listed: Iterable[Reference]) -> None:

@@ -7,18 +7,18 @@ before either conflicts, or is in the list that the plan expands.
 
 from __future__ import annotations
 
-from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import PlanKey
+from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
-from claimctl.downgrade.records import is_over
+from claimctl.downgrade.records import is_carried_out
+from claimctl.downgrade.restore import restore_plan
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.telemetry.face import Span
-from claimctl.wire.reservations import DowngradePlan
+from claimctl.wire.reservations import RESTORE, DowngradePlan
 from claimctl.wire.resources import DOWNGRADEPLANS
-from claimctl.wire.seams import Clock
 
 REST_SECONDS = 5.0
 """A run that is alive writes at least every settle time and so many seconds."""
@@ -27,17 +27,16 @@ REST_SECONDS = 5.0
 class DowngradePlanReconciler:
     name = "downgradeplan"
 
-    def __init__(self, client: Client, caches: Caches, clock: Clock, settle_seconds: float) -> None:
+    def __init__(self, client: Client, knowledge: Knowledge) -> None:
         self._client = client
-        self._caches = caches
-        self._clock = clock
-        self._settle = settle_seconds
+        self._know = knowledge
         self._overtaken: dict[str, tuple[str, float]] = {}
         """By the plan's UID: the version that another client wrote, and when it was first seen."""
 
     async def reconcile(self, key: PlanKey, span: Span) -> Outcome:
         span.set(claimctl__plan__name=key.name)
-        if self._caches.plans.get(key.name) is None or self._caches.plans.unreadable_for(key.name):
+        plans = self._know.caches.plans
+        if plans.get(key.name) is None or plans.unreadable_for(key.name):
             return DONE
         try:
             plan = await self._client.get(DOWNGRADEPLANS, key.name)
@@ -49,9 +48,12 @@ class DowngradePlanReconciler:
         left = self._left_to_another(plan)
         if left > 0:
             return After(left)
-        ledger = Ledger(self._client, plan)
+        ledger, clock, rules = Ledger(self._client, plan), self._know.clock, self._know.rules
         try:
-            await run_plan(self._client, ledger, self._clock, settle_seconds=self._settle)
+            if plan.spec.action == RESTORE:
+                await restore_plan(self._client, ledger, rules.dialect)
+            else:
+                await run_plan(self._client, ledger, clock, settle_seconds=rules.settle_seconds)
         except Overtaken as overtaken:
             return After(self._give_way(overtaken.plan))
         return DONE
@@ -62,8 +64,8 @@ class DowngradePlanReconciler:
         Without a wait, two clients that start over at each other's writes would never end.
         """
         meta = plan.metadata
-        self._overtaken = {meta.uid: (meta.resource_version, self._clock.monotonic())}
-        return self._settle + REST_SECONDS
+        self._overtaken = {meta.uid: (meta.resource_version, self._know.clock.monotonic())}
+        return self._know.rules.settle_seconds + REST_SECONDS
 
     def _left_to_another(self, plan: DowngradePlan) -> float:
         """Seconds for which another client may still be carrying out the plan."""
@@ -72,14 +74,11 @@ class DowngradePlanReconciler:
             return 0.0
         if version != plan.metadata.resource_version:
             return self._give_way(plan)
-        left = since + self._settle + REST_SECONDS - self._clock.monotonic()
+        left = since + self._know.rules.settle_seconds + REST_SECONDS - self._know.clock.monotonic()
         if left <= 0:
             self._overtaken.clear()
         return left
 
 
 def _is_due(plan: DowngradePlan) -> bool:
-    if plan.metadata.deleting:
-        return False
-    carried_out = is_over(plan.status)
-    return not carried_out or plan.status.observed_generation < plan.metadata.generation
+    return not plan.metadata.deleting and not is_carried_out(plan)

@@ -10,6 +10,7 @@ import pytest
 
 from claimctl.downgrade import prepare
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
+from claimctl.downgrade.pods import CHUNK
 from claimctl.downgrade.prepare import ATTEMPTS, run_plan
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import Fault
@@ -313,7 +314,7 @@ async def test_claims_are_written_side_by_side_and_no_more_than_the_plan_allows(
 
 async def test_many_claims_share_few_lists_of_pods_also_after_conflicts() -> None:
     server = Server.started()
-    claims = prepare.CHUNK + 1
+    claims = CHUNK + 1
     for number in range(claims):
         server.claim(f"c-{number}", shared=False)
         server.write_list(TRAIN, server.pod(f"p-{number}", claim=f"c-{number}"), name=f"c-{number}")

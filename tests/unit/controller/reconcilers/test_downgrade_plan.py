@@ -13,7 +13,7 @@ from claimctl.kube.informer import Informer
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.support.builders import NOW
 from tests.support.recording import Recording
-from tests.unit.controller.cluster import filled, furnish, groups_server, plan
+from tests.unit.controller.cluster import filled, furnish, groups_server, knowledge, plan
 
 
 async def test_a_plan_that_cannot_be_read_is_not_carried_out() -> None:
@@ -29,7 +29,7 @@ async def test_a_plan_that_cannot_be_read_is_not_carried_out() -> None:
     await asyncio.sleep(1)
     assert caches.plans.get("claimctl") is not None
     made.requests.clear()
-    reconciler = DowngradePlanReconciler(made.client, caches, LoopClock(NOW), 5.0)
+    reconciler = DowngradePlanReconciler(made.client, knowledge(made, caches, "native"))
     with Recording().span("reconcile") as span:
         assert await reconciler.reconcile(PlanKey("claimctl"), span) == DONE
     assert [each for each in made.requests if "downgradeplans" in each] == []

@@ -1,0 +1,139 @@
+"""Shared by the commands of a downgrade: options, the progress bar, the table, the document."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from claimctl.cli.output import Table
+    from claimctl.downgrade.ledger import Progress
+    from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
+
+ParallelismOption = Annotated[
+    int | None,
+    typer.Option(
+        "--parallelism",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Claims that are written at a time. [default: 8]",
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=1,
+        help="Seconds after which the command ends with exit code 1. The plan stays, a controller "
+        "continues it, and so does the next run. [default: no limit]",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``by``: who carried the plan out, "controller" or "command"; empty for a dry run."""
+
+    status: DowngradePlanStatus
+    by: str = ""
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A progress bar with the estimated rest on stderr, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda status: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("claims, for"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("waiting for the controller", total=None)
+
+        def show(status: DowngradePlanStatus) -> None:
+            bar.update(
+                task,
+                description=status.phase or "waiting for the controller",
+                total=status.total or None,
+                completed=status.done,
+            )
+
+        yield show
+
+
+def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Table:
+    from claimctl.cli.output import Column, Table
+
+    columns = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
+    rows = tuple(
+        (
+            one.namespace,
+            one.name,
+            ",".join(f"{each.resource}/{each.name}" for each in one.workload_references),
+            _state(one, result),
+            str(one.pods),
+            one.reason,
+            one.message,
+        )
+        for one in claims
+    )
+    return Table(columns=tuple(map(Column, columns)), rows=rows, empty=empty)
+
+
+def _state(one: DowngradedClaim, result: Result) -> str:
+    would = {"Expanded": "WouldExpand", "Restored": "WouldRestore"}
+    return one.state if result.by else would.get(one.state, one.state)
+
+
+def document(result: Result, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """The stable form for programs."""
+    from claimctl.wire.base import to_plain
+
+    status = result.status
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "DowngradeReport",
+        "dryRun": not result.by,
+        "carriedOutBy": result.by or None,
+        **scope,
+        "phase": status.phase,
+        "total": status.total,
+        "done": status.done,
+        "claims": [
+            {
+                "namespace": one.namespace,
+                "name": one.name,
+                "uid": one.uid,
+                "state": _state(one, result),
+                "reason": one.reason,
+                "message": one.message,
+                "pods": one.pods,
+                "workloadReferences": [to_plain(each) for each in one.workload_references],
+                "replacedReferences": [to_plain(each) for each in one.replaced_references],
+            }
+            for one in status.claims
+        ],
+    }
