@@ -20,7 +20,7 @@ from claimctl.api.common import (
     rules,
     set_list,
 )
-from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, PREPARE
+from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 
 
 class ClaimName(Model):
@@ -35,9 +35,9 @@ class ClaimName(Model):
 class DowngradePlanSpec(Model):
     """The desired downgrade. While the plan exists, claimctl adds no workload references."""
 
-    action: Annotated[str, Field(json_schema_extra={"enum": ["Prepare", "Restore"]})] = PREPARE
+    action: Annotated[str, Field(json_schema_extra={"enum": ["Prepare", "Restore"]})] | None = None
     """Prepare replaces workload references by pod references. Restore adds the replaced workload
-    references again, and ends the freeze."""
+    references again, and ends the freeze. Absent means Prepare."""
     namespaces: Annotated[
         tuple[LabelName, ...], Field(max_length=MAX_ITEMS, json_schema_extra=set_list())
     ] = ()

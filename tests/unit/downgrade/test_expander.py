@@ -1,4 +1,4 @@
-"""One claim: the record comes before the write, and each answer of the server is answered."""
+"""One try to write a claim's list: what is recorded before it, and what each answer leads to."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from claimctl.downgrade.expander import ATTEMPTS, Expander
+from claimctl.downgrade.expander import Attempt, Expander
+from claimctl.downgrade.pods import list_pods_of
 from claimctl.downgrade.records import announced
 from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.reservations import DowngradedClaim
-from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
@@ -34,14 +35,20 @@ class Expanding:
         return cls(server)
 
     async def expand(self, record: DowngradedClaim | None = None) -> DowngradedClaim:
+        """The record after a try that needs no second one."""
+        attempt = await self.attempt(record)
+        assert not attempt.again
+        return attempt.record
+
+    async def attempt(self, record: DowngradedClaim | None = None) -> Attempt:
         client = self.server.client
         claim = await client.get(RESOURCECLAIMS, "slice", NAMESPACE)
-        pods = await client.list(PODS, NAMESPACE, partial=True)
+        pods = await list_pods_of(client, NAMESPACE, [claim])
         uid = claim.metadata.uid
         begun = record or DowngradedClaim(namespace=NAMESPACE, name="slice", uid=uid)
-        return await Expander(client, self._store).expand(begun, claim, pods)
+        return await Expander(client, self.store).expand(begun, claim, pods)
 
-    async def _store(self, record: DowngradedClaim) -> None:
+    async def store(self, record: DowngradedClaim) -> None:
         self.stored.append(record)
         self.lists.append(self.server.listed())
 
@@ -92,35 +99,27 @@ async def test_a_refusal_stores_nothing_and_says_why() -> None:
     assert on.server.listed() == ["deployments/train", "vms/vm"]
 
 
-async def test_after_a_conflict_the_claim_is_read_and_announced_anew() -> None:
+async def test_after_a_conflict_the_claim_has_to_be_read_again_and_nothing_was_replaced() -> None:
     on = Expanding.of()
-
-    def interfere(number: int) -> Fault | None:
-        if number == 1:
-            on.server.handler.fault = None
-            label = {"metadata": {"labels": {"seen": "yes"}}}
-            on.server.admin.patch("resourceclaims", NAMESPACE, "slice", label)
-            on.server.pod("late")
-        return None
-
-    on.server.upon("patch", "resourceclaims", interfere)
-    record = await on.expand()
-    first, second = on.stored
-    assert first.resource_version != second.resource_version == record.resource_version
-    assert (record.state, on.server.listed()) == ("Expanded", ["pods/a", "pods/late"])
-
-
-async def test_a_claim_that_other_clients_keep_changing_is_given_up() -> None:
-    on = Expanding.of()
-
-    def conflict(number: int) -> Fault | None:
-        return Fault(status=409, reason="Conflict")
-
-    on.server.upon("patch", "resourceclaims", conflict)
-    record = await on.expand()
-    assert (record.state, record.reason, replaced(record)) == ("Failed", "Conflict", [])
-    assert f"{ATTEMPTS} times" in record.message
+    on.server.upon("patch", "resourceclaims", lambda _: Fault(status=409, reason="Conflict"))
+    attempt = await on.attempt()
+    assert (attempt.again, replaced(attempt.record), attempt.record.resource_version) == (
+        True,
+        [],
+        "",
+    )
     assert on.server.listed() == ["deployments/train"]
+
+
+async def test_a_conflict_keeps_what_an_earlier_write_may_have_replaced() -> None:
+    on = Expanding.of()
+    claim = await on.server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    begun = DowngradedClaim(namespace=NAMESPACE, name="slice", uid=claim.metadata.uid)
+    pods = await list_pods_of(on.server.client, NAMESPACE, [claim])
+    on.server.upon("patch", "resourceclaims", lambda _: Fault(status=409, reason="Conflict"))
+    expander = Expander(on.server.client, on.store)
+    attempt = await expander.expand(announced(begun, claim), claim, pods, {"d-1"})
+    assert (attempt.uncertain, replaced(attempt.record)) == ({"d-1"}, ["train"])
 
 
 @pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (422, "Invalid")])
@@ -146,44 +145,15 @@ async def test_a_claim_that_is_gone_has_nothing_to_restore() -> None:
     assert (record.state, replaced(record), record.resource_version) == ("Unchanged", [], "")
 
 
-async def test_another_claim_of_the_name_is_left_alone() -> None:
-    on = Expanding.of()
-
-    def replace(number: int) -> Fault | None:
-        on.server.handler.fault = None
-        on.server.admin.delete("resourceclaims", NAMESPACE, "slice")
-        on.server.claim()
-        return None
-
-    on.server.upon("patch", "resourceclaims", replace)
-    assert (await on.expand()).state == "Unchanged"
-    assert on.server.listed() == ["deployments/train"]
-
-
-async def test_a_claim_that_became_unreadable_is_left_as_it_is() -> None:
-    on = Expanding.of()
-
-    def spoil(number: int) -> Fault | None:
-        on.server.spoil("resourceclaims", "slice")
-        return Fault(status=409, reason="Conflict")
-
-    on.server.upon("patch", "resourceclaims", spoil)
-    record = await on.expand()
-    assert (record.state, record.reason) == ("Failed", "UnreadableObject")
-    assert on.server.listed() == ["deployments/train"]
-
-
-async def test_a_write_whose_answer_is_lost_keeps_its_references_on_record() -> None:
+async def test_after_a_lost_answer_the_claim_has_to_be_read_and_its_references_stay_on_record() -> (
+    None
+):
     """The server may have carried it out: nothing else says what was removed."""
     on = Expanding.of()
-
-    def lose(number: int) -> Fault | None:
-        return Fault(hang=True) if number == 1 else None
-
-    on.server.upon("patch", "resourceclaims", lose)
-    record = await on.expand()
-    assert on.server.listed() == ["pods/a"]
-    assert (record.state, replaced(record)) == ("Expanded", ["train"])
+    on.server.upon("patch", "resourceclaims", lambda _: Fault(hang=True))
+    attempt = await on.attempt()
+    assert (attempt.again, attempt.uncertain) == (True, {"d-1"})
+    assert replaced(attempt.record) == ["train"]
 
 
 async def test_an_answer_that_cannot_be_read_is_a_success() -> None:
