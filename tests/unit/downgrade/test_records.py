@@ -13,12 +13,17 @@ from claimctl.downgrade.records import (
     expanded_record,
     final_phase,
     is_announced,
+    is_carried_out,
     is_over,
+    restored_phase,
+    restored_record,
     survey,
     withdrawn,
 )
+from claimctl.downgrade.restoration import Hindrance, Left, Restoration
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from tests.support.builders import CLAIM, NAMESPACE, claim, deployment_ref, pod_ref
 
 HOLD, EARLIER = deployment_ref(), deployment_ref("earlier", "uid-earlier")
@@ -126,6 +131,35 @@ def test_the_final_phase(states: tuple[State, ...], phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("phase", ["", *Phase])
-def test_a_run_is_over_in_three_phases(phase: str) -> None:
-    over = phase in ("Prepared", "Blocked", "Failed")
+def test_a_run_has_ended_unless_it_waits_or_works(phase: str) -> None:
+    over = phase not in ("", "Frozen", "Expanding", "Restoring")
     assert is_over(DowngradePlanStatus(phase=phase)) is over
+
+
+@pytest.mark.parametrize(
+    ("phase", "generation", "carried_out"),
+    [("Prepared", 2, True), ("Prepared", 1, False), ("Restoring", 2, False), ("", 2, False)],
+)
+def test_a_plan_whose_spec_has_changed_since_is_not_carried_out(
+    phase: str, generation: int, carried_out: bool
+) -> None:
+    status = DowngradePlanStatus(phase=phase, observed_generation=generation)
+    plan = DowngradePlan(metadata=ObjectMeta(generation=2), status=status)
+    assert is_carried_out(plan) is carried_out
+
+
+@pytest.mark.parametrize(
+    ("left", "state", "phase"),
+    [
+        ((), State.RESTORED, Phase.RESTORED),
+        ((Left(HOLD, Hindrance.LIST_FULL),), State.NOT_RESTORED, Phase.PARTLY_RESTORED),
+    ],
+)
+def test_a_record_keeps_the_references_that_did_not_return(
+    left: tuple[Left, ...], state: State, phase: Phase
+) -> None:
+    record = replace(EMPTY, replaced_references=(HOLD,), resource_version="7")
+    found = restored_record(record, Restoration(left=left))
+    assert (found.state, found.resource_version) == (state, "")
+    assert found.replaced_references == tuple(each.reference for each in left)
+    assert restored_phase([found]) is phase
