@@ -111,12 +111,14 @@ def claim_name(text: str) -> ClaimName:
     from claimctl.wire.reservations import ClaimName
 
     namespace, slash, name = text.partition("/")
-    if not slash:
-        raise typer.BadParameter(
-            f"{text!r} has no namespace: NAMESPACE/CLAIM is expected", param_hint="'--skip'"
-        )
-    namespace_names([namespace])
-    return ClaimName(namespace=namespace, name=object_name(name))
+    try:
+        if not slash:
+            raise typer.BadParameter(f"{text!r} has no namespace: NAMESPACE/CLAIM is expected")
+        namespace_names([namespace])
+        return ClaimName(namespace=namespace, name=object_name(name))
+    except typer.BadParameter as error:
+        error.param_hint = "'--skip'"
+        raise
 
 
 async def within(
