@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from claimctl.cli.downgrade_report import (
     document,
     progress,
     table,
+    time_limit,
 )
 from claimctl.cli.options import (
     AsOption,
@@ -135,13 +135,10 @@ async def within(
     from claimctl.downgrade import plans
 
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds, dry_run=dry_run):
             if dry_run:
                 return Result(await plans.preview(session.client, spec))
             return await prepare(session, spec)
-    except TimeoutError:
-        stays = "" if dry_run else "; the plan stays, and another run continues it"
-        raise CommandFailed(f"--timeout: not finished after {seconds:g} s{stays}") from None
     except plans.PlanRefused as refused:
         raise CommandFailed(str(refused)) from None
     except plans.NoSuchNamespace as missing:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,23 @@ class Result:
 
     status: DowngradePlanStatus
     by: str = ""
+
+
+@asynccontextmanager
+async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[None]:
+    """End the work within when the time of ``--timeout`` is over.
+
+    Raises:
+        CommandFailed: the time is over.
+    """
+    from claimctl.cli.errors import CommandFailed
+
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        stays = "" if dry_run else "; the plan stays, and another run continues it"
+        raise CommandFailed(f"--timeout: not finished after {seconds:g} s{stays}") from None
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,6 +13,7 @@ from claimctl.cli.downgrade_report import (
     document,
     progress,
     table,
+    time_limit,
 )
 from claimctl.cli.options import (
     AsOption,
@@ -74,11 +74,8 @@ async def within(
     from claimctl.downgrade import plans
 
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds, dry_run=dry_run):
             return await (preview(session) if dry_run else restore(session, parallelism))
-    except TimeoutError:
-        stays = "" if dry_run else "; the plan stays, and another run continues it"
-        raise CommandFailed(f"--timeout: not finished after {seconds:g} s{stays}") from None
     except (plans.PlanRefused, DialectUnknown) as error:
         raise CommandFailed(str(error)) from None
 
@@ -88,7 +85,7 @@ async def preview(session: Session) -> Result | None:
     from claimctl.downgrade import plans
 
     detection = await DialectProbe(session.client).detect()
-    status = await plans.preview_restore(session.client, detection.dialect)
+    status = await plans.preview_restore(session.client, session.clock, detection.dialect)
     return None if status is None else Result(status)
 
 
@@ -119,15 +116,15 @@ def concerned(status: DowngradePlanStatus) -> list[DowngradedClaim]:
     """The claims whose references had been replaced."""
     from claimctl.downgrade.records import State
 
-    states = {State.RESTORED, State.NOT_RESTORED, State.FAILED}
-    return [one for one in status.claims if one.state in states]
+    states = {State.RESTORED, State.NOT_RESTORED}
+    return [one for one in status.claims if one.state in states or one.replaced_references]
 
 
 def exit_code(status: DowngradePlanStatus) -> int:
     from claimctl.cli.errors import ExitCode
     from claimctl.downgrade.records import Phase, State
 
-    if any(one.state == State.FAILED for one in status.claims):
+    if any(one.state == State.FAILED for one in concerned(status)):
         return ExitCode.FAILED
     return ExitCode.OK if status.phase == Phase.RESTORED else ExitCode.FINDINGS
 

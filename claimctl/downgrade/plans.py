@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
 from msgspec.structs import replace
@@ -111,10 +111,10 @@ async def begin_restore(client: Client, parallelism: int | None) -> DowngradePla
     return None
 
 
-async def preview_restore(client: Client, dialect: str) -> DowngradePlanStatus | None:
+async def preview_restore(client: Client, clock: Clock, dialect: str) -> DowngradePlanStatus | None:
     """The status that the way back would reach; None if there is no plan. Writes nothing."""
     for plan in await find(client):
-        return await restore.preview(client, plan, dialect)
+        return await restore.preview(client, plan, clock, dialect)
     return None
 
 
@@ -184,11 +184,12 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
 async def _require_namespaces(client: Client, names: Iterable[str]) -> None:
     for name in names:
         # without the right to read namespaces, the plan finds no claim in a missing one
-        with suppress(Forbidden):
-            try:
-                await client.get(NAMESPACES, name)
-            except NotFound:
-                raise NoSuchNamespace(name) from None
+        try:
+            await client.get(NAMESPACES, name)
+        except Forbidden:
+            continue
+        except NotFound:
+            raise NoSuchNamespace(name) from None
 
 
 async def carry_out(
@@ -208,7 +209,7 @@ async def carry_out(
             try:
                 ledger = Ledger(client, plan, progress)
                 if plan.spec.action == RESTORE:
-                    return await restore.restore_plan(client, ledger, dialect)
+                    return await restore.restore_plan(client, ledger, clock, dialect)
                 return await prepare.run_plan(client, ledger, clock, tended=False)
             except Overtaken as overtaken:
                 plan = await _left_alone(client, overtaken.plan, clock)

@@ -11,12 +11,10 @@ was gone at the claim's version. Many claims share one LIST.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from claimctl.downgrade.claims import read_claim
 from claimctl.downgrade.expander import Expander
 from claimctl.downgrade.expansion import Unchanged, expand
 from claimctl.downgrade.label_selectors import matches, parse
@@ -35,7 +33,8 @@ from claimctl.downgrade.records import (
     unread,
     withdrawn,
 )
-from claimctl.downgrade.scope import is_skipped, parallelism
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, Run
+from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.parallel import in_parallel
@@ -50,12 +49,6 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-
-ATTEMPTS = 10
-"""How often a claim is tried. After a conflict the claim is read again."""
-
-REPORT_SECONDS = 1.0
-"""Least time between two progress reports within one phase, in seconds."""
 
 ROUNDS = 3
 """How often ``verify`` writes lists again that other clients changed back."""
@@ -129,7 +122,8 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
 def _survey(
     plan: DowngradePlan, claims: Mapping[str, ResourceClaim], on_record: Collection[str]
 ) -> tuple[DowngradedClaim, ...]:
-    skipped = {uid for uid, claim in claims.items() if is_skipped(plan.spec, claim)}
+    names = {uid: (claim.metadata.namespace, claim.metadata.name) for uid, claim in claims.items()}
+    skipped = {uid for uid, name in names.items() if is_skipped(plan.spec, *name)}
     return survey(claims.values(), plan.status.claims, on_record, skipped)
 
 
@@ -198,47 +192,26 @@ async def _on_record(
     return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
 
 
-class _Run:
-    """One run of a plan. ``records`` has claim UIDs as keys, sorted by namespace and name."""
+class _Run(Run):
+    """One run that replaces workload references."""
 
     def __init__(self, client: Client, ledger: Ledger, clock: Clock, tended: bool) -> None:
-        self._plan = ledger.plan
-        self.records = {record.uid: record for record in self._plan.status.claims}
-        self.status = self._plan.status
-        self._client = client
-        self._ledger = ledger
-        self._clock = clock
+        super().__init__(client, ledger.plan, clock, ledger)
         self._expander = Expander(client, self._announce, tended=tended)
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
-        self._parallelism = parallelism(self._plan.spec)
-        self._reported = 0.0
-        self._storing = asyncio.Lock()
-
-    async def report(self, phase: Phase) -> None:
-        """Store the present records; records that wait for this are stored with one write."""
-        async with self._storing:
-            self.status = status(self._plan, phase, self.records)
-            self._reported = self._clock.monotonic()
-            await self._ledger.store(self.status)
-
-    async def _report_progress(self) -> None:
-        now = self._clock.monotonic()
-        if now - self._reported >= REPORT_SECONDS:
-            self._reported = now
-            await self.report(Phase.EXPANDING)
 
     async def _announce(self, record: DowngradedClaim) -> None:
         self.records[record.uid] = record
         await self.report(Phase.EXPANDING)
 
     async def begin(self) -> dict[str, ResourceClaim]:
-        claims, unreadable = await _claims(self._client, self._plan)
-        on_record = await _on_record(self._client, self._plan, claims.values())
+        claims, unreadable = await _claims(self.client, self.plan)
+        on_record = await _on_record(self.client, self.plan, claims.values())
         self._expander = replace(self._expander, on_record=on_record)
-        records = _survey(self._plan, claims, on_record)
+        records = _survey(self.plan, claims, on_record)
         self.records = {record.uid: record for record in records}
         self.records |= _unread(
-            unreadable, {record.uid: record for record in self._plan.status.claims}
+            unreadable, {record.uid: record for record in self.plan.status.claims}
         )
         return claims
 
@@ -251,17 +224,17 @@ class _Run:
         uncertain: dict[str, Collection[str]] = {**self._uncertain}
         for _ in range(ATTEMPTS):
             again: set[str] = set()
-            async for chunk, pods in with_pods(self._client, due):
+            async for chunk, pods in with_pods(self.client, due):
                 work = partial(self._expand_one, pods, uncertain, again)
-                await in_parallel(work, chunk, self._parallelism)
-            due = await self._read_again(uid for uid in self.records if uid in again)
+                await in_parallel(work, chunk, self.parallelism)
+            found = await self.read([uid for uid in self.records if uid in again])
+            due = _due(self.records, found)
             if not due:
                 return
         for claim in due:
             uid = claim.metadata.uid
             record = withdrawn(self.records[uid], claim, uncertain.get(uid, ()))
-            text = f"another client changed the claim {ATTEMPTS} times: run again"
-            self.records[uid] = failed(record, "Conflict", text)
+            self.records[uid] = failed(record, "Conflict", CHANGED_TOO_OFTEN)
 
     async def _expand_one(
         self,
@@ -278,21 +251,7 @@ class _Run:
         if attempt.again:
             again.add(uid)
             uncertain[uid] = attempt.uncertain
-        await self._report_progress()
-
-    async def _read_again(self, uids: Iterable[str]) -> list[ResourceClaim]:
-        """Read the claims again, as far as they still exist, in the order of the records."""
-        found = {}
-
-        async def read(uid: str) -> None:
-            now = await read_claim(self._client, self.records[uid])
-            if isinstance(now, DowngradedClaim):
-                self.records[uid] = now
-            else:
-                found[uid] = now
-
-        await in_parallel(read, uids, self._parallelism)
-        return _due(self.records, found)
+        await self.report_progress()
 
     async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.
@@ -321,12 +280,12 @@ class _Run:
             or_bound_later: also the claims whose list lacks a pending pod that a scheduler may
                 still be binding, because it saw the list before it was written.
         """
-        claims, unreadable = await _claims(self._client, self._plan)
+        claims, unreadable = await _claims(self.client, self.plan)
         recorded = (each for each in unreadable if each.uid in self.records)
         self.records |= _unread(recorded, self.records)
         expanded = [claims[uid] for uid in self._expanded() if uid in claims]
         wrong = {}
-        async for chunk, pods in with_pods(self._client, expanded):
+        async for chunk, pods in with_pods(self.client, expanded):
             for claim in chunk:
                 record = self.records[claim.metadata.uid]
                 opened_by = record.replaced_references if or_bound_later else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from claimctl.downgrade.claims import read_claim, write_list
+from claimctl.downgrade.claims import write_list
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
@@ -18,10 +18,9 @@ from claimctl.downgrade.records import (
     over,
     restored_phase,
     restored_record,
-    status,
 )
 from claimctl.downgrade.restoration import restore
-from claimctl.downgrade.scope import parallelism
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, Run
 from claimctl.kube.client import Client
 from claimctl.kube.errors import (
     Conflict,
@@ -33,14 +32,14 @@ from claimctl.kube.errors import (
 from claimctl.kube.parallel import in_parallel
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
+from claimctl.wire.seams import Clock
 from claimctl.wire.served import ApiGroup, ApiResourceList
 
-ATTEMPTS = 10
-"""How often a claim is tried. After a conflict the claim is read again."""
 
-
-async def restore_plan(client: Client, ledger: Ledger, dialect: str) -> DowngradePlanStatus:
+async def restore_plan(
+    client: Client, ledger: Ledger, clock: Clock, dialect: str
+) -> DowngradePlanStatus:
     """Add the replaced references of every record again, as far as they can return.
 
     Args:
@@ -55,62 +54,63 @@ async def restore_plan(client: Client, ledger: Ledger, dialect: str) -> Downgrad
         PlanWithdrawn: the plan is gone.
         KubeError: a request failed; the plan's status records what is done.
     """
-    run = _Run(client, ledger.plan, dialect, ledger)
+    run = _Run(client, ledger.plan, clock, dialect, ledger)
     await run.report(Phase.RESTORING)
     await run.restore()
     await run.report(restored_phase(run.records.values()))
     return run.status
 
 
-async def preview(client: Client, plan: DowngradePlan, dialect: str) -> DowngradePlanStatus:
+async def preview(
+    client: Client, plan: DowngradePlan, clock: Clock, dialect: str
+) -> DowngradePlanStatus:
     """The status that ``restore_plan`` would reach, without a write."""
-    run = _Run(client, plan, dialect)
+    run = _Run(client, plan, clock, dialect)
     await run.restore()
-    return status(plan, restored_phase(run.records.values()), run.records)
+    await run.report(restored_phase(run.records.values()))
+    return run.status
 
 
-class _Run:
-    """One run. ``records`` has claim UIDs as keys. Without a ledger, the run writes nothing."""
+class _Run(Run):
+    """One run that adds replaced references again. Without a ledger, it writes nothing."""
 
     def __init__(
-        self, client: Client, plan: DowngradePlan, dialect: str, ledger: Ledger | None = None
+        self,
+        client: Client,
+        plan: DowngradePlan,
+        clock: Clock,
+        dialect: str,
+        ledger: Ledger | None = None,
     ) -> None:
-        self.records = {record.uid: record for record in plan.status.claims}
-        self.status = plan.status
-        self._plan = plan
-        self._client = client
+        super().__init__(client, plan, clock, ledger)
         self._dialect = dialect
-        self._ledger = ledger
-        self._parallelism = parallelism(plan.spec)
+        self._writes = ledger is not None
         self._existing: dict[str, bool | None] = {}
         """By the UID of a reference: whether its object exists with this UID."""
         self._prefixes: dict[tuple[str, str], str] = {}
         """By API group and resource: the path of the version that serves it."""
 
-    async def report(self, phase: Phase) -> None:
-        if self._ledger is not None:
-            self.status = status(self._plan, phase, self.records)
-            await self._ledger.store(self.status)
-
     async def restore(self) -> None:
         due = [uid for uid, record in self.records.items() if record.replaced_references]
-        await in_parallel(self._look_for, self._wanted(due), self._parallelism)
         for _ in range(ATTEMPTS):
             again: set[str] = set()
-            async for chunk, pods in with_pods(self._client, await self._read(due)):
+            found = await self.read(due)
+            claims = [found[uid] for uid in due if uid in found]
+            async for chunk, pods in with_pods(self.client, claims):
+                # shortly before the writes: an entry for a workload that is gone would stay
+                await in_parallel(self._look_for, self._wanted(chunk), self.parallelism)
                 work = partial(self._restore_one, pods, again)
-                await in_parallel(work, chunk, self._parallelism)
+                await in_parallel(work, chunk, self.parallelism)
             due = [uid for uid in due if uid in again]
             if not due:
                 return
-        text = f"another client changed the claim {ATTEMPTS} times: run again"
         for uid in due:
-            self.records[uid] = failed(self.records[uid], "Conflict", text)
+            self.records[uid] = failed(self.records[uid], "Conflict", CHANGED_TOO_OFTEN)
 
-    def _wanted(self, uids: Iterable[str]) -> list[tuple[str, Reference]]:
-        """The replaced references of the records, each once, with their namespaces."""
+    def _wanted(self, claims: Iterable[ResourceClaim]) -> list[tuple[str, Reference]]:
+        """The replaced references of the claims' records, each once, with their namespaces."""
         found = {}
-        for record in (self.records[uid] for uid in uids):
+        for record in (self.records[claim.metadata.uid] for claim in claims):
             for each in record.replaced_references:
                 found[each.uid] = (record.namespace, each)
         return list(found.values())
@@ -119,7 +119,7 @@ class _Run:
         namespace, reference = wanted
         try:
             path = await self._path(namespace, reference)
-            there = await self._client.get_document(path, ObjectHeader)
+            there = await self.client.get_document(path, ObjectHeader)
             self._existing[reference.uid] = there.metadata.uid == reference.uid
         except NotFound:
             self._existing[reference.uid] = False
@@ -134,22 +134,8 @@ class _Run:
         """
         kind = (reference.api_group, reference.resource)
         if kind not in self._prefixes:
-            self._prefixes[kind] = await _prefix(self._client, *kind)
+            self._prefixes[kind] = await _prefix(self.client, *kind)
         return f"{self._prefixes[kind]}/namespaces/{namespace}/{kind[1]}/{reference.name}"
-
-    async def _read(self, uids: Iterable[str]) -> list[ResourceClaim]:
-        """Read the claims, as far as they still exist, in the order of the records."""
-        found = {}
-
-        async def read(uid: str) -> None:
-            now = await read_claim(self._client, self.records[uid])
-            if isinstance(now, DowngradedClaim):
-                self.records[uid] = now
-            else:
-                found[uid] = now
-
-        await in_parallel(read, uids, self._parallelism)
-        return [found[uid] for uid in self.records if uid in found]
 
     async def _restore_one(self, pods: PodsOfClaims, again: set[str], claim: ResourceClaim) -> None:
         uid = claim.metadata.uid
@@ -159,8 +145,8 @@ class _Run:
             self.records[uid] = over(record)
             return
         try:
-            if self._ledger is not None and found.add:
-                await write_list(self._client, claim, (*claim.status.reserved_for, *found.add))
+            if self._writes and found.add:
+                await write_list(self.client, claim, (*claim.status.reserved_for, *found.add))
         except (Conflict, RequestTimeout):
             again.add(uid)
         except NotFound:
@@ -169,6 +155,7 @@ class _Run:
             self.records[uid] = failed(record, error.reason, str(error))
         else:
             self.records[uid] = restored_record(record, found)
+        await self.report_progress()
 
 
 async def _prefix(client: Client, group: str, resource: str) -> str:

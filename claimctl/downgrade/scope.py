@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.records import Phase
-from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import RESTORE, ClaimName, DowngradePlan, DowngradePlanSpec
 
 PARALLELISM = 8
@@ -30,7 +29,7 @@ def freezes(
         return False
     if spec.namespaces and namespace not in spec.namespaces:
         return False
-    if ClaimName(namespace=namespace, name=name) in spec.skip:
+    if is_skipped(spec, namespace, name):
         return False
     try:
         return labels is None or matches(parse(spec.claim_selector), labels)
@@ -39,9 +38,8 @@ def freezes(
         return True
 
 
-def is_skipped(spec: DowngradePlanSpec, claim: ResourceClaim) -> bool:
-    meta = claim.metadata
-    return ClaimName(namespace=meta.namespace, name=meta.name) in spec.skip
+def is_skipped(spec: DowngradePlanSpec, namespace: str, name: str) -> bool:
+    return ClaimName(namespace=namespace, name=name) in spec.skip
 
 
 def same_claims(one: DowngradePlanSpec, other: DowngradePlanSpec) -> bool:

@@ -51,7 +51,7 @@ class DowngradePlanReconciler:
         ledger, clock, rules = Ledger(self._client, plan), self._know.clock, self._know.rules
         try:
             if plan.spec.action == RESTORE:
-                await restore_plan(self._client, ledger, rules.dialect)
+                await restore_plan(self._client, ledger, clock, rules.dialect)
             else:
                 await run_plan(self._client, ledger, clock, settle_seconds=rules.settle_seconds)
         except Overtaken as overtaken:

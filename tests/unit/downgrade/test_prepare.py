@@ -11,7 +11,8 @@ import pytest
 from claimctl.downgrade import prepare
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.pods import CHUNK
-from claimctl.downgrade.prepare import ATTEMPTS, run_plan
+from claimctl.downgrade.prepare import run_plan
+from claimctl.downgrade.run import ATTEMPTS
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client

@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import PlanRefused
-from claimctl.downgrade.restore import ATTEMPTS
+from claimctl.downgrade.run import ATTEMPTS
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import ServerError
@@ -71,7 +71,7 @@ async def test_the_plan_is_deleted_when_everything_has_returned_and_only_then() 
 async def test_without_a_plan_there_is_nothing_to_restore() -> None:
     server = Server.started()
     assert await plans.begin_restore(server.client, None) is None
-    assert await plans.preview_restore(server.client, "native") is None
+    assert await plans.preview_restore(server.client, server.clock, "native") is None
 
 
 def deleted(server: Server) -> None:
@@ -235,7 +235,7 @@ async def test_a_preview_writes_nothing_and_gives_the_same_result() -> None:
     server = Server.started()
     await prepared(server)
     before = server.handler.api.store.revision
-    status = await plans.preview_restore(server.client, "native")
+    status = await plans.preview_restore(server.client, server.clock, "native")
     assert status is not None
     assert (status.phase, states(status)) == ("Restored", [("slice", "Restored", "")])
     assert server.handler.api.store.revision == before

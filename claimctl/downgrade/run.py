@@ -1,0 +1,75 @@
+"""What both ways of a plan share: its records, their reports, and claims that are read again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from claimctl.downgrade.claims import read_claim
+from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.records import Phase, status
+from claimctl.downgrade.scope import parallelism
+from claimctl.kube.client import Client
+from claimctl.kube.parallel import in_parallel
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
+from claimctl.wire.seams import Clock
+
+ATTEMPTS = 10
+"""How often a claim is tried. After a conflict the claim is read again."""
+
+REPORT_SECONDS = 1.0
+"""Least time between two progress reports within one phase, in seconds."""
+
+CHANGED_TOO_OFTEN = f"another client changed the claim {ATTEMPTS} times: run again"
+
+
+class Run:
+    """The records of one run, by claim UID, sorted by namespace and name.
+
+    Args:
+        ledger: stores the records in the plan; None for a preview, which stores nothing.
+    """
+
+    def __init__(
+        self, client: Client, plan: DowngradePlan, clock: Clock, ledger: Ledger | None
+    ) -> None:
+        self.plan = plan
+        self.client = client
+        self.records = {record.uid: record for record in plan.status.claims}
+        self.status = plan.status
+        self.parallelism = parallelism(plan.spec)
+        self._clock = clock
+        self._ledger = ledger
+        self._phase = Phase.FROZEN
+        self._reported = 0.0
+        self._storing = asyncio.Lock()
+
+    async def report(self, phase: Phase) -> None:
+        """Store the present records; records that wait for this are stored with one write."""
+        async with self._storing:
+            self._phase, self._reported = phase, self._clock.monotonic()
+            self.status = status(self.plan, phase, self.records)
+            if self._ledger is not None:
+                await self._ledger.store(self.status)
+
+    async def report_progress(self) -> None:
+        """Report in the present phase, unless the last report is too recent."""
+        now = self._clock.monotonic()
+        if now - self._reported >= REPORT_SECONDS:
+            self._reported = now
+            await self.report(self._phase)
+
+    async def read(self, uids: Iterable[str]) -> dict[str, ResourceClaim]:
+        """Read the claims of these records, as far as they still exist."""
+        found = {}
+
+        async def read(uid: str) -> None:
+            now = await read_claim(self.client, self.records[uid])
+            if isinstance(now, DowngradedClaim):
+                self.records[uid] = now
+            else:
+                found[uid] = now
+
+        await in_parallel(read, uids, self.parallelism)
+        return found
