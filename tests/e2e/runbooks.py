@@ -1,0 +1,75 @@
+"""Plays the commands of docs/runbooks word for word, in a shell, against a test's cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import Answer
+from tests.support.runbooks import Command, Section, sections
+
+SECONDS = 180.0
+
+
+@dataclass
+class Runbook:
+    """One page, and which of its sections were played.
+
+    Args:
+        page: the name of the file in docs/runbooks.
+        kubeconfig: what ``claimctl`` and ``kubectl`` use.
+    """
+
+    page: str
+    kubeconfig: Path
+    played: set[str] = field(default_factory=set)
+
+    @property
+    def sections(self) -> Mapping[str, Section]:
+        return sections(self.page)
+
+    async def play(self, title: str) -> list[Answer]:
+        """Run each command of the section; each must end with the exit code on the page."""
+        self.played.add(title)
+        return [await self._run(each) for each in self.sections[title].commands]
+
+    async def _run(self, command: Command) -> Answer:
+        if command.text.startswith("kubectl ") and shutil.which("kubectl") is None:
+            pytest.skip("there is no kubectl on this machine")
+        answer = await run(command.text, self.kubeconfig)
+        where = f"{self.page}:{command.line}: {command.text}"
+        assert answer.code == command.exit_code, f"{where}: {answer}"
+        return answer
+
+    def expect_all_played(self) -> None:
+        assert set(self.sections) == self.played
+
+
+async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
+    """Run one line in a shell whose ``claimctl`` is the one under test."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        text,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={
+            **os.environ,
+            "PATH": programs,
+            "KUBECONFIG": str(kubeconfig),
+            "NO_COLOR": "1",
+        },
+    )
+    async with asyncio.timeout(seconds):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Answer(process.returncode, out.decode(), err.decode())
