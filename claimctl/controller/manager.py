@@ -220,9 +220,7 @@ class Manager:
         """Adapt to a changed dialect or version of the cluster; keep caches and observations."""
         assert self._parts is not None
         self.detection = found
-        self._parts.knowledge.rules = self.settings.rules(
-            found.dialect, kcm_cleans_mixed_lists=found.kcm_cleans_mixed_lists
-        )
+        self._parts.knowledge.rules = self.settings.rules(found.dialect, found.version)
         self._parts.knowledge.observations.cluster_changed()
         await self._follow_groups(tasks, found)
         if self.leading:
@@ -250,9 +248,7 @@ class Manager:
             observations=observations,
             investigator=Investigator(client, caches.pods),
             clock=clock,
-            rules=self.settings.rules(
-                detection.dialect, kcm_cleans_mixed_lists=detection.kcm_cleans_mixed_lists
-            ),
+            rules=self.settings.rules(detection.dialect, detection.version),
         )
         events = EventRecorder(client, clock, COMPONENT, self.settings.identity)
         claims, workloads, plans, groups = self._controllers(knowledge, events)

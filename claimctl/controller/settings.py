@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from claimctl.reservation.snapshot import Rules
+from claimctl.wire.releases import FROM_1_34, FROM_1_36, Release
 
 
 class BadSettings(Exception):
@@ -67,14 +68,16 @@ class Settings(BaseModel):
             name = ".".join(str(part) for part in first["loc"]).replace("_", "-")
             raise BadSettings(f"--{name}: {first['msg'].lower()}") from None
 
-    def rules(self, dialect: str, *, kcm_cleans_mixed_lists: bool) -> Rules:
+    def rules(self, dialect: str, version: Release) -> Rules:
+        """The rules for a cluster of this dialect and of this version of its API server."""
         return Rules(
             dialect=dialect,
             settle_seconds=self.settle_seconds,
             binding_seconds=self.binding_seconds,
             slow_binding_seconds=self.slow_binding_seconds,
             known_schedulers=self.known_schedulers,
-            kcm_cleans_mixed_lists=kcm_cleans_mixed_lists,
+            kcm_cleans_mixed_lists=version >= FROM_1_36,
+            kcm_looks_at_claims=version >= FROM_1_34,
             dead_reference_seconds=self.dead_reference_seconds,
             list_ahead=self.list_ahead,
         )

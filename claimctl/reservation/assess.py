@@ -115,7 +115,7 @@ def _is_left_to_kcm(found: Assessment) -> bool:
     if not references or not all(map(is_pod, references)):
         return False
     if found.live_pod_entries():
-        return found.left_to_pods or not found.claim.metadata.deleting
+        return found.lists_bound_pods or not found.claim.metadata.deleting
     return kcm_time_left(found) > 0
 
 

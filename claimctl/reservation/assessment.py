@@ -129,6 +129,15 @@ class Assessment:
     def left_to_pods(self) -> bool:
         """Whether KCM will remove the last pod of the list, and thereby deallocate.
 
+        KCM up to 1.33 never looks at a claim again whose last pod ends while KCM does not run, or
+        while another client's entry is in the list. So claimctl leaves no claim to it.
+        """
+        return self.lists_bound_pods and self.snapshot.rules.kcm_looks_at_claims
+
+    @property
+    def lists_bound_pods(self) -> bool:
+        """Whether the list has a bound pod.
+
         Only KCM removes the entry of a bound pod. The scheduler may remove the entry of a pod that
         is not bound (Unreserve); no component deallocates the claim after that.
         """

@@ -36,6 +36,9 @@ class Rules:
     kcm_cleans_mixed_lists: bool = True
     """Whether kube-controller-manager (KCM) removes dead pods from a list that also has references
     of unknown kinds (from Kubernetes 1.36)."""
+    kcm_looks_at_claims: bool = True
+    """Whether KCM looks at every claim when it starts, and at a claim that changes. KCM up to 1.33
+    only looks at the claims of a pod that changes (kubernetes/kubernetes#132334)."""
     dead_reference_seconds: float = 10.0
     """How long claimctl waits for KCM to remove a dead pod."""
     list_ahead: bool = False

@@ -8,6 +8,8 @@ from claimctl.wire.nodes import Node
 
 Release = tuple[int, int]
 
+FROM_1_34: Release = (1, 34)
+"""From here on KCM looks at a claim when it starts and when the claim changes."""
 FROM_1_36: Release = (1, 36)
 """From here on KCM takes pods out beside references that it does not know, a change of a claim's
 allocation or list needs ``resourceclaims/binding``, and kubelets know PodGroups."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.wire.base import to_plain
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -57,6 +58,35 @@ async def test_a_claim_is_held_through_idle_time_and_released_at_the_end(
         assert await stage.allocated()
         await stage.delete(DEPLOYMENTS, "train")
         await stage.until_released()
+
+
+@pytest.mark.parametrize(("minor", "stays"), [(32, True), (33, True), (34, False), (36, False)])
+async def test_a_withdrawn_hold_leaves_the_claim_to_pods_that_kcm_will_remove(
+    new_stage: NewStage, minor: int, stays: bool
+) -> None:
+    """Before 1.34, KCM would not look at the claim again after an outage."""
+    version = VERSIONS.get((1, minor), "v1")
+    async with new_stage(hold(minor)) as stage:
+        stage.client.use_version(RESOURCECLAIMS.group, version)
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, claim(version))
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation())
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        thing = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
+        await stage.write_list([*map(to_plain, (await stage.claim()).status.reserved_for), thing])
+        await stage.until_condition("Consistent", "False", "UnknownReferences")
+        await stage.delete(CLAIMRESERVATIONS, "train-slice")
+        if stays:
+            await stage.quiet(20)
+            assert "deployments/train" in await stage.references()
+            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+            await stage.until_listed("things/x")
+        await stage.until(lambda: stage.gone(CLAIMRESERVATIONS, "train-slice"), "it is withdrawn")
+        pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+        assert set(await stage.references()) == {*pods, "things/x"}
+        assert stays or len(pods) == 2
 
 
 @pytest.mark.parametrize("minor", [32, 33])

@@ -44,11 +44,6 @@ class Detection:
     """The version of scheduling.k8s.io with PodGroups; '' if none is served."""
 
     @property
-    def kcm_cleans_mixed_lists(self) -> bool:
-        """Whether kube-controller-manager removes dead pods beside entries of unknown kinds."""
-        return self.version >= FROM_1_36
-
-    @property
     def needs_binding(self) -> bool:
         """Whether a write of a claim's allocation or list needs ``resourceclaims/binding``."""
         return self.version >= FROM_1_36

@@ -57,10 +57,6 @@ class WorkQueue(Generic[K]):
         self._attempts[key] = failures + 1
         self.add_after(key, self._backoff[min(failures, len(self._backoff) - 1)])
 
-    def retries(self, key: K) -> bool:
-        """Whether a key has failed and waits for its next try."""
-        return key in self._attempts and key in self._timers
-
     def forget(self, key: K) -> None:
         """Reset the failures of a key."""
         self._attempts.pop(key, None)

@@ -108,6 +108,7 @@ def holds_while_waiting(found: Assessment) -> DesiredHolds:
     - If a consumer came to a fenced claim, the hold is added again.
     - A withdrawn hold goes as soon as a listed pod is bound, where pods are listed one by one. The
       pods keep their entries, and kube-controller-manager (KCM) deallocates with the last one.
+      With KCM up to 1.33, the hold stays until the pods are gone.
     - If garbage collection deleted the reservation after its workload, the hold waits for the pods,
       because KCM knows no ghosts.
     """

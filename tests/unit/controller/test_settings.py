@@ -8,12 +8,24 @@ from claimctl.controller.settings import BadSettings, Settings
 from claimctl.reservation.snapshot import Rules
 
 
-def test_rules_follow_from_settings_and_what_was_found_out() -> None:
+@pytest.mark.parametrize(
+    ("version", "cleans", "looks"),
+    [
+        ((1, 33), False, False),
+        ((1, 34), False, True),
+        ((1, 35), False, True),
+        ((1, 36), True, True),
+    ],
+)
+def test_rules_follow_from_settings_and_what_was_detected(
+    version: tuple[int, int], cleans: bool, looks: bool
+) -> None:
     settings = Settings.checked(identity="one", settle_seconds=2, dead_reference_seconds=3)
-    assert settings.rules("native", kcm_cleans_mixed_lists=False) == Rules(
+    assert settings.rules("native", version) == Rules(
         dialect="native",
         settle_seconds=2,
-        kcm_cleans_mixed_lists=False,
+        kcm_cleans_mixed_lists=cleans,
+        kcm_looks_at_claims=looks,
         dead_reference_seconds=3,
     )
 

@@ -109,8 +109,24 @@ async def test_up_to_1_35_nothing_is_cleaned_beside_a_reference_that_is_not_know
     assert (world.listed(), world.allocated()) == ([], False)
 
 
-@pytest.mark.parametrize(("version", "at_once"), [((1, 32), False), ((1, 34), True)])
-async def test_a_claim_that_stopped_the_controller_waits_for_its_back_off_on_1_32(
+@pytest.mark.parametrize(("version", "looks"), [((1, 33), False), ((1, 34), True)])
+async def test_from_1_34_kcm_looks_at_a_claim_that_changes(
+    version: tuple[int, int], looks: bool
+) -> None:
+    async with world(replace(HOLD, kubernetes_version=version)) as w:
+        w.claim()
+        w.pod("p1", "shared")
+        await w.passes(1)
+        w.reserve(DEAD_POD, *w.get("resourceclaims", "shared")["status"]["reservedFor"])
+        await w.passes(60)
+        assert w.listed() == (["p1"] if looks else ["dead", "p1"])
+        w.api.delete("pods", "default", "p1")
+        await w.passes(1)
+        assert (w.listed(), w.allocated()) == ([], False)
+
+
+@pytest.mark.parametrize(("version", "at_once"), [((1, 33), False), ((1, 34), True)])
+async def test_a_claim_that_stopped_kcm_waits_for_its_back_off_before_1_34(
     version: tuple[int, int], at_once: bool
 ) -> None:
     async with world(replace(HOLD, kubernetes_version=version)) as w:

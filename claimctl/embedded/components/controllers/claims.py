@@ -44,9 +44,9 @@ from claimctl.wire.base import Object
 REMEMBERED = 4096
 """The number of deletions that are remembered. For other objects, a live GET tells."""
 
-_TRIES_AT_ONCE = (1, 33)
-"""KCM 1.32 waits for the backoff of a claim that it stopped at, even if the claim changes; 1.34
-tries again with the next change."""
+_LOOKS_AT_CLAIMS = (1, 34)
+"""Before it, KCM never looks at a claim because the claim is there or has changed, only at the
+claims of a pod that changes (kubernetes/kubernetes#132334; seen on 1.32.13)."""
 
 Task = tuple[str, str, str]
 """('claim', 'pod' or 'group', namespace, name)."""
@@ -95,9 +95,8 @@ class ClaimController(Component[Task]):
                 self._add_pod(pod)
         for plain in owning_pod(change.object):
             self.queue.add(("pod", *_split(plain)))
-        key = ("claim", *change.key)
-        if self.context.features.version >= _TRIES_AT_ONCE or not self.queue.retries(key):
-            self.queue.add(key)
+        if self.context.features.version >= _LOOKS_AT_CLAIMS:
+            self.queue.add(("claim", *change.key))
 
     def _add_pod(self, pod: Object) -> None:
         pause = self.context.timings.kcm_finished_pod_loop if ended(pod) else 0.0

@@ -35,8 +35,8 @@ def test_a_server_that_gives_the_field_back_speaks_native() -> None:
 
 def test_a_server_that_drops_the_field_is_held_in_the_hold_way() -> None:
     found = detect(Dialect.HOLD, (1, 34))
-    assert (found.dialect, found.kcm_cleans_mixed_lists) == ("hold", False)
-    assert detect(Dialect.HOLD, (1, 36)).kcm_cleans_mixed_lists
+    assert (found.dialect, found.version, found.needs_binding) == ("hold", (1, 34), False)
+    assert detect(Dialect.HOLD, (1, 36)).needs_binding
 
 
 def test_the_operator_is_believed() -> None:

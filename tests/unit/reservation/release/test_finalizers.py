@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from claimctl.reservation.decision import SetFinalizer
+from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (
     NOW,
@@ -17,14 +21,20 @@ from tests.support.builders import (
     reservation,
     running,
 )
-from tests.support.claim_cases import ACTIVE, GONE, WORKLOAD, held_status, lists, stage
+from tests.support.claim_cases import ACTIVE, GONE, HOLD, WORKLOAD, held_status, lists, stage
 from tests.support.stage import Stage
 
+BEFORE_1_36 = Rules("hold", kcm_cleans_mixed_lists=False)
+BEFORE_1_34 = replace(BEFORE_1_36, kcm_looks_at_claims=False)
+THING = Reference(api_group="example.com", resource="things", name="x", uid="uid-thing")
 
-def withdrawn(*listed: str, held: bool = True) -> Stage:
+
+def withdrawn(
+    *listed: str, held: bool = True, others: tuple[Reference, ...] = (), rules: Rules = HOLD
+) -> Stage:
     made = reservation(status=held_status(), deleting=True)
-    refs = [*map(pod_ref, listed), *([WORKLOAD] if held else [])]
-    return stage(claim(*refs), ACTIVE, reserved=made)
+    refs = [*map(pod_ref, listed), *others, *([WORKLOAD] if held else [])]
+    return stage(claim(*refs), ACTIVE, rules, reserved=made)
 
 
 def test_a_listed_pod_that_is_not_bound_yet_is_not_left_alone_with_the_claim() -> None:
@@ -69,6 +79,37 @@ def test_one_bound_pod_is_enough() -> None:
     on = withdrawn("a", "b")
     on.put(running("a"), pending("b"))
     assert lists(on.settle(seconds=60)) == [((pod_ref("a"), pod_ref("b")), False)]
+    assert on.reservations == {}
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["hold", "no hold"])
+def test_before_1_34_a_claim_is_not_left_to_its_pods(held: bool) -> None:
+    """KCM does not look at the claim again if it was down when the last pod ended."""
+    on = withdrawn("a", held=held, rules=BEFORE_1_34)
+    on.put(running("a"))
+    assert on.settle(seconds=600) == []
+    assert len(on.reservations) == 1
+    on.remove("a")
+    assert lists(on.settle(seconds=600))[-1] == ((), True)
+    assert on.reservations == {}
+
+
+def test_before_1_34_a_claim_is_left_to_another_entry_when_its_pods_are_gone() -> None:
+    """KCM does not remove a pod beside that entry, and does not see when the entry goes."""
+    on = withdrawn("a", others=(THING,), rules=BEFORE_1_34)
+    on.put(running("a"))
+    assert on.settle(seconds=600) == []
+    assert len(on.reservations) == 1
+    on.remove("a")
+    assert lists(on.settle(seconds=600))[-1] == ((THING,), False)
+    assert on.reservations == {}
+
+
+@pytest.mark.parametrize("rules", [BEFORE_1_36, HOLD], ids=["1.34", "1.36"])
+def test_from_1_34_on_a_claim_is_left_to_its_pods_and_another_entry(rules: Rules) -> None:
+    on = withdrawn("a", others=(THING,), rules=rules)
+    on.put(running("a"))
+    assert lists(on.settle(seconds=600)) == [((pod_ref("a"), THING), False)]
     assert on.reservations == {}
 
 
