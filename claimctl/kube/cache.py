@@ -1,13 +1,19 @@
-"""The objects of an informer: by name and by further indexes, and those that cannot be decoded."""
+"""The objects of an informer: by name and by further indexes, and those that cannot be decoded.
+
+If an object cannot be decoded, the cache keeps its last readable version and reports the object as
+unreadable. The other objects are not affected. An unreadable object never counts as gone.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
+from claimctl.kube.codec import Listing, WatchEvent
 from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
@@ -179,3 +185,132 @@ class UnreadObjects:
             problem=found.problem,
             **more,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Cache(Generic[T]):
+    """Takes in what lists and watches show, and reports what it changes.
+
+    Attributes:
+        keep: returns the object as it is stored, or None to drop it.
+        report: called with the key, the old and the new object, and whether versions between them
+            may have been missed.
+        report_unread: called when an object becomes unreadable, and when it no longer is; the
+            second argument is True if the unreadable object was deleted.
+    """
+
+    index: Index[T]
+    unread: UnreadObjects
+    keep: Callable[[T], T | None]
+    report: Callable[[Key, T | None, T | None, bool], None]
+    report_unread: Callable[[Unreadable, bool], None]
+
+    def apply(self, event: WatchEvent[T]) -> None:
+        """Take in one event of a watch."""
+        if event.unreadable is not None:
+            self._apply_unreadable(event.unreadable, gone=event.type == "DELETED")
+        elif event.object is not None and event.type == "DELETED":
+            self.remove(key_of(event.object), event.object, relist=False)
+        elif event.object is not None:
+            self.put(event.object, relist=False)
+
+    def _apply_unreadable(self, found: Unreadable, *, gone: bool) -> None:
+        if not found.identified:
+            self.replace_nameless([*self.unread.nameless, found])
+        elif gone:
+            self.remove((found.namespace, found.name), None, relist=True, unread=found)
+        else:
+            self.note_unreadable(found)
+
+    def put(self, item: T, *, relist: bool) -> None:
+        """Add or replace an object."""
+        key = key_of(item)
+        before = self.unread.forget(key)
+        old = self.index.get(key)
+        if old is not None and before is None and _same(old, item):
+            return
+        relist = relist or before is not None or self.unread.may_be_nameless(key)
+        kept = self.keep(item)
+        if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
+            self.remove(key, None, relist=relist)
+            old = None
+        if kept is not None:
+            self.index.put(kept)
+            self.report(key, old, kept, relist)
+        if before is not None:
+            self.report_unread(before, before.uid != item.metadata.uid)
+
+    def remove(
+        self, key: Key, last: T | None, *, relist: bool, unread: Unreadable | None = None
+    ) -> None:
+        """Remove an object.
+
+        Args:
+            last: its last version, if an event showed that.
+            unread: its last version, if that cannot be decoded.
+        """
+        before = unread or self.unread.get(key)
+        self.unread.forget(key)
+        old = self.index.pop(key)
+        if last is not None and (old is None or last.metadata.uid == old.metadata.uid):
+            old = self.keep(last) or old if before is not None or old is not None else None
+        if old is not None:
+            self.report(key, old, None, relist)
+        if before is not None:
+            self.report_unread(before, last is None)
+
+    def note_unreadable(self, found: Unreadable) -> None:
+        """Keep the last readable version of an object whose present version cannot be decoded."""
+        key = (found.namespace, found.name)
+        old, before = self.index.get(key), self.unread.get(key)
+        uid = old.metadata.uid if old is not None else before.uid if before else found.uid
+        if uid != found.uid:
+            self.remove(key, None, relist=True)
+        if self.unread.note(found):
+            self.report_unread(found, False)
+
+    def replace_nameless(self, nameless: Sequence[Unreadable]) -> None:
+        """Replace the unreadable objects without names, and report which came and went."""
+        for each in self.unread.replace_nameless(nameless):
+            self.report_unread(each, False)
+
+
+class Relist(Generic[T]):
+    """Puts the pages of one list into a cache, and then removes what the list lacks."""
+
+    def __init__(self, cache: Cache[T]) -> None:
+        self._cache = cache
+        # the keys that the list has not shown yet; to keep the keys of all listed objects instead
+        # would cost as much memory as the cache when most objects are dropped
+        self._missing = dict.fromkeys((*cache.index.keys(), *cache.unread.keys()))
+        self._nameless: list[Unreadable] = []
+
+    def add(self, page: Listing[T]) -> None:
+        for item in page.items:
+            if self._missing:
+                self._missing.pop(key_of(item), None)
+            self._cache.put(item, relist=True)
+        for each in page.unreadable:
+            if each.identified:
+                self._missing.pop((each.namespace, each.name), None)
+                self._cache.note_unreadable(each)
+            else:
+                self._nameless.append(each)
+
+    def end(self) -> None:
+        """Report objects that the list lacks as deleted.
+
+        An object may be one that the list has without a readable name. It is then not reported.
+        """
+        self._cache.replace_nameless(self._nameless)
+        for key in self._missing:
+            if not self._cache.unread.may_be_nameless(key):
+                self._cache.remove(key, None, relist=True)
+        self._cache.unread.publish()
+
+
+def _same(one: HasMetadata, other: HasMetadata) -> bool:
+    return (one.metadata.uid, one.metadata.resource_version) == (
+        other.metadata.uid,
+        other.metadata.resource_version,
+    )

@@ -15,9 +15,8 @@ from typing import Generic
 
 import structlog
 
-from claimctl.kube.cache import HasMetadata, Index, Indexer, Key, T, UnreadObjects, key_of
+from claimctl.kube.cache import Cache, Index, Indexer, Key, Relist, T, UnreadObjects
 from claimctl.kube.client import PAGE, Client
-from claimctl.kube.codec import WatchEvent
 from claimctl.kube.errors import Gone, KubeError, LostEvent
 from claimctl.kube.retry import Backoff, Failures
 from claimctl.telemetry.face import Metric
@@ -94,14 +93,18 @@ class Informer(Generic[T]):
         self._client = client
         self._clock = clock
         self._namespace = namespace
-        self._keep = keep
         self._rng = rng or Random()
-        self._index: Index[T] = Index(indexes or {})
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._on_connect: list[Callable[[], None]] = []
         self._on_list: list[Callable[[str, str], None]] = []
         self._on_unread: list[Callable[[Unreadable, bool], None]] = []
-        self._unread = UnreadObjects(resource, clock, client.telemetry)
+        self._cache = Cache(
+            Index(indexes or {}),
+            UnreadObjects(resource, clock, client.telemetry),
+            keep or (lambda item: item),
+            self._report,
+            self._report_unread,
+        )
         self._synced = asyncio.Event()
         self._version = ""
         self._reached = ""
@@ -157,26 +160,26 @@ class Informer(Generic[T]):
         self._on_unread.append(handler)
 
     def get(self, name: str, namespace: str = "") -> T | None:
-        return self._index.get((namespace, name))
+        return self._cache.index.get((namespace, name))
 
     def unread(self) -> tuple[Unreadable, ...]:
         """The objects that exist and whose present version cannot be read."""
-        return self._unread.all()
+        return self._cache.unread.all()
 
     def unreadable_for(self, name: str, namespace: str = "") -> Unreadable | None:
         """The unreadable object that is, or may be, the object of this name; else None."""
-        return self._unread.about((namespace, name))
+        return self._cache.unread.about((namespace, name))
 
     def items(self) -> Iterable[T]:
         """All objects. Do not iterate across an await."""
-        return self._index.items()
+        return self._cache.index.items()
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._cache.index)
 
     def by_index(self, index: str, value: str) -> tuple[T, ...]:
         """The objects under ``value`` of an index, in the order in which they were added."""
-        return self._index.under(index, value)
+        return self._cache.index.under(index, value)
 
     async def catch_up(self, version: str, seconds: float) -> bool:
         """Wait until the cache has everything up to ``version``; False if not within ``seconds``.
@@ -254,51 +257,22 @@ class Informer(Generic[T]):
 
     async def _list_at(self, begin: str) -> None:
         """List all objects, as they were at ``begin`` if given."""
-        # the keys that the list has not shown yet; to keep the keys of all listed objects instead
-        # would cost as much memory as the cache when most objects are dropped
-        missing = dict.fromkeys((*self._index.keys(), *self._unread.keys()))
-        nameless: list[Unreadable] = []
-        version = ""
+        relist, version = Relist(self._cache), ""
         client = self._client.without_retries(_BEGIN_SECONDS) if begin else self._client
         pages = client.pages(
             self.resource, self._namespace, limit=self._page_size, partial=True, version=begin
         )
         async with aclosing(pages):
             async for page in pages:
-                for item in page.items:
-                    if missing:
-                        missing.pop(key_of(item), None)
-                    self._put(item, relist=True)
-                for each in page.unreadable:
-                    if each.identified:
-                        missing.pop((each.namespace, each.name), None)
-                        self._note_unreadable(each)
-                    else:
-                        nameless.append(each)
+                relist.add(page)
                 version = page.resource_version
-        self._replace_nameless(nameless)
-        self._remove_unlisted(missing)
-        self._unread.publish()
+        relist.end()
         self._version = version
         self._page_size = PAGE
         for handler in self._on_list:
             handler(self._reached, version)
         self._reached = version
         self._synced.set()
-
-    def _remove_unlisted(self, missing: Iterable[Key]) -> None:
-        """Report objects that a list lacks as deleted.
-
-        An object may be one that the list has without a readable name. It is then not reported.
-        """
-        for key in missing:
-            if not self._unread.may_be_nameless(key):
-                self._remove(key, None, relist=True)
-
-    def _replace_nameless(self, nameless: list[Unreadable]) -> None:
-        """Replace the unreadable objects without names, and report which came and went."""
-        for each in self._unread.replace_nameless(nameless):
-            self._report_unreadable(each)
 
     async def _watch(self) -> None:
         """Follow one stream to its end. An early end without an event counts as a failure."""
@@ -314,14 +288,15 @@ class Informer(Generic[T]):
             async with aclosing(stream):
                 async for event in stream:
                     self._failures.clear()
-                    self._handle(event)
+                    self._cache.apply(event)
+                    self._version = self._reached = event.resource_version or self._version
         finally:
             # also after an error: the pauses of a kind without events must not grow each time
             lived = self._following and self._clock.monotonic() - began >= _HEALTHY_SECONDS
             self._following = False
             if lived:
                 self._failures.clear()
-        if self._unread.nameless:
+        if self._cache.unread.nameless:
             # only a new list shows whether such an object is gone or has become readable
             self._version = ""
         if not lived:
@@ -349,74 +324,11 @@ class Informer(Generic[T]):
         labels = {"resource": self.resource.plural}
         self._client.telemetry.gauge(Metric.WATCH_BROKEN, value, labels)
 
-    def _handle(self, event: WatchEvent[T]) -> None:
-        if event.unreadable is not None:
-            self._handle_unreadable(event.unreadable, gone=event.type == "DELETED")
-        elif event.object is not None and event.type == "DELETED":
-            self._remove(key_of(event.object), event.object, relist=False)
-        elif event.object is not None:
-            self._put(event.object, relist=False)
-        self._version = self._reached = event.resource_version or self._version
-
-    def _handle_unreadable(self, found: Unreadable, *, gone: bool) -> None:
-        if not found.identified:
-            self._replace_nameless([*self._unread.nameless, found])
-        elif gone:
-            self._remove((found.namespace, found.name), None, relist=True, unread=found)
-        else:
-            self._note_unreadable(found)
-
-    def _note_unreadable(self, found: Unreadable) -> None:
-        key = (found.namespace, found.name)
-        old, before = self._index.get(key), self._unread.get(key)
-        uid = old.metadata.uid if old is not None else before.uid if before else found.uid
-        if uid != found.uid:
-            self._remove(key, None, relist=True)
-        if self._unread.note(found):
-            self._report_unreadable(found)
-
-    def _put(self, item: T, *, relist: bool) -> None:
-        key = key_of(item)
-        before = self._unread.forget(key)
-        old = self._index.get(key)
-        if old is not None and before is None and _same(old, item):
-            return
-        relist = relist or before is not None or self._unread.may_be_nameless(key)
-        kept = self._keep(item) if self._keep is not None else item
-        if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
-            self._remove(key, None, relist=relist)
-            old = None
-        if kept is not None:
-            self._index.put(kept)
-            self._report(Change(self.resource, *key, old, kept, relist))
-        if before is not None:
-            self._report_unreadable(before, gone=before.uid != item.metadata.uid)
-
-    def _remove(
-        self, key: Key, last: T | None, *, relist: bool, unread: Unreadable | None = None
-    ) -> None:
-        before = unread or self._unread.get(key)
-        self._unread.forget(key)
-        old = self._index.pop(key)
-        if last is not None and (old is None or last.metadata.uid == old.metadata.uid):
-            kept = self._keep(last) if self._keep is not None else last
-            old = kept or old if before is not None or old is not None else None
-        if old is not None:
-            self._report(Change(self.resource, *key, old, None, relist))
-        if before is not None:
-            self._report_unreadable(before, gone=last is None)
-
-    def _report_unreadable(self, found: Unreadable, *, gone: bool = False) -> None:
-        for handler in self._on_unread:
-            handler(found, gone)
-
-    def _report(self, change: Change[T]) -> None:
+    def _report(self, key: Key, old: T | None, new: T | None, relist: bool) -> None:
+        change = Change(self.resource, *key, old, new, relist)
         for handler in self._handlers:
             handler(change)
 
-
-def _same(one: HasMetadata, other: HasMetadata) -> bool:
-    return (one.metadata.uid, one.metadata.resource_version) == (
-        other.metadata.uid,
-        other.metadata.resource_version,
-    )
+    def _report_unread(self, found: Unreadable, gone: bool) -> None:
+        for handler in self._on_unread:
+            handler(found, gone)
