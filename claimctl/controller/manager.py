@@ -11,7 +11,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,26 +20,16 @@ from claimctl.controller import checkpoint
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.dialect.watcher import Redetection
-from claimctl.controller.event_handlers import Queues, Triggers
-from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
-from claimctl.controller.live_reads import CATCH_UP_SECONDS, Investigator
-from claimctl.controller.observations.observations import Observations
+from claimctl.controller.live_reads import CATCH_UP_SECONDS
+from claimctl.controller.parts import Assembly, Parts
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
-from claimctl.controller.reconcilers.claim import ClaimReconciler
-from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
-from claimctl.controller.reconcilers.pod_group import PodGroupReconciler
-from claimctl.controller.reconcilers.workload import WorkloadReconciler
 from claimctl.controller.settings import Settings
-from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.supervisor import Tasks
-from claimctl.controller.template_injection import Injector
-from claimctl.controller.workers import Controller, WorkerPool
+from claimctl.controller.workers import WorkerPool
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound
-from claimctl.kube.events import EventRecorder
 from claimctl.kube.informer import Informer
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
-from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
 from claimctl.wire.resources import CLAIMRESERVATIONS, LEASES
@@ -56,30 +45,9 @@ GROUP_WORKERS = 4
 """The most PodGroups that are reconciled at the same time. When many workloads appear together,
 their groups should exist before their pods are first scheduled."""
 
-SOON_SECONDS = 0.05
-"""The batch window for pods that come and may be listed ahead, in seconds. The scheduler begins to
-schedule them at once."""
-
-COMPONENT = "claimctl.io/controller"
-"""The reportingController of Events."""
-
 
 class NotSynced(Exception):
     """The first lists did not arrive in time. The message is one line: which, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The parts that are made after the dialect is known."""
-
-    caches: Caches
-    triggers: Triggers
-    events: EventRecorder
-    claims: Controller[ClaimKey]
-    workloads: Controller[WorkloadKey]
-    plans: Controller[PlanKey]
-    groups: Controller[GroupKey]
-    knowledge: Knowledge
 
 
 class Manager:
@@ -106,7 +74,7 @@ class Manager:
         self._rng = rng if rng is not None else random.Random()
         self._client = Client(transport, clock, self._telemetry, rng=self._rng)
         self._pool: WorkerPool | None = None
-        self._parts: _Parts | None = None
+        self._parts: Parts | None = None
         self._running = False
         self._present = ""
         """The version of the present when the caches began at a checkpoint; '' if they did not."""
@@ -159,7 +127,7 @@ class Manager:
             binding=self.detection.needs_binding,
             groups=DIALECTS[self.detection.dialect].groups,
         )
-        parts = self._parts = self._build(self.detection)
+        parts = self._parts = self._assemble(self.detection)
         again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
         await self._follow_groups(tasks, self.detection)
         await self._begin_at_checkpoint(parts)
@@ -178,7 +146,7 @@ class Manager:
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
 
-    async def _begin_at_checkpoint(self, parts: _Parts) -> None:
+    async def _begin_at_checkpoint(self, parts: Parts) -> None:
         """Let the caches begin where an earlier leader has put everything on record."""
         if not (self.settings.leader_elect and self.settings.checkpoint):
             return
@@ -239,61 +207,9 @@ class Manager:
             names.unknown()
             tasks.spawn(GROUPS_TASK, groups.follow().run())
 
-    def _build(self, detection: Detection) -> _Parts:
-        clock, client = self._clock, self._client
-        caches = Caches(client, clock, self._rng)
-        observations = Observations(clock)
-        knowledge = Knowledge(
-            caches=caches,
-            observations=observations,
-            investigator=Investigator(client, caches.pods),
-            clock=clock,
-            rules=self.settings.rules(detection.dialect, detection.version),
-        )
-        events = EventRecorder(client, clock, COMPONENT, self.settings.identity)
-        claims, workloads, plans, groups = self._controllers(knowledge, events)
-        batch = self.settings.batch_seconds
-        queues = Queues(
-            claims=partial(claims.queue.add, delay=batch),
-            workloads=workloads.queue.add,
-            plans=plans.queue.add,
-            groups=partial(groups.queue.add, delay=batch),
-            new_groups=groups.queue.add,
-            urgent=claims.queue.add,
-            soon=partial(claims.queue.add, delay=min(SOON_SECONDS, batch)),
-        )
-        triggers = Triggers(caches, observations, queues)
-        return _Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)
-
-    def _controllers(
-        self, knowledge: Knowledge, events: EventRecorder
-    ) -> tuple[
-        Controller[ClaimKey], Controller[WorkloadKey], Controller[PlanKey], Controller[GroupKey]
-    ]:
-        client, caches, clock = self._client, knowledge.caches, self._clock
-        claims = ClaimReconciler(client, knowledge, events, self._telemetry)
-        injector = Injector(
-            client, knowledge, events, allowed=self.settings.allow_template_injection
-        )
-        own_writes = knowledge.observations.own_writes
-        workloads = WorkloadReconciler(client, caches, own_writes, events, injector)
-        groups = PodGroupReconciler(client, knowledge, events)
-        plans = DowngradePlanReconciler(client, knowledge)
-        return (
-            Controller(self._queue(claims.name), claims, clock, self._telemetry),
-            Controller(self._queue(workloads.name), workloads, clock, self._telemetry),
-            Controller(self._queue(plans.name), plans, clock, self._telemetry),
-            Controller(self._queue(groups.name), groups, clock, self._telemetry),
-        )
-
-    def _queue(self, name: str) -> QueueRunner[Any]:
-        return QueueRunner(
-            WorkQueue(),
-            self._clock,
-            name=name,
-            telemetry=self._telemetry,
-            limiter=RetryLimiter(self._rng),
-        )
+    def _assemble(self, detection: Detection) -> Parts:
+        assembly = Assembly(self._client, self.settings, self._clock, self._telemetry, self._rng)
+        return assembly.parts(self.settings.rules(detection.dialect, detection.version))
 
     async def _sync(self, informers: Sequence[Informer[Any]]) -> None:
         try:
