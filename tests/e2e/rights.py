@@ -149,6 +149,9 @@ class Register:
             (self.used if allowed else self.refused)[attributes] = None
         return allowed
 
+    def trouble(self, attributes: Attributes) -> str:
+        return self.inner.trouble(attributes)
+
 
 def watched(cluster: Cluster) -> Register:
     """Insert a ``Register`` before a cluster's authorizer."""

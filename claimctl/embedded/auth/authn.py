@@ -137,7 +137,7 @@ class AccessControl:
     def check(self, attributes: Attributes) -> None:
         """Raise StatusError 403 if the request is not allowed."""
         if not self.authorizer.allowed(attributes):
-            raise refusal(attributes)
+            raise refusal(attributes, self.authorizer.trouble(attributes))
 
 
 def _impersonated_kind(user: str) -> tuple[str, str, str]:
@@ -152,11 +152,11 @@ def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def refusal(attributes: Attributes) -> StatusError:
-    """The 403 with the server's text."""
-    user = attributes.actor.user
+def refusal(attributes: Attributes, trouble: str = "") -> StatusError:
+    """The 403 with the server's text, and with what is wrong with the user's bindings."""
+    user, end = attributes.actor.user, f": {trouble}" if trouble else ""
     if attributes.path:
-        text = f'forbidden: User "{user}" cannot {attributes.verb} path "{attributes.path}"'
+        text = f'forbidden: User "{user}" cannot {attributes.verb} path "{attributes.path}"{end}'
         return StatusError(403, "Forbidden", text, {})
     group, plural, name = attributes.group, attributes.plural, attributes.name
     what = f"{plural}.{group}" if group else plural
@@ -169,7 +169,7 @@ def refusal(attributes: Attributes) -> StatusError:
     )
     text = (
         f'{shown} is forbidden: User "{user}" cannot {attributes.verb} resource "{plural}{sub}" '
-        f'in API group "{group}" {scope}'
+        f'in API group "{group}" {scope}{end}'
     )
     details = {"name": name, "group": group, "kind": plural}
     return StatusError(403, "Forbidden", text, {k: v for k, v in details.items() if v})

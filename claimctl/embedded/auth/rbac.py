@@ -19,6 +19,7 @@ Rule = Mapping[str, Any]
 GROUP = "rbac.authorization.k8s.io"
 PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 _ACCOUNT = "system:serviceaccount:"
+_NAMES = {"Role": "role", "ClusterRole": "clusterrole"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,26 @@ class Rbac:
                 return grant.reason
         return None
 
+    def trouble(self, attributes: Attributes) -> str:
+        """The missing roles, in the words that a real server adds to a refusal (``Authorize`` in
+        plugin/pkg/auth/authorizer/rbac)."""
+        missing = self.missing_roles(attributes.actor, attributes.namespace)
+        return f"RBAC: {missing}" if missing else ""
+
+    def missing_roles(self, actor: Actor, namespace: str) -> str:
+        """The roles that bindings of ``actor`` name and that do not exist; '' without any."""
+        missing = self._current().missing(actor, namespace)
+        texts = [f'{_NAMES[kind]}.{GROUP} "{name}" not found' for kind, name in missing]
+        return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
+
     def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
         """Every rule that ``actor`` has in the cluster and in one namespace."""
+        return self._current().grants(actor, namespace)
+
+    def _current(self) -> _Policy:
         if self._policy is None:
             self._policy = _Policy(self._store)
-        return self._policy.grants(actor, namespace)
+        return self._policy
 
 
 class AllowAll:
@@ -68,6 +84,12 @@ class AllowAll:
         return True
 
     def reason(self, attributes: Attributes) -> str | None:
+        return ""
+
+    def trouble(self, attributes: Attributes) -> str:
+        return ""
+
+    def missing_roles(self, actor: Actor, namespace: str) -> str:
         return ""
 
     def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
@@ -90,17 +112,35 @@ class _Policy:
         self._namespaced = listed["rolebindings"]
 
     def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
-        for binding in self._bindings:
-            yield from self._granted(binding, "ClusterRoleBinding", actor, "")
-        for binding in self._namespaced:
-            if namespace and binding["metadata"]["namespace"] == namespace:
-                yield from self._granted(binding, "RoleBinding", actor, namespace)
+        for binding, subject, scope in self._bound(actor, namespace):
+            yield from self._granted(binding, subject, scope)
 
-    def _granted(self, binding: Object, kind: str, actor: Actor, namespace: str) -> Iterator[Grant]:
-        subject = next((s for s in binding.get("subjects") or () if _is(s, actor, namespace)), None)
-        if subject is None:
-            return
-        role = binding["roleRef"]
+    def missing(self, actor: Actor, namespace: str) -> dict[tuple[str, str], None]:
+        """The kind and name of each role that a binding of ``actor`` names in vain."""
+        found: dict[tuple[str, str], None] = {}
+        for binding, _, scope in self._bound(actor, namespace):
+            role = binding["roleRef"]
+            local = role["kind"] == "Role"
+            known = (scope, role["name"]) in self._roles if local else self._has(role["name"])
+            if not known:
+                found[role["kind"], role["name"]] = None
+        return found
+
+    def _has(self, name: str) -> bool:
+        return name in self._cluster_roles
+
+    def _bound(self, actor: Actor, namespace: str) -> Iterator[tuple[Object, Object, str]]:
+        """Each binding of ``actor``, its first subject that is the actor, and its namespace."""
+        local = [each for each in self._namespaced if each["metadata"]["namespace"] == namespace]
+        scoped = [*((each, "") for each in self._bindings), *((each, namespace) for each in local)]
+        for binding, scope in scoped:
+            for subject in binding.get("subjects") or ():
+                if _is(subject, actor, scope):
+                    yield binding, subject, scope
+                    break
+
+    def _granted(self, binding: Object, subject: Object, namespace: str) -> Iterator[Grant]:
+        role, kind = binding["roleRef"], "RoleBinding" if namespace else "ClusterRoleBinding"
         shown = _shown(binding["metadata"]["name"], namespace)
         reason = (
             f'RBAC: allowed by {kind} {shown} of {role["kind"]} "{role["name"]}" to '

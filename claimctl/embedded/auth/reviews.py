@@ -28,6 +28,8 @@ class Reasoning(Authorizer, Protocol):
 
     def reason(self, attributes: Attributes) -> str | None: ...
 
+    def missing_roles(self, actor: Actor, namespace: str) -> str: ...
+
     def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]: ...
 
 
@@ -60,19 +62,25 @@ class Reviews:
         return self._answered(write, body, actor)
 
     def _local_access(self, write: Write, body: Object) -> Object:
-        attributes = (body.get("spec") or {}).get("resourceAttributes") or {}
-        attributes["namespace"] = write.target.namespace
-        return self._access(write, body)
+        namespace = write.target.namespace
+        attributes = (body.get("spec") or {}).get("resourceAttributes")
+        given = namespace if attributes is None else attributes.get("namespace", "")
+        if given != namespace:
+            path, text = "spec.resourceAttributes.namespace", "must match metadata.namespace"
+            raise invalid(Subject(_AUTHORIZATION, ""), [invalid_value(path, given, text)])
+        return {**self._access(write, body), "metadata": {"namespace": namespace}}
 
     def _answered(self, write: Write, body: Object, actor: Actor) -> Object:
         spec = body.get("spec") or {}
-        reason = self._authorizer.reason(_asked(spec, actor))
+        asked = _asked(spec, actor)
+        reason = self._authorizer.reason(asked)
         for key in ("resourceAttributes", "nonResourceAttributes"):
             if isinstance(spec.get(key), dict):
                 spec[key] = {name: value for name, value in spec[key].items() if value != ""}
         status: Object = {"allowed": reason is not None}
-        if reason:
-            status["reason"] = reason
+        told = self._authorizer.trouble(asked) if reason is None else reason
+        if told:
+            status["reason"] = told
         return _review(write, spec, status)
 
     def _rules(self, write: Write, body: Object) -> Object:
@@ -83,6 +91,8 @@ class Reviews:
             "nonResourceRules": [rule for rule in rules if "nonResourceURLs" in rule],
             "incomplete": False,
         }
+        if missing := self._authorizer.missing_roles(write.actor, namespace):
+            status["evaluationError"] = missing
         return _review(write, {}, status)
 
     def _identity(self, write: Write, body: Object) -> Object:

@@ -26,7 +26,14 @@ class Attributes:
 class Authorizer(Protocol):
     def allowed(self, attributes: Attributes) -> bool: ...
 
+    def trouble(self, attributes: Attributes) -> str:
+        """What kept the authorizer from reading all rules of the user; '' if nothing did."""
+        ...
+
 
 class AlwaysAllow:
     def allowed(self, attributes: Attributes) -> bool:
         return True
+
+    def trouble(self, attributes: Attributes) -> str:
+        return ""

@@ -80,6 +80,9 @@ class _Nobody:
         self.asked.append((attributes.verb, attributes.subresource, attributes.namespace))
         return False
 
+    def trouble(self, attributes: Attributes) -> str:
+        return ""
+
 
 @pytest.mark.parametrize(("version", "status"), [((1, 36), 422), ((1, 34), 200)])
 def test_reserving_needs_the_binding_permission_from_1_36(

@@ -198,6 +198,51 @@ def test_nobody_grants_what_they_do_not_hold() -> None:
     )
 
 
+def test_a_refusal_names_the_roles_that_do_not_exist() -> None:
+    world = World()
+    headers = world.account()
+    bindings = f"/apis/{RBAC}/v1/namespaces/default/rolebindings"
+    subject = {"kind": "ServiceAccount", "name": "sa", "namespace": "default"}
+    for name, kind, role in (("a", "Role", "r"), ("b", "Role", "r"), ("c", "ClusterRole", "q")):
+        reference = {"apiGroup": RBAC, "kind": kind, "name": role}
+        body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        world.post(bindings, body)
+    missing = (
+        'role.rbac.authorization.k8s.io "r" not found, '
+        'clusterrole.rbac.authorization.k8s.io "q" not found'
+    )
+    status, answer = world.ask("GET", PODS, headers=headers)
+    assert status == 403
+    assert answer["message"].endswith(f'in the namespace "default": RBAC: [{missing}]')
+    reviews = "/apis/authorization.k8s.io/v1"
+    for namespace, told in (("default", {"reason": f"RBAC: [{missing}]"}), ("other", {})):
+        asked = {"verb": "get", "resource": "pods", "namespace": namespace}
+        spec = {"resourceAttributes": asked}
+        own = world.post(f"{reviews}/selfsubjectaccessreviews", {"spec": spec}, headers)
+        assert own["status"] == {"allowed": False, **told}
+    rules = world.post(
+        f"{reviews}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, headers
+    )
+    assert rules["status"]["evaluationError"] == f"[{missing}]"
+    world.grant([rule("", ["pods"], ["list"])])
+    assert world.ask("GET", PODS, headers=headers)[0] == 200
+    world.ask("DELETE", f"{bindings}/c")
+    assert world.ask("GET", f"{PODS}/a", headers=headers)[1]["message"].endswith('"default"')
+
+
+def test_a_local_review_is_about_its_own_namespace() -> None:
+    world = World()
+    path = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews"
+    spec = {"user": "jane", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    status, answer = world.ask("POST", path, {"spec": spec})
+    assert status == 422
+    assert answer["message"].endswith(': Invalid value: "": must match metadata.namespace')
+    spec["resourceAttributes"] = {"verb": "get", "resource": "pods", "namespace": "default"}
+    answer = world.post(path, {"spec": spec})
+    assert answer["metadata"] == {"namespace": "default"}
+    assert answer["status"] == {"allowed": False}
+
+
 def test_impersonation_needs_permission_and_then_counts() -> None:
     world = World()
     review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
