@@ -191,6 +191,9 @@ def conflict(subject: Subject, why: str) -> StatusError:
     return StatusError(409, "Conflict", message, subject.details())
 
 
+OTHER_NAMESPACE = (
+    "the namespace of the provided object does not match the namespace sent on the request"
+)
 MODIFIED_MEANWHILE = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
@@ -64,18 +65,21 @@ def tidy(metadata: Object) -> None:
 
 def validate_meta(metadata: Object, strategy: Strategy) -> list[FieldError]:
     """The errors of the metadata of a new object."""
-    errors: list[FieldError] = []
-    base = metadata.get("generateName", "")
-    if base:
-        checked = base[:-1] + "a" if base.endswith("-") else base
-        wrong = strategy.name_check(checked)
-        errors += [invalid_value("metadata.generateName", base, text) for text in wrong]
+    errors = _name_base(metadata, strategy.name_check)
     name = metadata.get("name", "")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
         errors += invalid_name("metadata.name", name, strategy.name_check)
     return [*errors, *_validate_rest(metadata), *_standard(metadata, strategy)]
+
+
+def _name_base(metadata: Object, name_check: Callable[[str], list[str]]) -> list[FieldError]:
+    """The errors of generateName."""
+    base = metadata.get("generateName", "")
+    checked = base[:-1] + "a" if base.endswith("-") else base
+    wrong = name_check(checked) if base else []
+    return [invalid_value("metadata.generateName", base, text) for text in wrong]
 
 
 def _validate_rest(metadata: Object) -> list[FieldError]:
@@ -219,25 +223,33 @@ def _finalizers(finalizers: list[str]) -> list[FieldError]:
     return errors
 
 
-def validate_meta_update(new: Object, old: Object, strategy: Strategy | None) -> list[FieldError]:
+def validate_meta_update(
+    new: Object, old: Object, strategy: Strategy | None, *, whole: bool
+) -> list[FieldError]:
     """The errors of a change of metadata. ``strategy`` is None if the kind has no rules for it.
+
+    ``whole``: the write is not one of the status, so that the kind's rules for generateName count.
 
     The server checks the metadata and its change for all kinds, the change again in the strategy of
     the kind, and the metadata once more if the strategy ``revalidates``. So causes repeat.
     """
-    whole, change = _validate_rest(new), _validate_change(new, old)
-    found = [*whole, *change]
+    change = _validate_change(new, old)
+    found = [*_name_base(new, names.path_segment), *_validate_rest(new), *change]
     if strategy is None:
         return found
     if strategy.validates_metadata:
         found += [*change, *_standard(new, strategy)]
     if strategy.revalidates:
-        found += validate_again(new, strategy)
+        found += validate_again(new, strategy) if whole else _again(new, strategy)
     return found
 
 
 def validate_again(metadata: Object, strategy: Strategy) -> list[FieldError]:
-    """The errors of the metadata, with the rules of the kind."""
+    """The errors of the metadata, with the rules of the kind. The name cannot change."""
+    return [*_name_base(metadata, strategy.name_check), *_again(metadata, strategy)]
+
+
+def _again(metadata: Object, strategy: Strategy) -> list[FieldError]:
     return [*_validate_rest(metadata), *_standard(metadata, strategy)]
 
 

@@ -125,6 +125,10 @@ class Strategy:
         """The errors of a change, except those of the metadata."""
         return self.validate(new, context)
 
+    def is_complete(self, body: Object) -> bool:
+        """Whether an object that is created with this body stores all that it shows."""
+        return False
+
     def read_back(self, obj: Object) -> bool:
         """Add fields that a new object shows but does not store; return whether it has any."""
         return False

@@ -78,7 +78,7 @@ class Applier:
         kind = request.kind
         schema = self._schemas.find(kind.group, request.version, kind.kind)
         _check(request, schema)
-        patch = _relevant(request)
+        patch = copy.deepcopy(request.patch)
         fields = declared(schema, patch)
         reset = reset_fields(request.kind, request.subresource, self._schemas.version)
         for path in reset:
@@ -157,14 +157,6 @@ def _check(request: ApplyRequest, schema: Schema | None) -> None:
         what = f"{metadata.get('namespace', '')}/{name}; {group}/{short}, Kind={kind.kind}"
         text = f"failed to create typed patch object ({what}): {problem}"
         raise StatusError(500, "", text)
-
-
-def _relevant(request: ApplyRequest) -> Object:
-    """The configuration without fields that a new object cannot have."""
-    patch = copy.deepcopy(request.patch)
-    if request.old is None:
-        (patch.get("metadata") or {}).pop("resourceVersion", None)
-    return patch
 
 
 def merge(schema: Schema, live: Json, patch: Json) -> Json:

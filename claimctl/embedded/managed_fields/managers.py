@@ -128,16 +128,19 @@ def _scaled(write: FieldWrite, old: Object) -> list[Entry]:
 
     Each write goes through a Scale with its own entries. Entries of updates have another version
     there, so replicas get entries of their own, without a time. A Scale leaves out zero replicas,
-    so no manager owns them.
+    so no manager owns them. If no manager owns the replicas before, the Scale has no entries, and
+    an object without entries gets none in an update.
     """
     version = write.kind.api_version(write.version)
     replicas = write.new["spec"].get("replicas")
     changed = replicas != old["spec"].get("replicas")
     kept: list[Entry] = []
     owners: dict[Manager, Entry] = {}
+    owned = False
     for entry in entries_of(old):
         who = Manager.of(entry)
         found = contains(entry.get("fieldsV1") or {}, _REPLICAS)
+        owned = owned or found
         if not found or (who.operation == "Apply" and not changed):
             kept.append(entry)
             continue
@@ -146,7 +149,7 @@ def _scaled(write: FieldWrite, old: Object) -> list[Entry]:
         kept.append({**entry, "fieldsV1": fields})
         if not changed:
             owners[who] = entry_of(who, version, _only_replicas(), "")
-    if changed and replicas:
+    if changed and replicas and owned:
         who = Manager(write.manager, "Update", version, "scale")
         owners[who] = entry_of(who, version, _only_replicas(), "")
     return in_order([*kept, *owners.values()])

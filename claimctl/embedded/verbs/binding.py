@@ -7,6 +7,7 @@ from dataclasses import replace
 from claimctl.embedded import errors
 from claimctl.embedded.errors import StatusError, Subject
 from claimctl.embedded.kinds.metadata import timestamp
+from claimctl.embedded.kinds.namespaces import admit_namespace
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.verbs import writing
 from claimctl.embedded.verbs.reading import Target, stored
@@ -20,9 +21,29 @@ def bind(write: Write, binding: Object) -> Object:
     Raises:
         StatusError: 400, 404, 409, 422.
     """
+    _check_namespace(write, binding)
+    if _name(binding) != write.target.name:
+        raise errors.bad_request("name in URL does not match name in Binding object")
+    return _bind(write, binding)
+
+
+def _name(binding: Object) -> str:
+    return (binding.get("metadata") or {}).get("name") or ""
+
+
+def _check_namespace(write: Write, binding: Object) -> None:
+    target, given = write.target, (binding.get("metadata") or {}).get("namespace")
+    if given and given != target.namespace:
+        raise errors.bad_request(errors.OTHER_NAMESPACE)
+    admit_namespace(write.state.store, target.kind, target.namespace, target.name or _name(binding))
+
+
+def _bind(write: Write, binding: Object) -> Object:
     target = write.target
     node = (binding.get("target") or {}).get("name", "")
     _check_node(binding.get("target") or {})
+    if not target.name:
+        raise errors.bad_request("Name parameter required.")
     old = stored(write.state, target)
     _check_binding(write, old, binding)
     new = decode(encode(old))
@@ -55,10 +76,10 @@ def _scheduled(write: Write, status: Object) -> None:
 
 def bind_collection(write: Write, binding: Object) -> Object:
     """POST bindings: the body names the pod."""
-    name = (binding.get("metadata") or {}).get("name", "")
-    pods = write.state.kinds.named("pods")
-    target = Target(pods, write.target.namespace, name, "binding", write.target.version)
-    return bind(replace(write, target=target), binding)
+    _check_namespace(write, binding)
+    pods, given = write.state.kinds.named("pods"), write.target
+    target = Target(pods, given.namespace, _name(binding), "binding", given.version)
+    return _bind(replace(write, target=target), binding)
 
 
 _TARGETS = ("Node", "<empty>")

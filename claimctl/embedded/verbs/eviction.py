@@ -62,9 +62,7 @@ def _check_names(write: Write, eviction: Object) -> None:
             f"({short}.{kind}) to (policy.Eviction): unknown conversion"
         )
     if meta.get("namespace", write.target.namespace) != write.target.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise bad_request(errors.OTHER_NAMESPACE)
     if meta.get("name") != write.target.name:
         raise bad_request("name in URL does not match name in Eviction object")
 

@@ -19,7 +19,7 @@ from claimctl.wire.base import Object
 @dataclass(frozen=True, slots=True)
 class Write:
     """A write in progress. ``verb`` is create, update, patch or apply. ``maps``: the object was
-    patched as a map, as by a strategic merge patch."""
+    patched as a map, as by a strategic merge patch. ``complete``: see ``Strategy.is_complete``."""
 
     state: ServerState
     actor: Actor
@@ -27,6 +27,7 @@ class Write:
     verb: str
     options: WriteOptions
     maps: bool = False
+    complete: bool = False
 
     @property
     def strategy(self) -> Strategy:
@@ -121,7 +122,8 @@ def check_type(write: Write, obj: Object) -> None:
 def _is_misnamed(write: Write, obj: Object) -> bool:
     """Whether an object of a custom kind names another kind or version, or none."""
     wanted = (write.target.kind.api_version(write.target.version), write.target.kind.kind)
-    given = (obj.get("apiVersion") or "", obj.get("kind"))
+    version = obj.get("apiVersion")
+    given = ("" if version is None else version, obj.get("kind"))
     return given != wanted and all(isinstance(each, str) for each in given)
 
 
@@ -133,7 +135,7 @@ def _misnamed(write: Write, obj: Object) -> Object:
     used: no field of another version is known, and the fields of another kind are not checked.
 
     Raises:
-        StatusError: 400 for another version in a create or an update, 500 for none in a patch.
+        StatusError: 400 for another version in a create or an update.
     """
     target = write.target
     wanted = target.kind.api_version(target.version)
@@ -151,16 +153,18 @@ def _misnamed(write: Write, obj: Object) -> Object:
     _report(write, found, short)
     if version != wanted and write.verb != "patch":
         raise errors.bad_request(_other_version(version, wanted))
-    if not version:
-        raise _no_version()
+    write.options.warnings.extend(metadata.drop_repeated_owners(obj["metadata"], write.verb))
     metadata.tidy(obj["metadata"])
     return obj
 
 
-def _no_version() -> errors.StatusError:
+def check_api_version(obj: Object) -> None:
+    """Refuse an object of a custom kind whose patch left it without a version (500)."""
+    if obj["apiVersion"]:
+        return
     why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
     text = f"Internal error occurred: {why}"
-    return errors.StatusError(500, "InternalError", text, {"causes": [{"message": why}]})
+    raise errors.StatusError(500, "InternalError", text, {"causes": [{"message": why}]})
 
 
 def _other_version(version: str, wanted: str) -> str:

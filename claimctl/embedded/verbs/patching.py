@@ -26,7 +26,13 @@ from claimctl.embedded.storage.raw_json import all_sorted, sorted_keys
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.text import json_text
 from claimctl.embedded.verbs import writing
-from claimctl.embedded.verbs.incoming import SCHEME, check_name, check_type, inward, unconvertible
+from claimctl.embedded.verbs.incoming import (
+    SCHEME,
+    check_name,
+    check_type,
+    inward,
+    unconvertible,
+)
 from claimctl.embedded.verbs.reading import stored
 from claimctl.embedded.verbs.scale import get_scale, put_scale
 from claimctl.embedded.verbs.writing import Write

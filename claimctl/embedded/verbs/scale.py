@@ -55,9 +55,7 @@ def _paths(state: ServerState, target: Target) -> ScalePaths:
 
 def _check_address(write: Write, meta: Object) -> None:
     if meta.get("namespace") and meta["namespace"] != write.target.namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise errors.bad_request(errors.OTHER_NAMESPACE)
     check_name(write.target, meta)
 
 

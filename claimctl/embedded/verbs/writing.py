@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from claimctl.embedded import errors
 from claimctl.embedded.kinds import metadata
@@ -12,7 +13,7 @@ from claimctl.embedded.schema.conversion import Unconvertible
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
 from claimctl.embedded.verbs.incoming import Write as Write
-from claimctl.embedded.verbs.incoming import check_name, inward
+from claimctl.embedded.verbs.incoming import check_api_version, check_name, inward
 from claimctl.embedded.verbs.reading import Target
 from claimctl.wire.base import Object
 
@@ -23,6 +24,7 @@ def create(write: Write, body: Object) -> Object:
     Raises:
         StatusError: 400, 403, 404 (no namespace), 409, 422, 500.
     """
+    write = replace(write, complete=write.strategy.is_complete(body))
     obj = inward(write, body)
     check_namespace(write, obj["metadata"])
     return _insert(write, obj)
@@ -34,9 +36,7 @@ def check_namespace(write: Write, meta: Object) -> None:
         meta.pop("namespace", None)
         return
     if meta.get("namespace", namespace) != namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise errors.bad_request(errors.OTHER_NAMESPACE)
     meta["namespace"] = namespace
 
 
@@ -75,7 +75,8 @@ def _insert(write: Write, obj: Object) -> Object:
 def _store_new(write: Write, obj: Object) -> Object:
     target = _named(write.target, obj["metadata"]["name"])
     version = obj["metadata"].pop("resourceVersion", "")
-    if version and not write.options.dry_run:
+    if version.isdigit() and int(version) and not write.options.dry_run:
+        # the storage takes another text for no version
         text = "resourceVersion should not be set on objects to be created"
         raise errors.StatusError(500, "", text)
     found = write.state.store.get(target.address)
@@ -93,7 +94,7 @@ def _store_new(write: Write, obj: Object) -> Object:
     if write.options.dry_run:
         kept = {"resourceVersion": version} if version else {}
         return {**obj, "metadata": {**obj["metadata"], **kept}}
-    if completed:
+    if completed and not write.complete:
         write.state.completed.add(obj["metadata"]["uid"])
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
@@ -201,7 +202,6 @@ def update(write: Write, body: Object) -> Object:
         return _create_on_update(write, obj)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         raise errors.conflict(target.subject, other_uid(write, meta["uid"], old["metadata"]["uid"]))
-    _check_number(meta)
     return modify(write, old, obj)
 
 
@@ -211,7 +211,14 @@ def _create_on_update(write: Write, obj: Object) -> Object:
         raise errors.not_found(target.subject)
     if obj["metadata"].get("uid"):
         raise errors.conflict(target.subject, other_uid(write, obj["metadata"]["uid"], ""))
-    obj["metadata"].pop("resourceVersion", None)
+    return _insert_named(write, obj)
+
+
+def _insert_named(write: Write, obj: Object) -> Object:
+    """Create the object that an update or an apply names. The storage drops its resourceVersion,
+    where a dry run does not come."""
+    if not write.options.dry_run:
+        obj["metadata"].pop("resourceVersion", None)
     return _insert(write, obj)
 
 
@@ -242,6 +249,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
         StatusError: 409, 422.
     """
     _check_version(write, old, new)
+    check_api_version(new)
     before = decode(encode(old))
     meta, old_meta = new["metadata"], old["metadata"]
     meta["resourceVersion"] = old_meta["resourceVersion"]
@@ -256,7 +264,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     metadata.tidy(meta)
     through_status = write.target.subresource == "status"
     rules = None if through_status and write.strategy.status_alone else write.strategy
-    meta_errors = metadata.validate_meta_update(meta, old_meta, rules)
+    meta_errors = metadata.validate_meta_update(meta, old_meta, rules, whole=not through_status)
     own_errors = write.strategy.validate_update(new, before, write.context)
     _refuse(subject, [*meta_errors, *own_errors])
     if write.strategy.warns_of_finalizers:
@@ -276,9 +284,10 @@ def _check_number(meta: Object) -> None:
 
 
 def _check_version(write: Write, old: Object, new: Object) -> None:
+    _check_number(new["metadata"])
     version = new["metadata"].get("resourceVersion")
     if not version or version == "0":
-        if write.target.kind.unconditional_update or write.verb != "update":
+        if write.target.kind.unconditional_update or write.verb == "create":
             return
         target = write.target
         raise errors.invalid(target.subject, [metadata.version_required()])
@@ -378,4 +387,7 @@ def apply(write: Write, body: Object) -> Object:
     obj = inward(write, _merged(write, body, applied if same else sorted_keys(applied)))
     check_name(target, obj["metadata"])
     check_namespace(write, obj["metadata"])
-    return _insert(write, obj) if old is None else modify(write, old, obj)
+    if old is None:
+        _check_number(obj["metadata"])
+        return _insert_named(write, obj)
+    return modify(write, old, obj)

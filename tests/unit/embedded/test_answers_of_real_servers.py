@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.definitions import definitions
 from tests.support.virtual import run
-from tests.unit.embedded.servers import Answered, Server, server
+from tests.unit.embedded.servers import Answered, Server, pod, server
 
 _ROOT = "/apis/claimctl.io/v1alpha1/namespaces/ns/claimreservations"
 _WORKLOAD = {"apiGroup": "apps", "kind": "Deployment", "name": "train"}
@@ -337,3 +337,225 @@ async def test_a_patch_without_a_change_writes_once_after_a_scale_of_several_por
     versions = [one.body["metadata"]["resourceVersion"] for one in (scaled, again, first, second)]
     assert (versions[1] != versions[2]) == written
     assert versions[2] == versions[3]
+
+
+_JSON_PATCH = {"content-type": "application/json-patch+json"}
+
+
+@pytest.mark.parametrize(
+    ("operations", "status", "said"),
+    [
+        (
+            [
+                {"op": "replace", "path": "/apiVersion", "value": {}},
+                {"op": "add", "path": "/kind", "value": "x"},
+            ],
+            422,
+            "json: cannot unmarshal object into Go struct field .apiVersion of type string",
+        ),
+        (
+            [{"op": "move", "path": "/metadata/name", "from": "/apiVersion"}],
+            400,
+            "the name of the object (claimctl.io/v1alpha1) does not match the name on the URL (a)",
+        ),
+        (
+            [
+                {"op": "remove", "path": "/apiVersion"},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"},
+            ],
+            409,
+            "the object has been modified; please apply your changes to the latest version and "
+            "try again",
+        ),
+        (
+            [{"op": "remove", "path": "/apiVersion"}],
+            500,
+            "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion "
+            "field'",
+        ),
+    ],
+)
+async def test_a_patched_custom_object_without_a_version_is_refused_after_all_else(
+    operations: list[Any], status: int, said: str
+) -> None:
+    served = with_definitions()
+    await served.send("POST", _ROOT, _RESERVATION)
+    for path in (f"{_ROOT}/a", f"{_ROOT}/a/status"):
+        answer = await served.send("PATCH", path, operations, _JSON_PATCH)
+        assert answer.status == status
+        assert answer.body["message"].endswith(said)
+
+
+async def test_repeated_owners_of_a_custom_object_are_warned_of_whatever_its_kind() -> None:
+    served = with_definitions()
+    await served.send("POST", _ROOT, _RESERVATION)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u-1"}
+    patch = {"kind": "x", "metadata": {"ownerReferences": [owner, owner]}}
+    answer = await served.merge_patch(f"{_ROOT}/a", patch)
+    assert answer.status == 422
+    assert "duplicate UID(s) observed: u-1" in answer.headers["warning"]
+
+
+_WRONG = 'metadata.generateName: Invalid value: "{}": '
+
+
+@pytest.mark.parametrize(
+    ("version", "path", "body", "base", "wrong"),
+    [
+        ((1, 36), "/api/v1/nodes", {}, "Bad_", "a lowercase RFC 1123 subdomain"),
+        ((1, 36), "/api/v1/namespaces", {}, "Bad_", "a lowercase RFC 1123 label"),
+        ((1, 36), "/apis/resource.k8s.io/v1/deviceclasses", {"spec": {}}, "Bad_", ""),
+        (
+            (1, 34),
+            "/apis/resource.k8s.io/v1/deviceclasses",
+            {"spec": {}},
+            "Bad_",
+            "a lowercase RFC 1123 subdomain",
+        ),
+        (
+            (1, 36),
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"value": 1},
+            "a/b",
+            "may not contain '/'",
+        ),
+        ((1, 36), "/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 1}, "Bad_", ""),
+    ],
+)
+async def test_an_update_checks_generate_name_by_the_rules_of_the_kind(
+    version: tuple[int, int], path: str, body: dict[str, Any], base: str, wrong: str
+) -> None:
+    served = server(kubernetes_version=version)
+    made = await served.send("POST", path, {"metadata": {"name": "a"}, **body})
+    assert made.status == 201
+    answer = await served.merge_patch(f"{path}/a", {"metadata": {"generateName": base}})
+    assert answer.status == (422 if wrong else 200)
+    if wrong:
+        assert f"{_WRONG.format(base)}{wrong}" in answer.body["message"]
+
+
+async def test_a_write_of_the_status_checks_generate_name_as_a_path_alone() -> None:
+    served = server()
+    await served.send("POST", "/api/v1/nodes", {"metadata": {"name": "a"}})
+    for base, status in (("Bad_", 200), ("a/b", 422)):
+        patch = {"metadata": {"generateName": base}}
+        answer = await served.merge_patch("/api/v1/nodes/a/status", patch)
+        assert answer.status == status
+
+
+_ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/ns/roles"
+
+
+async def test_a_create_keeps_the_version_that_was_sent_in_a_dry_run_alone() -> None:
+    served = server()
+    apply = {"content-type": "application/apply-patch+yaml"}
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
+
+    async def sent(name: str, version: str, query: str, method: str) -> Answered:
+        body = {**head, "metadata": {"name": name, "resourceVersion": version}, "rules": []}
+        path = _ROLES if method == "POST" else f"{_ROLES}/{name}"
+        headers = apply if method == "PATCH" else None
+        return await served.send(method, f"{path}?fieldManager=m{query}", body, headers)
+
+    for method in ("PUT", "PATCH", "POST"):
+        answer = await sent("dry", "7", "&dryRun=All", method)
+        assert (answer.status, answer.body["metadata"]["resourceVersion"]) == (201, "7")
+    for method in ("PUT", "PATCH"):
+        answer = await sent(method.lower(), "7", "", method)
+        assert answer.status == 201
+        assert answer.body["metadata"]["resourceVersion"] != "7"
+        assert (await sent("odd", "x", "", method)).status == 500
+    for version, status in (("7", 500), ("0", 201), ("x", 201)):
+        assert (await sent(f"made-{version}", version, "", "POST")).status == status
+
+
+async def test_a_binding_is_checked_by_its_names_before_the_pod_is_looked_up() -> None:
+    served = server()
+    path = "/api/v1/namespaces/ns/pods/p/binding"
+    node = {"name": "node-0"}
+
+    async def said(where: str, **metadata: str) -> tuple[int, str]:
+        answer = await served.send("POST", where, {"metadata": metadata, "target": node})
+        return answer.status, answer.body.get("message", "")
+
+    other = "name in URL does not match name in Binding object"
+    assert await said(path, name="q") == (400, other)
+    assert await said(path) == (400, other)
+    wrong = "the namespace of the provided object does not match the namespace sent on the request"
+    assert await said(path, name="q", namespace="other") == (400, wrong)
+    nowhere = path.replace("/ns/", "/nowhere/")
+    assert await said(nowhere, name="q") == (404, 'namespaces "nowhere" not found')
+    assert await said(path, name="p") == (404, 'pods "p" not found')
+    bindings = "/api/v1/namespaces/ns/bindings"
+    assert await said(bindings) == (400, "Name parameter required.")
+    await served.send("POST", "/api/v1/namespaces/ns/pods", pod())
+    assert await said(bindings, name="p", namespace="ns") == (201, "")
+
+
+@pytest.mark.parametrize(("labels", "written"), [({}, False), (None, True)])
+async def test_empty_labels_of_a_jobs_template_are_those_of_the_job_at_once(
+    labels: dict[str, str] | None, written: bool
+) -> None:
+    served = server()
+    root = "/apis/batch/v1/namespaces/ns/jobs"
+    spec = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "x"}]}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    made = await served.send(
+        "POST", root, {"metadata": {"name": "a"}, "spec": {"template": template}}
+    )
+    patched = await served.merge_patch(f"{root}/a", {})
+    assert made.body["metadata"]["labels"] == patched.body["metadata"]["labels"] != {}
+    versions = [one.body["metadata"]["resourceVersion"] for one in (made, patched)]
+    assert (versions[0] != versions[1]) == written
+
+
+async def test_a_scale_owns_the_replicas_only_if_a_manager_owned_them_before() -> None:
+    served = server()
+    root = "/apis/apps/v1/namespaces/ns/deployments"
+    template = {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "m", "image": "x"}]},
+    }
+    body: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": template},
+    }
+    media = {"content-type": "application/apply-patch+yaml"}
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 4}}
+    found = []
+    for name, replicas in (("a", {}), ("b", {"replicas": 1})):
+        applied = {**body, "metadata": {"name": name}, "spec": {**body["spec"], **replicas}}
+        await served.send("PATCH", f"{root}/{name}?fieldManager=one", applied, media)
+        await served.send("PUT", f"{root}/{name}/scale", {**scale, "metadata": {"name": name}})
+        entries = (await served.send("GET", f"{root}/{name}")).body["metadata"]["managedFields"]
+        found.append([(each["operation"], each.get("subresource", "")) for each in entries])
+    assert found == [[("Apply", "")], [("Apply", ""), ("Update", "scale")]]
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("x", 500), ("-1", 500), ("0", 422), ("", 422), ("1", 409)]
+)
+async def test_a_patch_of_the_version_is_checked_as_in_an_update(version: str, status: int) -> None:
+    served = server()
+    root = "/apis/policy/v1/namespaces/ns/poddisruptionbudgets"
+    body: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"selector": {}}}
+    await served.send("POST", root, body)
+    patch = {"metadata": {"resourceVersion": version, "labels": {"x": "y"}}}
+    assert (await served.merge_patch(f"{root}/a", patch)).status == status
+    apply = {"content-type": "application/apply-patch+yaml"}
+    head = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
+    applied = {**head, **body, "metadata": {**patch["metadata"], "name": "a"}}
+    answer = await served.send("PATCH", f"{root}/a?fieldManager=m", applied, apply)
+    assert answer.status == status
+
+
+async def test_no_pod_is_bound_in_a_namespace_that_is_being_deleted() -> None:
+    served = server()
+    await served.send("POST", "/api/v1/namespaces/ns/pods", pod())
+    await served.send("DELETE", "/api/v1/namespaces/ns")
+    body = {"metadata": {"name": "p"}, "target": {"name": "node-0"}}
+    for path, plural in (("pods/p/binding", "pods"), ("bindings", "bindings")):
+        answer = await served.send("POST", f"/api/v1/namespaces/ns/{path}", body)
+        assert answer.status == 403
+        assert answer.body["message"].startswith(f'{plural} "p" is forbidden: unable to create')

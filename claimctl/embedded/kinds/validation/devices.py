@@ -9,7 +9,7 @@ from typing import ClassVar
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.kind import Kind
-from claimctl.embedded.kinds.metadata import timestamp
+from claimctl.embedded.kinds.metadata import timestamp, validate_again
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.betas import Converted, flattened, unflattened
 from claimctl.embedded.kinds.validation.device_names import (
@@ -68,6 +68,7 @@ class ClassStrategy(Converted):
     """A class may change. Allocated claims do not change with it."""
 
     path = ()
+    revalidates = False
     name_check = staticmethod(names.long_name)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
@@ -80,6 +81,8 @@ class ClassStrategy(Converted):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         found = self.validate(new, context)
         repeated = any(each.path.endswith("cel.expression") for each in found)
+        if context.features.version < (1, 36):
+            found = [*validate_again(new["metadata"], self), *found]
         return [*found, *found] if repeated else found
 
     def spec_changed(self, new: Object, old: Object) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError
 from claimctl.embedded.kinds.defaults.workloads import (
@@ -54,6 +56,13 @@ class JobStrategy(TemplateStrategy):
         obj["status"] = {}
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
+
+    def is_complete(self, body: Object) -> bool:
+        """Whether the template has labels, even none: Go then keeps one map in both places."""
+        found: Any = body
+        for key in ("spec", "template", "metadata", "labels"):
+            found = found.get(key) if isinstance(found, dict) else None
+        return found is not None
 
     def read_back(self, obj: Object) -> bool:
         """Show a Job without labels with those of its template."""
