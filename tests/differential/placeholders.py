@@ -16,6 +16,8 @@ _KEY = re.compile(r"Key: /(?!registry/)")
 _HASH = re.compile(r"(?<=hash=)[0-9A-F]{64,}")
 _AGE = re.compile(r"(?:\d+[smhdy])+|<unknown>|<invalid>")
 _SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+_LONGEST_BASE = 58
+"""How many letters of a generateName a server keeps."""
 _LAYOUT = "2006-01-02T15:04:05Z"
 """Go's layout of a time, which is part of messages."""
 _ADDRESS = "127.0.0.1:6443"
@@ -80,7 +82,7 @@ class Encoder:
             return
         if value.get("kind") == "Status" and self._base:
             name = (value.get("details") or {}).get("name")
-            if isinstance(name, str) and name.startswith(self._base):
+            if isinstance(name, str) and name.startswith(self._base[:_LONGEST_BASE]):
                 self._learn_generated(name)
         meta = value.get("metadata")
         if isinstance(meta, dict):

@@ -28,10 +28,28 @@ def recorded_sequence(rng: Random, name: str, version: tuple[int, int]) -> Seque
     """The beginning of a recording under another name; one body in four is bent."""
     recording, steps = rng.choice(_parts(version))
     made = [_bent(rng, step) for step in steps[: rng.randint(4, _LONGEST)]]
-    text = json.dumps(made).replace('"<time>"', f'"{_SOME_TIME}"')
     old = str(recording.name).replace(".", "-")
+    text = json.dumps(_own_names(made, old)).replace('"<time>"', f'"{_SOME_TIME}"')
     renamed = json.loads(re.sub(rf"\b{re.escape(old)}(?![0-9])", name, text))
     return Sequence(name, tuple(renamed), True, recording.managed_fields)
+
+
+def _own_names(steps: list[Step], old: str) -> list[Step]:
+    """The steps with the recording's name in the names of all objects without a namespace that they
+    create: two sequences of one run can come from the same recording."""
+    text = json.dumps(steps)
+    for step in steps:
+        path, body = step["request"]["path"], step["request"].get("body")
+        meta = body.get("metadata") if isinstance(body, dict) else None
+        name = meta.get("name") if isinstance(meta, dict) else None
+        created = step["request"]["method"] == "POST" and step["response"]["status"] == 201
+        alone = created and "/namespaces" not in path and "dryRun" not in path
+        if alone and isinstance(name, str) and name and old not in name:
+            own = f"{old}-{name}"
+            text = text.replace(f'"name": {json.dumps(name)}', f'"name": {json.dumps(own)}')
+            text = text.replace(f"{path}/{name}", f"{path}/{own}")
+    renamed: list[Step] = json.loads(text)
+    return renamed
 
 
 @lru_cache(maxsize=1)

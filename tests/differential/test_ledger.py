@@ -6,7 +6,8 @@ from tests.conformance.compare import Difference
 from tests.differential.kinds import kind_of
 from tests.differential.ledger import ENDS, LIMIT, allowances, allowed, seen
 from tests.differential.placeholders import Encoder
-from tests.differential.templates import Known
+from tests.differential.recorded import _own_names
+from tests.differential.templates import Known, Step
 
 
 def test_every_kind_ever_seen_has_come_to_an_end_that_is_known() -> None:
@@ -50,6 +51,36 @@ def test_what_a_server_made_becomes_a_placeholder_and_what_was_chosen_does_not()
     assert encoder.request({"path": "/x?resourceVersion=77"}) == {
         "path": "/x?resourceVersion=<rv:1>"
     }
+
+
+def test_a_generated_name_becomes_a_placeholder_also_if_its_base_was_cut() -> None:
+    base = "x" * 80
+    encoder = Encoder(base)
+    encoder.request({"body": {"metadata": {"generateName": base}}})
+    name = base[:58] + "fbmfp"
+    answer = encoder.answer({"kind": "Status", "message": f'"{name}"', "details": {"name": name}})
+    assert answer["details"]["name"] == f"{base[:58]}<gen:1>"
+    assert answer["message"] == f'"{base[:58]}<gen:1>"'
+
+
+def test_objects_without_a_namespace_have_other_names_in_every_sequence() -> None:
+    root = "/apis/resource.k8s.io/v1/deviceclasses"
+
+    def step(method: str, path: str, name: str, status: int = 201) -> Step:
+        request = {"method": method, "path": path, "body": {"metadata": {"name": name}}}
+        return {"request": request, "response": {"status": status, "body": {}}}
+
+    steps = [
+        step("POST", root, "100m"),
+        step("PUT", f"{root}/100m", "100m", 200),
+        step("POST", root, "bad", 422),
+        step("POST", f"{root}?dryRun=All", "dry"),
+        step("POST", root, "old-name"),
+    ]
+    renamed = [each["request"] for each in _own_names(steps, "old")]
+    names = ["old-100m", "old-100m", "bad", "dry", "old-name"]
+    assert [each["body"]["metadata"]["name"] for each in renamed] == names
+    assert renamed[1]["path"] == f"{root}/old-100m"
 
 
 def test_a_request_takes_up_what_was_answered_before() -> None:

@@ -57,6 +57,8 @@ PATCHES = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+_UNDOES = {"uncordon": "cordon", "untaint": "taint"}
+"""The change of a node that each action takes back."""
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -107,6 +109,7 @@ class Player:
         self._round = ""
         self._generations = 0
         self._tainted: list[str] = []
+        self._changed: dict[str, list[str]] = {each: [] for each in _UNDOES.values()}
         self.played = Played()
 
     async def play(self, story: Story, *, to_the_end: bool = True) -> Played:
@@ -314,6 +317,7 @@ class Player:
             yield "no such node"
             return
         what = args["what"]
+        self._note(what, node)
         path = f"/api/v1/nodes/{node}"
         if what == "lose":
             self._lost.add(node)
@@ -342,6 +346,14 @@ class Player:
                 note, {"method": "PATCH", "path": path, "patch": "merge", "body": body}
             )
 
+    def _note(self, what: str, node: str) -> None:
+        """Remember which nodes are changed. Their names do not say which of them was changed first:
+        each run has pods on other nodes."""
+        if what in self._changed and node not in self._changed[what]:
+            self._changed[what].append(node)
+        elif what in _UNDOES:
+            self._changed[_UNDOES[what]].remove(node)
+
     async def _publish(self, note: str, node: str, taints: list[Object]) -> str:
         """Publish the node's devices again as the driver does, all with ``taints``."""
         fleet = self._stage.fleet
@@ -356,7 +368,7 @@ class Player:
 
     def _chosen_node(self, args: Object) -> str | None:
         """The node that ``args`` describes: that of a workload's first bound pod, one without
-        pods and taints, one by number, or the first closed one."""
+        pods and taints, one by number, or the first one whose change ``args`` undoes."""
         if "of" in args:
             bound = [pod for pod in self._log.all("Pod") if name(pod).startswith(args["of"])]
             names = [node_name(pod) for pod in sorted(bound, key=self._rank) if node_name(pod)]
@@ -367,9 +379,10 @@ class Player:
             return next((each for each in self._stage.fleet.names if each not in used), None)
         if args["what"] == "untaint devices":
             return next(iter(self._tainted), None)
-        if args["what"] in ("uncordon", "untaint", "restore"):
-            changed = [name(n) for n in self._log.all("Node") if _changed(n)]
-            return next(iter(sorted([*changed, *self._lost])), None)
+        if args["what"] == "restore":
+            return min(self._lost, default=None)
+        if args["what"] in _UNDOES:
+            return next(iter(self._changed[_UNDOES[args["what"]]]), None)
         return self._stage.fleet.names[args.get("index", 0)]
 
     # Kubelets

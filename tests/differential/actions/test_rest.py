@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from claimctl.wire.seams import Response
 from tests.differential.actions import clusters, rehearsal
 from tests.differential.actions.clusters import Canary, Log
 from tests.differential.actions.judge import Difference
+from tests.differential.actions.play import Player
 from tests.differential.actions.rehearsal import AHEAD, Rehearsal, Rehearsals
 from tests.differential.actions.runs import Comparer
 from tests.differential.actions.story import Story
@@ -134,3 +138,48 @@ async def test_a_story_differs_if_no_try_goes_as_on_the_embedded_cluster(
     result = await comparer.again(rehearsal, shown)
     assert "".join(each.kind for each in result.differences) == differs
     assert bool(result.unsteady) is not bool(differs)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    yield b"{}"
+
+
+class _Nodes:
+    """A stage with three nodes: what the player sends to it."""
+
+    def __init__(self, *bound: Object) -> None:
+        self.log = _log(*bound)
+        self.sent: list[tuple[str, Object]] = []
+        self.fleet = SimpleNamespace(names=("node-0", "node-1", "node-2"))
+        self.transport: Any = self
+
+    async def send(self, _: str, path: str, *given: Any) -> Response:
+        self.sent.append((path.rpartition("/")[2], json.loads(given[-1])["spec"]))
+        return Response(200, {}, _nothing())
+
+
+async def test_the_node_that_was_changed_first_is_changed_back_by_the_same_kind_of_change() -> None:
+    stage: Any = _Nodes()
+    player = Player(stage, "ns")
+    cordoned: Object = {"unschedulable": True}
+    for what, which in (
+        ("taint", {"index": 0, "taints": ["t"]}),
+        ("cordon", {"index": 2}),
+        ("cordon", {"index": 1}),
+        ("cordon", {"index": 2}),
+        ("uncordon", {}),
+        ("untaint", {}),
+        ("uncordon", {}),
+    ):
+        assert [each async for each in player._node(what, {"what": what, **which})] == ["200"]
+    assert stage.sent == [
+        ("node-0", {"taints": ["t"]}),
+        ("node-2", cordoned),
+        ("node-1", cordoned),
+        ("node-2", cordoned),
+        ("node-2", {"unschedulable": None}),
+        ("node-0", {"taints": None}),
+        ("node-1", {"unschedulable": None}),
+    ]
+    for what in ("uncordon", "untaint", "restore"):
+        assert [each async for each in player._node(what, {"what": what})] == ["no such node"]
