@@ -37,7 +37,10 @@ from claimctl.wire.seams import Transport
 
 CRDS = Path(__file__).parent.parent / "crds"
 CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="(409|422)"[^}]*\} ([0-9.e+]+)$', re.M)
-START_SECONDS = 8.0
+START_SECONDS = 60.0
+"""How long the controller may take to fill its caches."""
+FILLED = b"caches filled"
+"""What the controller logs when it has filled its caches."""
 POD = ("v1", "Pod")
 DEPLOYMENT = ("apps/v1", "Deployment")
 
@@ -166,15 +169,23 @@ class Bench:
             stderr=self.kubeconfig.with_name("controller.log").open("wb"),
         )
         try:
-            await asyncio.sleep(START_SECONDS)
-            if process.returncode is not None:
-                log = self.kubeconfig.with_name("controller.log").read_text()
-                raise SystemExit(f"claimctl controller ended: {log.splitlines()[-1:]}")
+            await self._filled(process)
             yield
         finally:
             with suppress(ProcessLookupError):
                 process.terminate()
             await process.wait()
+
+    async def _filled(self, process: asyncio.subprocess.Process) -> None:
+        """Wait until the controller has filled its caches."""
+        log = self.kubeconfig.with_name("controller.log")
+        end = time.monotonic() + START_SECONDS
+        while FILLED not in (text := log.read_bytes()):
+            if process.returncode is not None or time.monotonic() > end:
+                raise SystemExit(f"claimctl controller did not start: {text.splitlines()[-1:]}")
+            await asyncio.sleep(0.1)
+        # the workers begin right after that
+        await asyncio.sleep(0.5)
 
 
 def _meta(api: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:

@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             help="List the pending pods of a held claim in one write, so that the scheduler does "
             "not add them one by one.",
         ),
-    ] = False,
+    ] = True,
     checkpoint: Annotated[
         bool,
         typer.Option(
@@ -107,7 +107,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             help="Note in the Lease up to which version everything is on record, so that a "
             "controller that starts waits for no grace of force-deleted pods.",
         ),
-    ] = False,
+    ] = True,
     allow_template_injection: Annotated[
         bool,
         typer.Option(

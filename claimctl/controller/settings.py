@@ -39,9 +39,9 @@ class Settings(BaseModel):
     """``schedulerName`` of the schedulers for which ``binding_seconds`` are enough."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
     """How long to wait for kube-controller-manager to remove the reference of a dead pod."""
-    list_ahead: bool = False
+    list_ahead: bool = True
     """Whether claimctl lists pending pods before the scheduler does."""
-    checkpoint: bool = False
+    checkpoint: bool = True
     """Whether the leader notes a checkpoint in the Lease, from which its successor goes on."""
     allow_template_injection: bool = False
     """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""

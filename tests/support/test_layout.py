@@ -36,6 +36,7 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/caches/pod_groups.py": "wiring, used by reconcilers/test_pod_group.py",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
+    "controller/parts.py": "wiring, used by controller/test_manager.py",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/official.py": "names only",
     "kube/request.py": "test_client.py tests each request by the client's methods",

@@ -62,7 +62,7 @@ class Schedule:
             slow=rng.random() < SLOW_SHARE,
             actions=rng.choice([4, 8, 12, 20]),
             rate=rng.choice([0.0, 0.0, 0.02, 0.1, 0.3]),
-            elect=rng.random() < 0.15,
+            elect=rng.random() < 0.4,
             cycles=rng.random() < CYCLES_SHARE,
             ahead=Random(f"ahead {seed}").random() < AHEAD_SHARE,
         )

@@ -27,6 +27,7 @@ def test_rules_follow_from_settings_and_what_was_detected(
         kcm_cleans_mixed_lists=cleans,
         kcm_looks_at_claims=looks,
         dead_reference_seconds=3,
+        list_ahead=True,
     )
 
 
