@@ -12,7 +12,7 @@ from tests.e2e import manifests
 from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, Stage
 from tests.e2e.unreliable_transport import UnreliableTransport
 
-pytestmark = pytest.mark.cluster(HOLD_136)
+pytestmark = [pytest.mark.cluster(HOLD_136), pytest.mark.long]
 
 one_by_one = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
 FOLLOWED = ("pods", "resourceclaims", "claimreservations")
