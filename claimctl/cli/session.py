@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from claimctl.kube.client import Client
-    from claimctl.wire.seams import Clock
+    from claimctl.wire.seams import Clock, Transport
 
 T = TypeVar("T")
 
@@ -26,11 +26,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A client for one cluster. ``namespace`` is that of the kubeconfig's context."""
+    """A client for one cluster, on ``transport``. ``namespace`` is that of the kubeconfig's
+    context."""
 
     client: Client
     clock: Clock
     namespace: str
+    transport: Transport
 
 
 @asynccontextmanager
@@ -53,7 +55,7 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     async with HttpTransport(connection) as transport:
         client = Client(transport, clock)
         await look(client)
-        yield Session(client, clock, connection.namespace)
+        yield Session(client, clock, connection.namespace, transport)
 
 
 def in_session(access: Access, work: Callable[[Session], Awaitable[T]]) -> T:

@@ -256,8 +256,9 @@ class Manager:
         self._pool, self.leading = pool, True
         for number in range(self.settings.workers):
             pool.add(f"claim worker {number}", parts.claims.work)
-        pool.add("workload worker", parts.workloads.work)
-        pool.add("plan worker", parts.plans.work)
+        if not self.settings.retires:
+            pool.add("workload worker", parts.workloads.work)
+            pool.add("plan worker", parts.plans.work)
         for number in range(min(self.settings.workers, GROUP_WORKERS)):
             pool.add(f"group worker {number}", parts.groups.work)
         parts.triggers.lead()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -35,6 +36,7 @@ COMPONENT = "claimctl.io/controller"
 """The reportingController of Events."""
 
 K = TypeVar("K", bound=Named)
+Scoped = TypeVar("Scoped", ClaimKey, GroupKey, WorkloadKey)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +75,26 @@ class Assembly:
         groups = self._controller(PodGroupReconciler(self.client, knowledge, events))
         batch = self.settings.batch_seconds
         queues = Queues(
-            claims=partial(claims.queue.add, delay=batch),
-            workloads=workloads.queue.add,
+            claims=self._in_scope(partial(claims.queue.add, delay=batch)),
+            workloads=self._in_scope(workloads.queue.add),
             plans=plans.queue.add,
-            groups=partial(groups.queue.add, delay=batch),
-            new_groups=groups.queue.add,
-            urgent=claims.queue.add,
-            soon=partial(claims.queue.add, delay=min(SOON_SECONDS, batch)),
+            groups=self._in_scope(partial(groups.queue.add, delay=batch)),
+            new_groups=self._in_scope(groups.queue.add),
+            urgent=self._in_scope(claims.queue.add),
+            soon=self._in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
         )
         triggers = Triggers(caches, observations, queues)
         return Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)
+
+    def _in_scope(self, add: Callable[[Scoped], None]) -> Callable[[Scoped], None]:
+        """Add only the keys of the namespaces that this process reconciles."""
+        wanted = self.settings.namespaces
+
+        def add_if_wanted(key: Scoped) -> None:
+            if key.namespace in wanted:
+                add(key)
+
+        return add_if_wanted if wanted else add
 
     def _workloads(self, knowledge: Knowledge, events: EventRecorder) -> WorkloadReconciler:
         allowed = self.settings.allow_template_injection

@@ -45,6 +45,11 @@ class Settings(BaseModel):
     """Whether the leader notes a checkpoint in the Lease, from which its successor goes on."""
     allow_template_injection: bool = False
     """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""
+    retires: bool = False
+    """Whether this process only ends what earlier controllers began, before an uninstall: it makes
+    no ClaimReservations by annotation and carries out no DowngradePlan."""
+    namespaces: frozenset[str] = frozenset()
+    """The namespaces whose objects this process reconciles; empty means all."""
     workers: int = Field(default=16, ge=1, le=64)
     """The number of claims that are reconciled at the same time."""
     batch_seconds: float = Field(default=0.2, ge=0, le=60)

@@ -52,7 +52,7 @@ def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
     holders = tuple(filter(is_workload, scanned.claim.status.reserved_for))
     if not _users(scanned):
         return holders
-    own = _own(scanned.claim)
+    own = own_holds(scanned.claim)
     return tuple(each for each in holders if each.uid in own)
 
 
@@ -87,7 +87,7 @@ class _Entries:
 
     @classmethod
     def of(cls, scanned: ScannedClaim) -> _Entries:
-        listed, own = scanned.claim.status.reserved_for, _own(scanned.claim)
+        listed, own = scanned.claim.status.reserved_for, own_holds(scanned.claim)
         holders: dict[str, list[Reference]] = {}
         for each in filter(is_workload, listed):
             state = scanned.answers.get(each.uid, NOT_READ).state
@@ -108,7 +108,7 @@ def _kind(state: OwnerState, *, own: bool) -> str:
     return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
 
 
-def _own(claim: ResourceClaim) -> frozenset[str]:
+def own_holds(claim: ResourceClaim) -> frozenset[str]:
     """UIDs of the workload references that claimctl wrote, or for which it made the claim."""
     listed = frozenset(
         each.uid

@@ -23,7 +23,7 @@ from claimctl.controller.patches import finalizers_patch, list_patch
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable
 from claimctl.orphans.judge import judge
-from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
+from claimctl.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import Scan, scan_claims
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
@@ -83,8 +83,9 @@ class Reclaim:
     """One run over a namespace, or over all namespaces ('').
 
     Args:
-        patience: the settle time, the grace and the binding times.
-        tell: called with lines of progress.
+        times: the settle time, the grace and the binding times.
+        report: called with lines of progress.
+        causes: only orphans of these causes are looked at; None means all.
     """
 
     client: Client
@@ -92,6 +93,7 @@ class Reclaim:
     namespace: str
     times: WatchTimes
     report: Callable[[str], None]
+    causes: frozenset[Cause] | None = None
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
 
     async def preview(self) -> tuple[Candidate, ...]:
@@ -131,7 +133,7 @@ class Reclaim:
         seen = await scan_claims(self.client, self.clock, self.namespace)
         for scanned in seen.claims:
             found = judge(scanned, self.times)
-            if found is not None:
+            if found is not None and (self.causes is None or found.cause in self.causes):
                 candidate = Candidate(scanned.claim, found, seen.began)
                 self.candidates[candidate.key] = candidate
                 self._record(candidate, found)

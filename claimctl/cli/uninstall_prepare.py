@@ -1,0 +1,236 @@
+"""``claimctl uninstall-prepare``: leaves nothing of claimctl that would block anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claimctl.cli.options import (
+    AsOption,
+    ContextOption,
+    DryRunOption,
+    KubeconfigOption,
+    Structured,
+    StructuredOption,
+    namespace_name,
+    namespace_names,
+)
+
+if TYPE_CHECKING:
+    from claimctl.cli.output import Table
+    from claimctl.cli.session import Session
+    from claimctl.uninstall.model import Leftover
+    from claimctl.uninstall.run import Result, Uninstall, Wanted
+
+NamespacesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="A namespace that claimctl is taken out of; may be repeated. [default: all "
+        "namespaces]",
+        callback=namespace_names,
+    ),
+]
+
+
+def _seconds(flag: str, help_: str) -> Any:
+    return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
+
+
+def command(  # noqa: PLR0913 - one parameter per flag
+    namespaces: NamespacesOption = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Write nothing; exit with 0 if nothing of claimctl is left, else with 3. "
+            "[default: off]",
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    timeout: Annotated[
+        int,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=1,
+            help="Seconds after which the command lists what is left and ends. Another run "
+            "continues.",
+        ),
+    ] = 900,
+    settle_seconds: Annotated[
+        float, _seconds("--settle-seconds", "As for the controller, if this command replaces it.")
+    ] = 5.0,
+    binding_seconds: Annotated[float, _seconds("--binding-seconds", "The same.")] = 60.0,
+    slow_binding_seconds: Annotated[float, _seconds("--slow-binding-seconds", "The same.")] = 600.0,
+    grace_seconds: Annotated[
+        float,
+        typer.Option(
+            "--force-deleted-pod-grace-seconds",
+            metavar="N",
+            min=0,
+            max=86400,
+            help="Seconds for which a vanished pod may still be running, for claims without a "
+            "ClaimReservation.",
+        ),
+    ] = 300.0,
+    lease_namespace: Annotated[
+        str,
+        typer.Option(
+            "--lease-namespace",
+            metavar="NAME",
+            help="Namespace of the controller's Lease.",
+            callback=namespace_name,
+        ),
+    ] = "claimctl-system",
+    output: StructuredOption = Structured.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> int:
+    """Remove everything of claimctl that would block anything, before it is uninstalled.
+
+    Running pods go on. Exit code 3: something has to stay for now; another run continues.
+    """
+    from claimctl.cli.controller_process import who_am_i
+    from claimctl.cli.errors import UsageError
+    from claimctl.cli.session import Access, in_session
+    from claimctl.controller.settings import Settings
+    from claimctl.orphans.model import WatchTimes
+    from claimctl.uninstall.run import Wanted
+
+    if verify and dry_run:
+        raise UsageError("--verify and --dry-run exclude each other: both write nothing")
+    scope = tuple(dict.fromkeys(namespaces or ()))
+    times = {
+        "settle_seconds": settle_seconds,
+        "binding_seconds": binding_seconds,
+        "slow_binding_seconds": slow_binding_seconds,
+    }
+    wanted = Wanted(
+        settings=Settings.checked(
+            identity=f"uninstall-prepare_{who_am_i()}",
+            lease_namespace=lease_namespace,
+            retires=True,
+            namespaces=frozenset(scope),
+            **times,
+        ),
+        namespaces=scope,
+        times=WatchTimes(grace_seconds=grace_seconds, **times),
+        timeout=float(timeout),
+    )
+
+    async def work(session: Session) -> Result:
+        return await _carried_out(session, wanted, write=not verify and not dry_run)
+
+    result = in_session(Access(kubeconfig, context, as_user), work)
+    _show(result, wanted, output, verify=verify, dry_run=dry_run)
+    return exit_code(result)
+
+
+async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Result:
+    from claimctl.cli.errors import CommandFailed, UsageError
+    from claimctl.uninstall.scan import NoSuchNamespace
+    from claimctl.uninstall.successor import NoSuccessor
+
+    run = _run(session, wanted)
+    try:
+        return await (run.run() if write else run.look())
+    except NoSuchNamespace as missing:
+        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
+    except NoSuccessor as error:
+        raise CommandFailed(str(error)) from error
+
+
+def _run(session: Session, wanted: Wanted) -> Uninstall:
+    from claimctl.controller.manager import Manager
+    from claimctl.controller.settings import Settings
+    from claimctl.uninstall.run import Uninstall
+
+    def make(settings: Settings) -> Manager:
+        return Manager(settings, session.transport, session.clock)
+
+    return Uninstall(session.client, session.clock, wanted, make, _progress)
+
+
+def _progress(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def exit_code(result: Result) -> int:
+    from claimctl.cli.errors import ExitCode
+
+    return ExitCode.FINDINGS if result.left else ExitCode.OK
+
+
+def _show(
+    result: Result, wanted: Wanted, output: Structured, *, verify: bool, dry_run: bool
+) -> None:
+    from claimctl.cli.output import render
+
+    state = "WouldRemove" if dry_run else "Left"
+    render(output, table(result, state), document(result, wanted, dry_run=dry_run))
+    for note in result.notes:
+        _progress(f"note: {note}")
+    _progress(conclusion(result, verify=verify, dry_run=dry_run))
+
+
+def table(result: Result, state: str) -> Table:
+    from claimctl.cli.output import Column, Table
+
+    columns = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
+    return Table(
+        columns=tuple(map(Column, columns)),
+        rows=tuple(
+            (one.namespace, one.kind, one.name, state, one.reason, _time(one), one.message)
+            for one in result.left
+        ),
+        empty="Nothing of claimctl is left that would block anything.",
+    )
+
+
+def _time(one: Leftover) -> str:
+    from claimctl.text import duration
+
+    return duration(one.after) if one.after else ""
+
+
+def document(result: Result, wanted: Wanted, *, dry_run: bool) -> dict[str, Any]:
+    """The stable form for programs."""
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "UninstallReport",
+        "dryRun": dry_run,
+        "namespaces": list(wanted.namespaces),
+        "clean": not result.left,
+        "removed": [
+            {"kind": one.kind, "namespace": one.namespace, "name": one.name, "what": one.what}
+            for one in result.removed
+        ],
+        "left": [
+            {
+                "kind": one.kind,
+                "namespace": one.namespace,
+                "name": one.name,
+                "reason": one.reason,
+                "message": one.message,
+                "afterSeconds": one.after,
+            }
+            for one in result.left
+        ],
+        "notes": list(result.notes),
+    }
+
+
+def conclusion(result: Result, *, verify: bool, dry_run: bool) -> str:
+    """One line: the result, and what to do next."""
+    count = len(result.left)
+    if not count:
+        return "claimctl can be deleted"
+    if dry_run:
+        return f"{count} objects would be changed or deleted; nothing was written"
+    advice = "run `claimctl uninstall-prepare`" if verify else "do what MESSAGE says, and run again"
+    return f"claimctl cannot be deleted yet: something of it is left in {count} objects; {advice}"

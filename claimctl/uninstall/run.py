@@ -1,0 +1,390 @@
+"""Remove what is left of claimctl, step by step, until nothing is left or only a user can help.
+
+Every round scans the cluster anew and makes the writes that are possible by then. So the order of
+the steps follows from the objects, and a run that was interrupted is continued by the next one:
+
+1. The annotations of workloads go, so that no controller makes another ClaimReservation.
+2. The ClaimReservations are deleted. A controller ends their holds by its own rules: the one that
+   runs, or one inside this command (``successor``).
+3. Holds and tombstones without a ClaimReservation go (``holds``, ``claimctl.orphans``).
+4. PodGroups lose claimctl's finalizer: by a controller, or here if the CRDs are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from claimctl.controller.dialect.probe import DialectProbe
+from claimctl.controller.manager import Manager
+from claimctl.controller.patches import finalizers_patch, list_patch
+from claimctl.controller.preflight import missing_rights
+from claimctl.controller.settings import Settings
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.parallel import in_parallel
+from claimctl.orphans.judge import own_holds
+from claimctl.orphans.model import ScannedClaim, WatchTimes
+from claimctl.orphans.reclaim import Reclaim
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.reserved_for.references import is_tombstone
+from claimctl.reservation.snapshot import Rules
+from claimctl.text import listed
+from claimctl.uninstall.holds import without_hold, without_old_tombstones
+from claimctl.uninstall.judge import (
+    CAUSES,
+    guarded_groups,
+    leftovers,
+    lost_owners,
+    may_lose_finalizer,
+    notes,
+)
+from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
+from claimctl.uninstall.scan import require_namespaces, scan
+from claimctl.uninstall.successor import NoSuccessor, Successor
+from claimctl.wire.base import to_plain
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.reservations import FINALIZER, ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.seams import Clock
+
+T = TypeVar("T")
+
+POLL_SECONDS = 2.0
+"""Time between two rounds."""
+STEADY_SECONDS = 30.0
+"""A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
+PARALLELISM = 8
+"""The most objects that are written at the same time."""
+
+
+_TIMES = WatchTimes()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one run is asked for. Without namespaces it takes claimctl out of the whole cluster.
+
+    Args:
+        settings: of the controller inside the command.
+        times: how long claims without a ClaimReservation are watched.
+        timeout: seconds after which the run ends.
+    """
+
+    settings: Settings
+    namespaces: tuple[str, ...] = ()
+    times: WatchTimes = _TIMES
+    timeout: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """One thing that the run removed, for the report."""
+
+    kind: str
+    namespace: str
+    name: str
+    what: str
+
+
+@dataclass(slots=True)
+class Result:
+    left: tuple[Leftover, ...]
+    notes: tuple[str, ...] = ()
+    removed: list[Removed] = field(default_factory=list)
+
+
+class Uninstall:
+    """One run of ``claimctl uninstall-prepare``.
+
+    Args:
+        make_manager: makes a controller with the given settings, on the command's own connection.
+        report: called with lines of progress.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        wanted: Wanted,
+        make_manager: Callable[[Settings], Manager],
+        report: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._wanted = wanted
+        self._report = report
+        self._successor = Successor(lambda: make_manager(self._settings))
+        self._settings = wanted.settings
+        self._removed: list[Removed] = []
+        self._began = clock.monotonic()
+        self._changed = self._began
+        self._watched_since: float | None = None
+        """When the claims without a ClaimReservation were first seen."""
+        self._seen: object = None
+        self._reclaim: asyncio.Task[None] | None = None
+        self._rules: Rules | None = None
+
+    async def look(self) -> Result:
+        """Say what is left, and write nothing.
+
+        Raises:
+            NoSuchNamespace: a namespace of the scope does not exist.
+            KubeError: a request failed.
+        """
+        await require_namespaces(self._client, self._wanted.namespaces)
+        return self._judged(await self._scan())
+
+    async def run(self) -> Result:
+        """Remove what is left, until nothing is, the time is over, or only a user can help.
+
+        Raises:
+            NoSuchNamespace: a namespace of the scope does not exist.
+            NoSuccessor: no controller runs, and the caller may not do its work.
+            KubeError: a request failed.
+        """
+        await require_namespaces(self._client, self._wanted.namespaces)
+        try:
+            while True:
+                found = await self._scan()
+                result = self._judged(found)
+                if not result.left or self._is_over(found, result.left):
+                    return result
+                await self._act(found)
+                await self._clock.sleep(POLL_SECONDS)
+        finally:
+            await self._close()
+
+    async def _scan(self) -> Scan:
+        found = await scan(self._client, self._clock, self._wanted.namespaces)
+        return replace(found, tended=found.tended or self._successor.leading)
+
+    @property
+    def _watched(self) -> float:
+        """For how many seconds this run has watched the cluster."""
+        return self._clock.monotonic() - self._began
+
+    def _judged(self, found: Scan) -> Result:
+        since = self._watched_since
+        freed = self._clock.monotonic() - since if since is not None else 0.0
+        left = leftovers(found, self._wanted.times, freed)
+        return Result(left, notes(found), self._removed)
+
+    def _is_over(self, found: Scan, left: tuple[Leftover, ...]) -> bool:
+        now = self._clock.monotonic()
+        seen = ({(each.identity, each.message) for each in left}, len(self._removed), found.tended)
+        if seen != self._seen:
+            self._seen, self._changed = seen, now
+            self._report(_progress(left))
+        if now - self._began >= self._wanted.timeout:
+            return True
+        waits = any(each.after for each in left)
+        tended = found.tended or not _for_controller(found)
+        return tended and not waits and now - self._changed >= STEADY_SECONDS
+
+    # -- writing
+
+    async def _act(self, found: Scan) -> None:
+        await self._each(self._remove_annotations, found.workloads)
+        withdrawn = [each for each in found.reservations if not each.metadata.deleting]
+        await self._each(self._withdraw, withdrawn)
+        await self._each(partial(self._free_of_owner, found), found.claims)
+        self._successor.check()
+        if not found.tended and found.served and _for_controller(found):
+            await self._succeed()
+        await self._take_out(found)
+        if not found.served:
+            may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]
+            await self._each(self._unguard, may)
+        self._free_orphans(found)
+
+    async def _each(self, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+        """Do the work for each item; one that another client changed is left to the next round."""
+
+        async def guarded(item: T) -> None:
+            with suppress(Conflict, NotFound):
+                await work(item)
+
+        await in_parallel(guarded, items, PARALLELISM)
+
+    async def _remove_annotations(self, workload: AnnotatedWorkload) -> None:
+        """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
+        meta, gone = workload.meta, dict.fromkeys(workload.annotations)
+        await self._client.merge_patch(
+            workload.resource,
+            meta.name,
+            {"metadata": {"annotations": gone}},
+            meta.namespace,
+            resource_version=meta.resource_version,
+        )
+        told = ", ".join(f"{key}={value}" for key, value in sorted(workload.annotations.items()))
+        self._note(workload.resource.kind, meta.namespace, meta.name, f"annotations {told}")
+
+    async def _withdraw(self, one: ClaimReservation) -> None:
+        """Delete a ClaimReservation. A claim that it owns stays, because pods may use it."""
+        meta, owns = one.metadata, one.spec.resource_claim_template_name
+        await self._client.delete(
+            CLAIMRESERVATIONS,
+            meta.name,
+            meta.namespace,
+            uid=meta.uid,
+            propagation="Orphan" if owns else "Background",
+        )
+        told = f"of claim {one.spec.resource_claim_name}"
+        if owns:
+            told += ", which stays: delete it with its workload"
+        self._note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, told)
+
+    async def _free_of_owner(self, found: Scan, scanned: ScannedClaim) -> None:
+        meta = scanned.claim.metadata
+        gone = {each.uid for each in lost_owners(scanned.claim, found.reservations)}
+        if not gone or scanned.reserved:
+            return
+        owners = [to_plain(each) for each in meta.owner_references if each.uid not in gone]
+        await self._client.merge_patch(
+            RESOURCECLAIMS,
+            meta.name,
+            {"metadata": {"ownerReferences": owners or None}},
+            meta.namespace,
+            resource_version=meta.resource_version,
+        )
+        self._note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
+
+    async def _take_out(self, found: Scan) -> None:
+        """Take holds and tombstones without a ClaimReservation out of claims that stay."""
+        loose = [each for each in found.claims if not each.reserved and _has_ours(each)]
+        if not loose:
+            return
+        rules = await self._rules_here()
+        writes = {
+            each.claim.metadata.uid: without_hold(each, found.groups, rules)
+            or without_old_tombstones(each)
+            for each in loose
+        }
+
+        async def write(scanned: ScannedClaim) -> None:
+            wanted = writes[scanned.claim.metadata.uid]
+            if wanted is not None:
+                await self._write_list(scanned, wanted)
+
+        await self._each(write, loose)
+
+    async def _write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
+        meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
+        await self._client.merge_patch(
+            RESOURCECLAIMS,
+            meta.name,
+            list_patch(write.reserved_for, deallocate=False),
+            meta.namespace,
+            resource_version=write.resource_version,
+            subresource="status",
+        )
+        told = f"list of {before} entries: {len(write.reserved_for)} stay"
+        self._note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
+
+    async def _unguard(self, group: PodGroup) -> None:
+        meta = group.metadata
+        await self._client.merge_patch(
+            PODGROUPS,
+            meta.name,
+            finalizers_patch(meta.finalizers, remove=FINALIZER),
+            meta.namespace,
+            resource_version=meta.resource_version,
+        )
+        self._note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
+
+    def _note(self, kind: str, namespace: str, name: str, what: str) -> None:
+        self._removed.append(Removed(kind, namespace, name, what))
+        self._report(f"{kind} {namespace}/{name}: removed {what}")
+
+    # -- a controller of our own, and orphans
+
+    async def _succeed(self) -> None:
+        """Start a controller of our own. It takes the Lease when that has run out.
+
+        Raises:
+            NoSuccessor: the caller lacks a right that a controller needs.
+        """
+        if self._successor.running:
+            return
+        settings = self._wanted.settings
+        found = await DialectProbe(self._client, namespace=settings.lease_namespace).detect()
+        groups = DIALECTS[found.dialect].groups
+        lacking = await missing_rights(self._client, binding=found.needs_binding, groups=groups)
+        if lacking:
+            raise NoSuccessor(
+                "no controller runs, and you may not do its work: not permitted: "
+                f"{listed(lacking, most=len(lacking))}"
+            )
+        self._settings = settings
+        if not await self._exists(settings.lease_namespace):
+            self._settings = settings.model_copy(update={"leader_elect": False})
+        self._report("no controller runs: this command does its work")
+        self._successor.start()
+
+    async def _exists(self, namespace: str) -> bool:
+        try:
+            await self._client.get(NAMESPACES, namespace)
+        except NotFound:
+            return False
+        return True
+
+    async def _rules_here(self) -> Rules:
+        if self._rules is None:
+            settings = self._wanted.settings
+            found = await DialectProbe(self._client, namespace=settings.lease_namespace).detect()
+            self._rules = settings.rules(found.dialect, found.version)
+        return self._rules
+
+    def _free_orphans(self, found: Scan) -> None:
+        """Watch the claims that only claimctl's own entries keep, and free them in the end.
+
+        Raises:
+            KubeError: a LIST failed while they were watched.
+        """
+        if self._reclaim is not None and self._reclaim.done():
+            task, self._reclaim = self._reclaim, None
+            task.result()
+        left = leftovers(found, self._wanted.times)
+        freed = any(each.reason in _FREED and each.after is not None for each in left)
+        if self._reclaim is None and freed:
+            self._watched_since = self._clock.monotonic()
+            self._reclaim = asyncio.create_task(self._free(), name="orphans")
+
+    async def _free(self) -> None:
+        for namespace in self._wanted.namespaces or ("",):
+            each = Reclaim(
+                self._client, self._clock, namespace, self._wanted.times, self._report, CAUSES
+            )
+            await each.run()
+
+    async def _close(self) -> None:
+        if self._reclaim is not None:
+            self._reclaim.cancel()
+            await asyncio.gather(self._reclaim, return_exceptions=True)
+        await self._successor.close()
+
+
+_FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *CAUSES))
+"""The reasons of claims that the run frees as orphans, once no pod uses them."""
+
+
+def _for_controller(found: Scan) -> bool:
+    """Whether something is left that only a controller takes away."""
+    return found.served and bool(found.reservations or guarded_groups(found))
+
+
+def _has_ours(scanned: ScannedClaim) -> bool:
+    listed_here = scanned.claim.status.reserved_for
+    return bool(own_holds(scanned.claim)) or any(map(is_tombstone, listed_here))
+
+
+def _progress(left: tuple[Leftover, ...]) -> str:
+    kinds = [each.kind for each in left]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+    return f"left: {counts}" if left else "nothing is left"

@@ -1,0 +1,408 @@
+"""``claimctl uninstall-prepare``: nothing of claimctl stays that would block anything."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    DOWNGRADEPLANS,
+    JOBS,
+    NAMESPACES,
+    PODGROUPS,
+    PODS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    Resource,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import (
+    CONTROLLER_NAMESPACE,
+    GROUP_136,
+    HOLD_134,
+    HOLD_136,
+    NAMESPACE,
+    NATIVE,
+    NewStage,
+    Stage,
+)
+from tests.e2e.scenes import hold_for_deployment
+from tests.e2e.uninstalling import GRACE, Remover, reasons
+
+HOLD = [HOLD_134, HOLD_136]
+VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    ObjectHeader,
+    namespaced=False,
+)
+UNRESERVED = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+OURS = ("claimreservations.claimctl.io", "downgradeplans.claimctl.io")
+
+
+@pytest.fixture
+def options() -> ClusterOptions:
+    return HOLD_136
+
+
+async def uids(stage: Stage) -> set[str]:
+    return {pod.metadata.uid for pod in await stage.running()}
+
+
+async def annotations(stage: Stage, name: str = "train") -> dict[str, str]:
+    return (await stage.client.get(DEPLOYMENTS, name, NAMESPACE)).metadata.annotations or {}
+
+
+async def add_entry(stage: Stage, *entries: dict[str, str]) -> None:
+    """Another client adds its entries to the list."""
+    listed = (await stage.claim()).status.reserved_for
+    kept = [
+        {"apiGroup": each.api_group, "resource": each.resource, "name": each.name, "uid": each.uid}
+        for each in listed
+    ]
+    await stage.write_list([*kept, *entries])
+
+
+async def strip_crds(stage: Stage) -> None:
+    """Delete the CRDs as somebody does who removes all finalizers by hand."""
+    for one in await stage.reservations():
+        await stage.patch(CLAIMRESERVATIONS, one.metadata.name, {"metadata": {"finalizers": None}})
+    for name in OURS:
+        await stage.client.delete(DEFINITIONS, name)
+
+    async def gone() -> bool:
+        return not (
+            await stage.client.list_if_served(CLAIMRESERVATIONS, NAMESPACE)
+        ).resource_version
+
+    await stage.until(gone, "the CRDs are gone")
+
+
+@pytest.mark.parametrize("options", HOLD, indirect=False)
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "dead"])
+async def test_running_pods_go_on_and_nothing_is_left(
+    new_stage: NewStage, options: ClusterOptions, alive: bool
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=3, retention_policy="WhileRunning")
+        await stage.create(RESOURCECLAIMS, manifests.claim("other"))
+        await stage.create(DEPLOYMENTS, manifests.deployment("eval", 2, "other"))
+        await stage.create(
+            CLAIMRESERVATIONS, manifests.reservation("mine", workload="eval", claim="other")
+        )
+        await stage.until_condition("Reserved", "True", "Reserved", name="mine")
+        await stage.until_running(5)
+        pods = await uids(stage)
+        if not alive:
+            await stage.stop()
+        remover = Remover(stage)
+        assert not await remover.clean()
+        done = await remover.run()
+        assert reasons(done) == []
+        assert await remover.clean()
+        assert await uids(stage) == pods
+        assert not any(key.startswith("claimctl.io/") for key in await annotations(stage))
+        for claim in ("slice", "other"):
+            assert await stage.allocated(claim)
+            assert all(each.startswith("pods/") for each in await stage.references(claim))
+        # The pods keep their claim, and the cluster frees it when they end.
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released(within=120)
+
+
+@pytest.mark.parametrize("options", [GROUP_136])
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "dead"])
+async def test_a_running_group_keeps_its_claim_and_loses_the_finalizer(
+    new_stage: NewStage, options: ClusterOptions, alive: bool
+) -> None:
+    async with new_stage(options) as stage:
+        await grouped(stage)
+        pods = await uids(stage)
+        if not alive:
+            await stage.stop()
+        remover = Remover(stage)
+        done = await remover.run()
+        assert reasons(done) == []
+        assert await uids(stage) == pods
+        assert await stage.references() == ("podgroups/train",)
+        group = await stage.client.get(PODGROUPS, "train", NAMESPACE)
+        assert FINALIZER not in group.metadata.finalizers
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released(within=120)
+
+
+async def grouped(stage: Stage) -> None:
+    stage.client.use_version(PODGROUPS.group, "v1alpha2")
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.deployment(replicas=3, reserve="*")
+    await stage.create(DEPLOYMENTS, manifests.in_group(body))
+    await stage.until_running(3)
+    await stage.until_listed("podgroups/train", "deployments/train")
+
+
+@pytest.mark.parametrize("options", [GROUP_136])
+async def test_a_group_is_let_go_when_the_crds_are_gone(
+    new_stage: NewStage, options: ClusterOptions
+) -> None:
+    async with new_stage(options) as stage:
+        await grouped(stage)
+        pods = await uids(stage)
+        await stage.stop()
+        await strip_crds(stage)
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert await uids(stage) == pods
+        assert await stage.references() == ("podgroups/train",)
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released(within=120)
+
+
+@pytest.mark.parametrize("options", HOLD)
+async def test_a_hold_is_taken_out_beside_running_pods_when_the_crds_are_gone(
+    new_stage: NewStage, options: ClusterOptions
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=2)
+        pods = await uids(stage)
+        await stage.stop()
+        await strip_crds(stage)
+        assert "deployments/train" in await stage.references()
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert await uids(stage) == pods
+        assert sorted(await stage.references()) == sorted(
+            f"pods/{pod.metadata.name}" for pod in await stage.running()
+        )
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_released(within=120)
+
+
+@pytest.mark.parametrize("options", HOLD)
+async def test_a_hold_that_no_pod_uses_is_freed_after_the_grace_when_the_crds_are_gone(
+    new_stage: NewStage, options: ClusterOptions
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1, retention_policy="Persistent")
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_running(0)
+        await stage.until_listed("deployments/train")
+        await stage.stop()
+        await strip_crds(stage)
+        await stage.patch(DEPLOYMENTS, "train", UNRESERVED)
+        remover = Remover(stage)
+        (left,) = (await remover.look()).left
+        assert (left.name, left.reason) == ("slice", "HoldWithoutReservation")
+        assert left.after == 5.0 + stage.scaled(GRACE)
+        began = stage.clock.monotonic()
+        done = await remover.run()
+        assert reasons(done) == []
+        assert stage.clock.monotonic() - began >= stage.scaled(GRACE)
+        assert await stage.released()
+
+
+@pytest.mark.parametrize("options", HOLD)
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "crds-gone"])
+async def test_another_holder_keeps_its_entry(
+    new_stage: NewStage, options: ClusterOptions, alive: bool
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await add_entry(stage, VM)
+        if not alive:
+            await stage.stop()
+            await strip_crds(stage)
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert "virtualmachines/vm" in await stage.references()
+        assert "deployments/train" not in await stage.references()
+        assert len(await stage.running()) == 1
+
+
+@pytest.mark.parametrize("options", HOLD)
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "crds-gone"])
+async def test_finished_pods_are_named_and_their_tombstones_go_with_them(
+    new_stage: NewStage, options: ClusterOptions, alive: bool
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await stage.create(JOBS, manifests.job("once", seconds=1))
+        (running,) = await stage.running()
+
+        async def buried() -> bool:
+            return any(each.startswith("finishedpods/") for each in await stage.references())
+
+        await stage.until(buried, "the finished pod has a tombstone")
+        if not alive:
+            await stage.stop()
+            await strip_crds(stage)
+        remover = Remover(stage)
+        first = await remover.run()
+        (left,) = first.left
+        assert left.reason == "FinishedPodsLeft"
+        (name,) = (
+            pod.metadata.name
+            for pod in (await stage.client.list(PODS, NAMESPACE)).items
+            if pod.metadata.uid != running.metadata.uid
+        )
+        assert f"kubectl delete pod -n {NAMESPACE} {name}" in left.message
+        await stage.delete(PODS, name)
+        again = await remover.run()
+        assert reasons(again) == []
+        assert await stage.references() == (f"pods/{running.metadata.name}",)
+
+
+@pytest.mark.parametrize("options", [NATIVE])
+async def test_a_native_hold_stays_until_its_pods_have_ended(
+    new_stage: NewStage, options: ClusterOptions
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+        await stage.until_running(2)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        remover = Remover(stage)
+        first = await remover.run()
+        assert reasons(first) == [("ClaimReservation", "train-slice", "ConsumersLeft")]
+        assert "2 pods use claim slice" in first.left[0].message
+        assert len(await stage.running()) == 2
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_running(0)
+        again = await remover.run()
+        assert reasons(again) == []
+
+
+async def test_a_claim_made_from_a_template_stays_for_its_workload(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        claim = await stage.claim()
+        assert (claim.metadata.deleting, claim.metadata.owner_references) == (False, ())
+        # A pod that comes later finds its claim.
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+        await stage.until_running(2)
+
+
+async def test_a_claim_loses_an_owner_that_does_not_exist(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+        body = manifests.reservation(resourceClaimTemplateName="template")
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.until_condition("Reserved", "True", "Reserved")
+        await stage.stop()
+        stage.embedded.pause("garbage-collector")
+        await strip_crds(stage)
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert (await stage.claim()).metadata.owner_references == ()
+        stage.embedded.resume("garbage-collector")
+        assert len(await stage.running()) == 1
+
+
+async def test_without_the_leases_namespace_the_command_needs_no_lease(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await stage.stop()
+        await stage.client.delete(NAMESPACES, CONTROLLER_NAMESPACE)
+        remover = Remover(stage)
+        done = await remover.run()
+        assert reasons(done) == []
+        assert "no controller runs: this command does its work" in remover.told
+
+
+async def test_a_run_that_is_interrupted_is_continued_by_the_next(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=2)
+        await stage.stop()
+        for seconds in (0.5, 3.0, 8.0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await Remover(stage).run()
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert len(await stage.running()) == 2
+
+
+async def test_looking_writes_nothing(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await stage.quiet(30)
+        before = [each.number for each in await stage.site.history() if each.plural != "leases"]
+        found = await Remover(stage).look()
+        assert reasons(found) == [
+            ("ClaimReservation", found.left[0].name, "NotWithdrawn"),
+            ("Deployment", "train", "Annotated"),
+        ]
+        after = [each.number for each in await stage.site.history() if each.plural != "leases"]
+        assert after == before
+
+
+async def test_other_namespaces_stay_as_they_are(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await stage.client.create(NAMESPACES, {"metadata": {"name": "other"}})
+        body = manifests.reservation("theirs")
+        body["metadata"] |= {"namespace": "other", "finalizers": [FINALIZER]}
+        await stage.client.create(CLAIMRESERVATIONS, body, "other")
+        await stage.stop()
+        # While no controller runs, a user asks for another hold here.
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation("later"))
+        remover = Remover(stage, ("other",))
+        done = await remover.run()
+        assert reasons(done) == []
+        assert "no controller runs: this command does its work" in remover.told
+        assert "deployments/train" in await stage.references()
+        (later,) = (one for one in await stage.reservations() if one.metadata.name == "later")
+        assert (later.metadata.finalizers, later.status.conditions) == ((), ())
+        assert "claimctl.io/reserve" in await annotations(stage)
+        assert not await Remover(stage, ()).clean()
+
+
+async def test_a_downgrade_under_way_is_waited_for_and_its_record_is_named(
+    new_stage: NewStage,
+) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await stage.stop()
+        await stage.create(DOWNGRADEPLANS, {"metadata": {"name": "claimctl"}, "spec": {}})
+        everywhere = Remover(stage, ())
+        assert reasons(await everywhere.look()) == [
+            ("DowngradePlan", "claimctl", "DowngradeUnderWay")
+        ]
+        await stage.started()
+
+        async def over() -> bool:
+            return await everywhere.clean()
+
+        await stage.until(over, "the plan is carried out")
+        assert "claimctl downgrade-restore" in (await everywhere.look()).notes[0]

@@ -1,0 +1,77 @@
+"""Runs ``claimctl uninstall-prepare`` in a scenario, on the scenario's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from claimctl.controller.dialect.api_versions import look
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.kube.client import Client
+from claimctl.orphans.model import WatchTimes
+from claimctl.uninstall.run import Result, Uninstall, Wanted
+from claimctl.wire.seams import Transport
+from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.site import CONTROLLER_USER
+
+GRACE = 30.0
+"""For claims without a ClaimReservation, in seconds."""
+
+
+@dataclass
+class Remover:
+    """The command of one administrator, for the namespace of the scenario.
+
+    On the embedded cluster its writes are judged by the witness, as those of a controller.
+    """
+
+    stage: Stage
+    namespaces: tuple[str, ...] = (NAMESPACE,)
+    timeout: float = 600.0
+    told: list[str] = field(default_factory=list)
+
+    async def run(self, **settings: Any) -> Result:
+        return await (await self._command(**settings)).run()
+
+    async def look(self) -> Result:
+        return await (await self._command()).look()
+
+    async def clean(self) -> bool:
+        """What ``--verify`` finds."""
+        return not (await self.look()).left
+
+    def transport(self) -> Transport:
+        embedded = self.stage.cluster is not None
+        return self.stage.site.connection(CONTROLLER_USER if embedded else "admin")
+
+    async def _command(self, **settings: Any) -> Uninstall:
+        client = Client(self.transport(), self.stage.clock)
+        await look(client)
+        told = {**self.stage.site.settings, **settings}
+        wanted = Wanted(
+            Settings.checked(
+                **{
+                    "identity": "remover",
+                    "retires": True,
+                    "namespaces": frozenset(self.namespaces),
+                    **told,
+                }
+            ),
+            self.namespaces,
+            WatchTimes(settle_seconds=5.0, grace_seconds=self.stage.scaled(GRACE)),
+            self.timeout,
+        )
+        return Uninstall(client, self.stage.clock, wanted, self._make, self.told.append)
+
+    def _make(self, settings: Settings) -> Manager:
+        return Manager(settings, self.transport(), self.stage.clock, rng=Random(1))
+
+
+def reasons(result: Result) -> list[tuple[str, str, str]]:
+    return [(each.kind, each.name, each.reason) for each in result.left]
+
+
+Dead = Callable[[Stage], Any]
