@@ -24,7 +24,7 @@ COMMANDS = (
     Entry("doctor", "Show the cluster's dialect, and problems."),
     Entry("downgrade-prepare", "Replace workload references by pod references."),
     Entry("downgrade-restore", "Let replaced workload references return."),
-    Entry("uninstall-prepare", "Remove everything of claimctl that would block anything."),
+    Entry("uninstall-prepare", "Take claimctl out of the cluster."),
     Entry("controller", "Run the controller."),
     Entry("embedded", "Serve an embedded cluster."),
     Entry("demo", "Show the whole story on an embedded cluster."),

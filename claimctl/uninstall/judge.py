@@ -25,6 +25,7 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, DowngradePlan
 from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.unreadable import Unreadable
 
 CAUSES = frozenset((Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE))
 """The orphans that claimctl itself has caused."""
@@ -43,6 +44,7 @@ def leftovers(scan: Scan, times: WatchTimes, watched: float = 0.0) -> tuple[Left
         *_claims(scan, times, watched),
         *(_group(each, scan, watched) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
+        *(_unread(each) for each in scan.unreadable if each.resource.kind in _MAY_HAVE_OURS),
     )
     return tuple(sorted(found, key=lambda each: each.identity))
 
@@ -61,8 +63,16 @@ def notes(scan: Scan) -> tuple[str, ...]:
             for plan in scan.plans
             if is_carried_out(plan)
         ),
-        *(each.describe() for each in scan.unreadable),
     )
+
+
+_MAY_HAVE_OURS = (RESOURCECLAIMS.kind, CLAIMRESERVATIONS.kind, PODGROUPS.kind)
+
+
+def _unread(found: Unreadable) -> Leftover:
+    """An object that cannot be read, so that nobody knows what it has of claimctl."""
+    kind, text = found.resource.kind, found.describe()
+    return Leftover(kind, found.namespace, found.name, Reason.UNREADABLE, text)
 
 
 def _workload(workload: AnnotatedWorkload) -> Leftover:
@@ -191,10 +201,10 @@ def _left_in(
         yield Why.HOLD, *_freed(orphan, times, watched)
     elif any(map(is_tombstone, scanned.claim.status.reserved_for)):
         finished = _finished(scanned)
-        if orphan is None and finished is not None:
-            yield finished
-        else:
+        if orphan is not None:
             yield Why.TOMBSTONES, *_freed(orphan, times, watched)
+        else:
+            yield finished or (Why.TOMBSTONES, "their pods are gone: they are about to go", None)
     elif orphan is not None and orphan.cause in CAUSES:
         yield orphan.cause, *_freed(orphan, times, watched)
     if lost_owners(scanned.claim, scan.reservations):

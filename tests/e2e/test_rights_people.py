@@ -1,4 +1,4 @@
-"""What users can do with the roles in rbac/users.yaml: see, release, prepare a downgrade."""
+"""What users can do with the roles in rbac/users.yaml: see, release, downgrade, uninstall."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ async def _bind(stage: Stage) -> None:
     for role in ("view", "edit"):
         body = _binding(role, role)
         await stage.client.create(RESOURCES["RoleBinding"], body, NAMESPACE)
-    for role in ("view", "claimctl-admin"):
-        body = _binding(role, "admin")
-        await stage.client.create(RESOURCES["ClusterRoleBinding"], body)
+    for user, role in (
+        ("admin", "view"),
+        ("admin", "claimctl-admin"),
+        ("remover", "claimctl-uninstall"),
+    ):
+        await stage.client.create(RESOURCES["ClusterRoleBinding"], _binding(role, user))
 
 
 def _binding(role: str, user: str) -> dict[str, Any]:
@@ -120,6 +123,47 @@ async def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
         assert answer.code == 0, answer
         found = (answer.document["carriedOutBy"], answer.document["phase"])
         assert found == ("controller", "Prepared")
+
+
+async def test_an_uninstall_is_for_those_with_its_role(tmp_path: Path) -> None:
+    async with office(tmp_path) as made:
+        for user in ("view", "edit", "admin", "nobody"):
+            refused = await made.ask(user, "uninstall-prepare")
+            assert (refused.code, refused.err.count("\n")) == (1, 1), refused
+            assert "cannot list resource" in refused.err
+        before = await made.ask("remover", "uninstall-prepare", "--verify")
+        assert before.code == 3, before
+        done = await made.ask("remover", "uninstall-prepare", "-o", "json")
+        assert (done.code, done.document["left"]) == (0, []), done
+        after = await made.ask("remover", "uninstall-prepare", "--verify")
+        assert after.code == 0, after
+        assert len(await made.stage.running()) == 1
+
+
+async def test_an_uninstall_without_a_controller_names_the_rights_for_its_work(
+    tmp_path: Path,
+) -> None:
+    async with office(tmp_path) as made:
+        await made.stage.stop()
+        refused = await made.ask("remover", "uninstall-prepare")
+        assert refused.code == 1, refused
+        last = refused.err.splitlines()[-1]
+        assert last.startswith("error: ")
+        assert "resourceclaims" in last
+
+
+async def test_a_right_that_is_lost_on_the_way_ends_an_uninstall_with_one_line(
+    tmp_path: Path,
+) -> None:
+    async with office(tmp_path) as made:
+        role = made.stage.embedded.admin.get("clusterroles", "", "claimctl-uninstall")
+        rules = [rule for rule in role["rules"] if "delete" not in rule["verbs"]]
+        made.stage.embedded.admin.patch("clusterroles", "", "claimctl-uninstall", {"rules": rules})
+        refused = await made.ask("remover", "uninstall-prepare")
+        assert refused.code == 1, refused
+        errors = [line for line in refused.err.splitlines() if line.startswith("error: ")]
+        assert len(errors) == 1
+        assert 'User "remover" cannot delete resource "claimreservations"' in errors[0]
 
 
 async def _leave_over(stage: Stage) -> None:

@@ -24,7 +24,6 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import (
-    CONTROLLER_NAMESPACE,
     GROUP_136,
     HOLD_134,
     HOLD_136,
@@ -34,6 +33,7 @@ from tests.e2e.harness import (
     Stage,
 )
 from tests.e2e.scenes import hold_for_deployment
+from tests.e2e.site import CONTROLLER_NAMESPACE
 from tests.e2e.uninstalling import GRACE, Remover, reasons
 
 HOLD = [HOLD_134, HOLD_136]
@@ -59,7 +59,7 @@ async def uids(stage: Stage) -> set[str]:
     return {pod.metadata.uid for pod in await stage.running()}
 
 
-async def annotations(stage: Stage, name: str = "train") -> dict[str, str]:
+async def annotations_of(stage: Stage, name: str = "train") -> dict[str, str]:
     return (await stage.client.get(DEPLOYMENTS, name, NAMESPACE)).metadata.annotations or {}
 
 
@@ -112,7 +112,7 @@ async def test_running_pods_go_on_and_nothing_is_left(
         assert reasons(done) == []
         assert await remover.clean()
         assert await uids(stage) == pods
-        assert not any(key.startswith("claimctl.io/") for key in await annotations(stage))
+        assert not any(key.startswith("claimctl.io/") for key in await annotations_of(stage))
         for claim in ("slice", "other"):
             assert await stage.allocated(claim)
             assert all(each.startswith("pods/") for each in await stage.references(claim))
@@ -204,7 +204,8 @@ async def test_a_hold_that_no_pod_uses_is_freed_after_the_grace_when_the_crds_ar
         await strip_crds(stage)
         await stage.patch(DEPLOYMENTS, "train", UNRESERVED)
         remover = Remover(stage)
-        (left,) = (await remover.look()).left
+        left, workload = (await remover.look()).left[::-1]
+        assert (workload.name, workload.reason) == ("train", "Annotated")
         assert (left.name, left.reason) == ("slice", "HoldWithoutReservation")
         assert left.after == 5.0 + stage.scaled(GRACE)
         began = stage.clock.monotonic()
@@ -384,7 +385,7 @@ async def test_other_namespaces_stay_as_they_are(new_stage: NewStage) -> None:
         assert "deployments/train" in await stage.references()
         (later,) = (one for one in await stage.reservations() if one.metadata.name == "later")
         assert (later.metadata.finalizers, later.status.conditions) == ((), ())
-        assert "claimctl.io/reserve" in await annotations(stage)
+        assert "claimctl.io/reserve" in await annotations_of(stage)
         assert not await Remover(stage, ()).clean()
 
 

@@ -29,7 +29,16 @@ def test_no_module_imports_from_a_test_module() -> None:
     assert found == []
 
 
-DECIDING = ("audit", "controller", "downgrade", "inspect", "kube", "orphans", "reservation")
+DECIDING = (
+    "audit",
+    "controller",
+    "downgrade",
+    "inspect",
+    "kube",
+    "orphans",
+    "reservation",
+    "uninstall",
+)
 """The packages whose modules decide something. A module has its tests in a file of its name."""
 NO_TESTS_OF_ITS_NAME = {
     "audit/world.py": "the tests of the witness read every history by it",
@@ -46,6 +55,9 @@ NO_TESTS_OF_ITS_NAME = {
     "reservation/decision.py": "data only",
     "reservation/reasons.py": "names only",
     "reservation/snapshot.py": "data only",
+    "uninstall/model.py": "data only",
+    "uninstall/run.py": "e2e/test_uninstall.py plays it beside a controller and without one",
+    "uninstall/scan.py": "it only reads: e2e/test_uninstall.py",
 }
 """Why a module has no test file of its name, and where it is tested."""
 NO_MODULE_OF_ITS_NAME = {
