@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from claimctl.orphans.model import ScannedClaim
 from claimctl.wire.meta import ObjectMeta
@@ -44,7 +45,7 @@ class Why(StrEnum):
 class AnnotatedWorkload:
     """A Deployment, StatefulSet or Job with annotations of claimctl."""
 
-    resource: Resource[object]
+    resource: Resource[Any]
     meta: ObjectMeta
 
     @property

@@ -10,7 +10,7 @@ import pytest
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
-from claimctl.demo.objects import DEPLOYMENT, Workload
+from claimctl.demo.objects import DEPLOYMENT, RESERVATION, Workload
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.documents import Refused
 from claimctl.wire.resources import CLAIMRESERVATIONS
@@ -168,8 +168,9 @@ async def test_each_failure_on_the_page_ends_well(tmp_path: Path) -> None:
             await book.play(title)
 
 
-async def test_the_crds_may_be_deleted_first(tmp_path: Path) -> None:
-    """With all finalizers in place: the CRD waits for its ClaimReservations."""
+@pytest.mark.parametrize("stripped", [False, True], ids=["stuck", "stripped"])
+async def test_the_crds_may_be_deleted_first(stripped: bool, tmp_path: Path) -> None:
+    """The CRD waits for its ClaimReservations, or somebody has removed their finalizers by hand."""
     async with cluster(HOLD, tmp_path) as served:
         made, book = acts(served, HOLD), Runbook(PAGE, served.kubeconfig)
         await made.room("ml")
@@ -178,10 +179,17 @@ async def test_the_crds_may_be_deleted_first(tmp_path: Path) -> None:
         await served.stage.dismiss_controller()
         await served.stage.user.delete(DEFINITION, "", "claimreservations.claimctl.io")
         found = await served.stage.client.list_if_served(CLAIMRESERVATIONS, "ml")
-        assert len(found.items) == 1
+        (name,) = (each.metadata.name for each in found.items)
+        if stripped:
+            bare = {"metadata": {"finalizers": None}}
+            await served.stage.user.patch(RESERVATION, "ml", name, bare)
+            await until_gone(served, DEFINITION, "claimreservations.claimctl.io")
+            served.stage.look()
+            assert {each.resource for each in made.workloads(TRAIN)} == {"deployments"}
         await book.play("The CRDs were deleted first")
-        served.stage.look()
+        await served.stage.look_closely()
         assert uids(made) == pods
+        assert made.workloads(TRAIN) == ()
         await until_gone(served, DEFINITION, "claimreservations.claimctl.io")
 
 

@@ -216,7 +216,7 @@ async def test_a_hold_that_no_pod_uses_is_freed_after_the_grace_when_the_crds_ar
 
 
 @pytest.mark.parametrize("options", HOLD)
-@pytest.mark.parametrize("alive", [True, False], ids=["alive", "crds-gone"])
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "stripped"])
 async def test_another_holder_keeps_its_entry(
     new_stage: NewStage, options: ClusterOptions, alive: bool
 ) -> None:
@@ -235,7 +235,7 @@ async def test_another_holder_keeps_its_entry(
 
 
 @pytest.mark.parametrize("options", HOLD)
-@pytest.mark.parametrize("alive", [True, False], ids=["alive", "crds-gone"])
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "stripped"])
 async def test_finished_pods_are_named_and_their_tombstones_go_with_them(
     new_stage: NewStage, options: ClusterOptions, alive: bool
 ) -> None:
