@@ -7,7 +7,8 @@ two runs of the same cluster:
 - Equal pods are interchangeable.
 - A counter may take one write or several to its value, since a late controller merges changes. Both
   clusters must have the same turning points.
-- A pod may or may not have failed because other pods were faster (``RACES``).
+- A pod may or may not have failed because other pods were faster (``RACES``), or because it was
+  created before KCM freed the claim of the pod before it.
 - A claim that KCM's two halves write for ever (kubernetes/kubernetes#141274) is compared as the
   set of its states.
 """
@@ -230,7 +231,7 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
     loops = _looping(theirs) | _looping(ours)
     finished = _finished_beside(theirs) | _finished_beside(ours)
     going = _jobs_that_go(theirs)
-    groups = [_by_name(each) for each in (theirs, ours)]
+    groups = [_by_name(_without_early_refusals(each)) for each in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):
         kind, plain = key
         if key in loops or kind in _AT_REST:
@@ -244,6 +245,57 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
             yield from _exact(kind, plain, *(_untracked(each, going) for each in (left, right)))
         else:
             yield from _exact(kind, plain, left, right)
+
+
+def _without_early_refusals(segment: Segment) -> Segment:
+    """The segment without the scheduler's refusals of pods that were created too early."""
+    early = _early(segment)
+    kept = [
+        _without_refusal(seen) if seen.name in early else seen
+        for seen in segment.events
+        if seen.name not in early or not _is_refused(seen) or _nominated(seen)
+    ]
+    return replace(segment, events=kept)
+
+
+def _early(segment: Segment) -> set[str]:
+    """Pods that were created while their claim still listed a pod that was gone, and were refused.
+
+    KCM frees such a claim at the same time as another controller creates the next pod. The
+    scheduler refuses that pod if it is first and the claim's node cannot take the pod.
+    """
+    listed: dict[str, set[str]] = {}
+    gone: set[str] = set()
+    early: set[str] = set()
+    refused: set[str] = set()
+    for seen in [*_still(segment.before), *segment.events]:
+        if seen.kind == "ResourceClaim":
+            listed[seen.name] = _listed(seen)
+        elif seen.kind == "Pod" and seen.type == "DELETED":
+            gone.add(seen.object["metadata"]["uid"])
+        elif seen.kind == "Pod" and seen.type == "ADDED":
+            claims = (used.partition("/")[2] for used in claims_used(seen.object))
+            if any(listed.get(each, set()) & gone for each in claims):
+                early.add(seen.name)
+        elif seen.name in early and _is_refused(seen):
+            refused.add(seen.name)
+    return refused
+
+
+def _is_refused(seen: Seen) -> bool:
+    return _condition(seen, "PodScheduled").get("status") == "False"
+
+
+def _nominated(seen: Seen) -> bool:
+    return "nominatedNodeName" in (seen.object.get("status") or {})
+
+
+def _without_refusal(seen: Seen) -> Seen:
+    if not _is_refused(seen):
+        return seen
+    status = seen.object["status"]
+    conditions = [each for each in status["conditions"] if each["type"] != "PodScheduled"]
+    return replace(seen, object={**seen.object, "status": {**status, "conditions": conditions}})
 
 
 def _finished_beside(segment: Segment) -> set[Name]:
@@ -659,8 +711,11 @@ _UNSTEADY = (_COMBINED, "had untolerated taint", _GANG_COMES)
 
 def _told(played: Played) -> dict[str, None]:
     found: dict[str, None] = {}
+    early = {name for segment in played.segments for name in _early(segment)}
     for each in played.messages:
         regarding = each["involvedObject"]
+        if regarding["name"] in early and each["reason"] == "FailedScheduling":
+            continue
         message = _STEPS.sub(r"\1", each.get("message", ""))
         if is_race(message) or any(word in message for word in _UNSTEADY):
             continue

@@ -167,3 +167,29 @@ def test_a_claim_may_be_generated_again_for_a_pod_that_has_ended(phase: str) -> 
     rest = {("ResourceClaim", "job-1-c"): remade[0].object}
     stays = Played(segments=[Segment("", events=[pod, remade[0]], rest=rest)])
     assert differences(stays, Played(segments=[Segment("", events=[pod])]))
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: bool) -> None:
+    spec = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}]}
+
+    def pod(change: str = "MODIFIED", **status: Any) -> Seen:
+        return _seen("Pod", "new", {"spec": spec, "status": status}, change)
+
+    def claim(*listed: str) -> Seen:
+        entries = [{"resource": "pods", "name": each, "uid": f"uid-{each}"} for each in listed]
+        return _seen("ResourceClaim", "shared", {"status": {"reservedFor": entries}})
+
+    old = _seen("Pod", "old" if gone else "another", {"spec": spec}, "DELETED")
+    refused: dict[str, Any] = {
+        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]
+    }
+    bound = pod(conditions=[{"type": "PodScheduled", "status": "True"}])
+    first = [claim("old"), old, pod("ADDED")]
+    early = [*first, pod(**refused), pod(**refused, nominatedNodeName="n"), bound]
+    at_once = [*first, pod(nominatedNodeName="n"), bound]
+    theirs, ours = ([*each, claim()] for each in (early, at_once))
+    assert bool(_found(theirs, ours)) is not gone
+    event = {"reason": "FailedScheduling", "involvedObject": {"kind": "Pod", "name": "new"}}
+    real = Played(segments=[Segment("", events=theirs)], messages=[event])
+    assert bool(differences(real, Played(segments=[Segment("", events=ours)]))) is not gone
