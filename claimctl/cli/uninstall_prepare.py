@@ -175,7 +175,7 @@ def _show(
     render(output, table(result, state), document(result, wanted, dry_run=dry_run))
     for note in result.notes:
         _progress(f"note: {note}")
-    _progress(conclusion(result, verify=verify, dry_run=dry_run))
+    _progress(conclusion(result, wanted.namespaces, verify=verify, dry_run=dry_run))
 
 
 def table(result: Result, state: str) -> Table:
@@ -225,9 +225,11 @@ def document(result: Result, wanted: Wanted, *, dry_run: bool) -> dict[str, Any]
     }
 
 
-def conclusion(result: Result, *, verify: bool, dry_run: bool) -> str:
+def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool) -> str:
     """One line: the result, and what to do next."""
     count = len(result.left)
+    if not count and namespaces:
+        return f"nothing of claimctl is left in {', '.join(namespaces)}"
     if not count:
         return "claimctl can be deleted"
     if dry_run:

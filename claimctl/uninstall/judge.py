@@ -31,6 +31,23 @@ CAUSES = frozenset((Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINI
 """The orphans that claimctl itself has caused."""
 
 
+PASSING = frozenset(
+    (
+        Reason.FORCE_DELETED_PODS,
+        Reason.HISTORY_UNKNOWN,
+        Reason.PODS_MAY_BE_BOUND,
+        Reason.RELEASING,
+        Reason.SETTLING,
+    )
+)
+"""The reasons that time alone ends, also where it is not known how much time."""
+
+
+def passes(left: Leftover) -> bool:
+    """Whether time alone may help."""
+    return bool(left.after) or left.reason in PASSING
+
+
 def leftovers(scan: Scan, times: WatchTimes, watched: float = 0.0) -> tuple[Leftover, ...]:
     """What is left of claimctl, by kind, namespace and name.
 
@@ -38,9 +55,10 @@ def leftovers(scan: Scan, times: WatchTimes, watched: float = 0.0) -> tuple[Left
         times: how long claims without a ClaimReservation are watched before they are freed.
         watched: for how many seconds they have been watched.
     """
+    claims = {_key(each.claim): each for each in scan.claims}
     found = (
         *(_workload(each) for each in scan.workloads),
-        *(_reservation(each, scan) for each in scan.reservations),
+        *(_reservation(each, claims.get(_claim_key(each)), scan) for each in scan.reservations),
         *_claims(scan, times, watched),
         *(_group(each, scan, watched) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
@@ -89,14 +107,16 @@ def _workload(workload: AnnotatedWorkload) -> Leftover:
 # -- ClaimReservations
 
 
-def _reservation(one: ClaimReservation, scan: Scan) -> Leftover:
-    reason, message, after = _why_reserved(one, scan)
+def _reservation(one: ClaimReservation, claim: ScannedClaim | None, scan: Scan) -> Leftover:
+    reason, message, after = _why_reserved(one, claim, scan)
     meta = one.metadata
     return Leftover(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, reason, message, after)
 
 
-def _why_reserved(one: ClaimReservation, scan: Scan) -> tuple[str, str, float | None]:
-    meta, claim = one.metadata, _claim_of(one, scan)
+def _why_reserved(
+    one: ClaimReservation, claim: ScannedClaim | None, scan: Scan
+) -> tuple[str, str, float | None]:
+    meta = one.metadata
     if not meta.deleting:
         return Why.NOT_WITHDRAWN, "is not deleted", None
     if others := [each for each in meta.finalizers if each != FINALIZER]:
@@ -117,9 +137,8 @@ def _why_reserved(one: ClaimReservation, scan: Scan) -> tuple[str, str, float | 
     return _reported(one)
 
 
-def _claim_of(one: ClaimReservation, scan: Scan) -> ScannedClaim | None:
-    key = (one.metadata.namespace, one.spec.resource_claim_name)
-    return next((each for each in scan.claims if _key(each.claim) == key), None)
+def _claim_key(one: ClaimReservation) -> tuple[str, str]:
+    return one.metadata.namespace, one.spec.resource_claim_name
 
 
 def _key(claim: ResourceClaim) -> tuple[str, str]:
@@ -162,8 +181,9 @@ def finished_pods(claim: ScannedClaim) -> tuple[str, ...]:
 
 
 def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
-    pods = Consumers.of(claim.live.pods)
-    using = sorted(each.metadata.name for each in (*pods.bound.values(), *pods.pending.values()))
+    """The pods that run because of the hold. For pods that are not bound, the controller knows."""
+    bound = Consumers.of(claim.live.pods).bound.values()
+    using = sorted(each.metadata.name for each in bound)
     if not using:
         return None
     name = claim.claim.metadata.name
@@ -171,11 +191,14 @@ def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
     return Reason.CONSUMERS_LEFT, text, None
 
 
+_LOG = "kubectl -n claimctl-system logs deployment/claimctl-controller"
+
+
 def _reported(one: ClaimReservation) -> tuple[str, str, float | None]:
     """What the controller reports about the release."""
     found = find_condition(one.status.conditions, ConditionType.RELEASED)
     if found is None or found.status == "True" or found.reason == Reason.HELD:
-        return Why.WITHDRAWN, "its controller is about to end the hold", None
+        return Why.WITHDRAWN, f"the controller has not ended the hold yet (its log: {_LOG})", None
     grace = float(one.spec.force_deleted_pod_grace_seconds)
     after = grace if found.reason == Reason.HISTORY_UNKNOWN else None
     return found.reason, found.message, after

@@ -43,6 +43,7 @@ from claimctl.uninstall.judge import (
     lost_owners,
     may_lose_finalizer,
     notes,
+    passes,
 )
 from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
 from claimctl.uninstall.scan import require_namespaces, scan
@@ -56,7 +57,7 @@ from claimctl.wire.seams import Clock
 T = TypeVar("T")
 
 POLL_SECONDS = 2.0
-"""Time between two rounds."""
+"""Least time between two rounds. A pause is at least as long as the scan before it."""
 STEADY_SECONDS = 30.0
 """A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
 PARALLELISM = 8
@@ -151,12 +152,14 @@ class Uninstall:
         await require_namespaces(self._client, self._wanted.namespaces)
         try:
             while True:
+                began = self._clock.monotonic()
                 found = await self._scan()
+                took = self._clock.monotonic() - began
                 result = self._judged(found)
                 if not result.left or self._is_over(found, result.left):
                     return result
                 await self._act(found)
-                await self._clock.sleep(POLL_SECONDS)
+                await self._clock.sleep(max(POLL_SECONDS, took))
         finally:
             await self._close()
 
@@ -183,7 +186,7 @@ class Uninstall:
             self._report(_progress(left))
         if now - self._began >= self._wanted.timeout:
             return True
-        waits = any(each.after for each in left)
+        waits = any(map(passes, left))
         tended = found.tended or not _for_controller(found)
         return tended and not waits and now - self._changed >= STEADY_SECONDS
 

@@ -15,6 +15,7 @@ from claimctl.uninstall.judge import (
     lost_owners,
     may_lose_finalizer,
     notes,
+    passes,
 )
 from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan
 from claimctl.wire.claims import ResourceClaim
@@ -101,9 +102,12 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
             None,
         ),
         (
-            of(GOING, scanned(held(), pending("b"))),
-            "ConsumersLeft",
-            "its hold keeps it for them: b",
+            of(
+                reservation(deleting=True, status=told("PodsMayBeBound")),
+                scanned(held(), pending("b")),
+            ),
+            "PodsMayBeBound",
+            "why",
             None,
         ),
         (
@@ -113,8 +117,8 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
             None,
         ),
         (
-            of(reservation(deleting=True, status=told("PodsMayBeBound")), scanned(held())),
-            "PodsMayBeBound",
+            of(reservation(deleting=True, status=told("UnknownReferences")), scanned(held())),
+            "UnknownReferences",
             "why",
             None,
         ),
@@ -306,3 +310,19 @@ def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
     unread = Unreadable(RESOURCECLAIMS, "spec: bad", "ml", "slice")
     assert only(Scan(NOW, unreadable=(unread,))).reason == "UnreadableObject"
     assert leftovers(Scan(NOW, unreadable=(replace(unread, resource=PODS),)), TIMES) == ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "after", "passing"),
+    [
+        ("Settling", None, True),
+        ("PodsMayBeBound", None, True),
+        ("HoldWithoutReservation", 5.0, True),
+        ("HoldWithoutReservation", 0.0, False),
+        ("ConsumersLeft", None, False),
+        ("FinishedPodsLeft", None, False),
+        ("Withdrawn", None, False),
+    ],
+)
+def test_what_time_alone_ends(reason: str, after: float | None, passing: bool) -> None:
+    assert passes(Leftover("ResourceClaim", "ml", "slice", reason, "", after)) is passing

@@ -1,0 +1,63 @@
+"""``claimctl uninstall-prepare`` as a process: without a controller, interrupted, in a hurry."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import Workload
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.commands import SECONDS, Cluster, cluster, command_line
+
+pytestmark = [pytest.mark.alone, pytest.mark.real_time(240)]
+HOLD = ClusterOptions(dialect=Dialect.HOLD)
+TRAIN = Workload("ml", "train", "slice", 2, reserve=True)
+TAKES_OVER = b"no controller runs: this command does its work"
+
+
+async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *command_line(*arguments, "--kubeconfig", str(served.kubeconfig)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def _until_told(process: asyncio.subprocess.Process, words: bytes) -> None:
+    assert process.stderr is not None
+    async with asyncio.timeout(SECONDS):
+        async for line in process.stderr:
+            if words in line:
+                return
+    raise AssertionError(f"it did not say {words!r}")
+
+
+async def test_a_run_that_is_interrupted_ends_quietly_and_the_next_one_continues(
+    tmp_path: Path,
+) -> None:
+    async with cluster(HOLD, tmp_path) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("ml")
+        await acts.held(TRAIN)
+        pods = {pod.metadata.uid for pod in acts.pods(TRAIN)}
+        await served.stage.dismiss_controller()
+        process = await _started(served, "uninstall-prepare")
+        await _until_told(process, TAKES_OVER)
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(SECONDS):
+            _, told = await process.communicate()
+        assert (process.returncode, b"Traceback" in told) == (130, False), told
+        hurried = await served.claimctl("uninstall-prepare", "--timeout", "1", "-o", "json")
+        assert hurried.code == 3, hurried
+        assert {each["kind"] for each in hurried.document["left"]} == {"ClaimReservation"}
+        done = await served.claimctl("uninstall-prepare", "-o", "json")
+        assert (done.code, done.document["clean"]) == (0, True), done
+        served.stage.look()
+        assert {pod.metadata.uid for pod in acts.pods(TRAIN)} == pods
+        unknown = await served.claimctl("uninstall-prepare", "-n", "nowhere")
+        told_in_one_line = "error: --namespace: the cluster has no namespace nowhere\n"
+        assert (unknown.code, unknown.err) == (2, told_in_one_line)
