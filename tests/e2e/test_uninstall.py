@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
+from claimctl.kube.errors import KubeError
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.resources import (
@@ -23,6 +24,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import (
     GROUP_136,
     HOLD_134,
@@ -350,6 +352,30 @@ async def test_a_run_that_is_interrupted_is_continued_by_the_next(new_stage: New
         done = await Remover(stage).run()
         assert reasons(done) == []
         assert len(await stage.running()) == 2
+
+
+@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
+@pytest.mark.parametrize("write", range(1, 7))
+async def test_a_command_that_is_killed_at_any_write_is_continued_by_the_next(
+    new_stage: NewStage, write: int, delivered: bool
+) -> None:
+    """The controller was killed as well, and its Lease has to run out."""
+    async with new_stage(HOLD_136) as stage:
+        died = DyingTransport(stage.connect(), 1, delivered=False)
+        await stage.started(transport=died)
+        await hold_for_deployment(stage, replicas=2)
+        pods = await uids(stage)
+        died.dead.set()
+        await stage.kill()
+        killed = DyingTransport(stage.connect(), write, delivered=delivered)
+        killed.arm()
+        with suppress(KubeError):
+            await Remover(stage, through=lambda _: killed).run()
+        assert killed.dead.is_set()
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert await uids(stage) == pods
+        assert all(each.startswith("pods/") for each in await stage.references())
 
 
 async def test_looking_writes_nothing(new_stage: NewStage) -> None:

@@ -32,6 +32,8 @@ class Remover:
     namespaces: tuple[str, ...] = (NAMESPACE,)
     timeout: float = 600.0
     told: list[str] = field(default_factory=list)
+    through: Callable[[Transport], Transport] = lambda inner: inner
+    """Wraps the connection of the command and of the controller inside it."""
 
     async def run(self, **settings: Any) -> Result:
         return await (await self._command(**settings)).run()
@@ -45,7 +47,7 @@ class Remover:
 
     def transport(self) -> Transport:
         embedded = self.stage.cluster is not None
-        return self.stage.site.connection(CONTROLLER_USER if embedded else "admin")
+        return self.through(self.stage.site.connection(CONTROLLER_USER if embedded else "admin"))
 
     async def _command(self, **settings: Any) -> Uninstall:
         client = Client(self.transport(), self.stage.clock)
@@ -72,6 +74,3 @@ class Remover:
 
 def reasons(result: Result) -> list[tuple[str, str, str]]:
     return [(each.kind, each.name, each.reason) for each in result.left]
-
-
-Dead = Callable[[Stage], Any]
