@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
     from claimctl.controller.dialect.probe import Detection
     from claimctl.inspect.cluster_checks import Finding, Observed
     from claimctl.kube.client import Client
+    from claimctl.kube.codec import Listing
+    from claimctl.wire.coordination import Event
     from claimctl.wire.resources import Resource
     from claimctl.wire.unreadable import Unreadable
+
+INSTALLED = "claimctl-system"
+"""The namespace of the controller, if it was installed as README.md says."""
 
 
 def command(
@@ -63,14 +69,29 @@ def command(
 async def run(session: Session, override: str, output: Structured) -> int:
     from claimctl.cli.output import render
     from claimctl.controller.dialect.api_versions import look
-    from claimctl.controller.dialect.probe import DialectProbe
     from claimctl.inspect.cluster_checks import findings
 
     served = await look(session.client)
-    detection = await DialectProbe(session.client, override=override).detect()
+    detection = await _detect(session.client, override)
     found = findings(await _observe(session, detection))
     render(output, _table(detection, served, found), _document(detection, served, found))
     return ExitCode.FINDINGS if found else ExitCode.OK
+
+
+async def _detect(client: Client, override: str) -> Detection:
+    """Detect the dialect. The controller may create claims only in its own namespace.
+
+    Raises:
+        DialectUnknown: the caller may create claims neither in ``default`` nor there.
+    """
+    from claimctl.controller.dialect.probe import DialectProbe, DialectUnknown
+
+    try:
+        return await DialectProbe(client, override=override).detect()
+    except DialectUnknown as unknown:
+        with suppress(DialectUnknown):
+            return await DialectProbe(client, override=override, namespace=INSTALLED).detect()
+        raise unknown from None
 
 
 async def _observe(session: Session, detection: Detection) -> Observed:
@@ -89,13 +110,9 @@ async def _observe(session: Session, detection: Detection) -> Observed:
     )
     seen = await scan_claims(client, session.clock)
     listed = {
-        each.plural: await client.list_if_served(each)
-        for each in (
-            *holders,
-            resources.NODES,
-            resources.EVENTS,
-        )
+        each.plural: await client.list_if_served(each) for each in (*holders, resources.NODES)
     }
+    events = await _events(client)
     also = (resources.REPLICASETS, resources.RESOURCESLICES, resources.DOWNGRADEPLANS)
     return Observed(
         dialect=detection.dialect,
@@ -106,10 +123,11 @@ async def _observe(session: Session, detection: Detection) -> Observed:
             **{each.plural: uids(listed[each.plural]) for each in holders},
         },
         nodes=listed[resources.NODES.plural].items,
-        events=listed[resources.EVENTS.plural].items,
+        events=events.items,
         unreadable=(
             *seen.unreadable,
             *(unread for found in listed.values() for unread in found.unreadable),
+            *events.unreadable,
             *[unread for each in also for unread in await _unread(client, each)],
         ),
         missing_rights=await missing_rights(
@@ -118,6 +136,20 @@ async def _observe(session: Session, detection: Detection) -> Observed:
             groups=DIALECTS[detection.dialect].groups,
         ),
     )
+
+
+async def _events(client: Client) -> Listing[Event]:
+    """The Events; none, with a warning, if the user may not list them, as the controller."""
+    from claimctl.kube.codec import Listing
+    from claimctl.kube.errors import Forbidden
+    from claimctl.wire.resources import EVENTS
+
+    try:
+        return await client.list_if_served(EVENTS)
+    except Forbidden:
+        text = "warning: you may not list Events, so pods that kubelets refused are not reported"
+        typer.echo(text, err=True)
+        return Listing((), "")
 
 
 async def _unread(client: Client, resource: Resource[Any]) -> tuple[Unreadable, ...]:

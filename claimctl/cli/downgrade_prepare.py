@@ -29,6 +29,7 @@ from claimctl.cli.options import (
 
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
+    from claimctl.downgrade.status import Report
     from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
 NamespacesOption = Annotated[
@@ -80,21 +81,34 @@ def command(  # noqa: PLR0913 - one parameter per flag
         parallelism=parallelism,
     )
 
-    async def work(session: Session) -> Result:
-        return await within(timeout, session, spec, dry_run=dry_run)
+    async def work(session: Session) -> tuple[Result, Report | None]:
+        result = await within(timeout, session, spec, dry_run=dry_run)
+        return result, None if dry_run else await next_step(session)
 
-    result = in_session(Access(kubeconfig, context, as_user), work)
-    scope = {
+    result, report = in_session(Access(kubeconfig, context, as_user), work)
+    details = {
         "namespaces": list(spec.namespaces),
         "claimSelector": spec.claim_selector,
         "skip": [to_plain(each) for each in spec.skip],
+        "nextStep": None if report is None else str(report.step),
     }
     claims = result.status.claims
     render(
-        output, table(result, claims, "No claim is held by a workload."), document(result, scope)
+        output, table(result, claims, "No claim is held by a workload."), document(result, details)
     )
-    _conclude(result)
+    _conclude(result, report)
     return exit_code(result.status)
+
+
+async def next_step(session: Session) -> Report | None:
+    """What comes after this run; None if it cannot be read with these rights."""
+    from claimctl.cli.downgrade_status import observe
+    from claimctl.kube.errors import KubeError
+
+    try:
+        return await observe(session.client)
+    except KubeError:
+        return None
 
 
 def checked_selector(text: str) -> str:
@@ -167,8 +181,8 @@ def exit_code(status: DowngradePlanStatus) -> int:
     return ExitCode.OK if status.phase == Phase.PREPARED else ExitCode.FINDINGS
 
 
-def _conclude(result: Result) -> None:
-    """Print one line with the result on stderr."""
+def _conclude(result: Result, report: Report | None) -> None:
+    """Print the result on stderr, and what to do next."""
     from claimctl.downgrade.records import State
 
     states = [one.state for one in result.status.claims]
@@ -180,3 +194,7 @@ def _conclude(result: Result) -> None:
     if left:
         line += f"; {left} left as they are: see REASON"
     typer.echo(line, err=True)
+    if report is not None:
+        typer.echo(f"next step ({report.step}): {report.todo}", err=True)
+    elif result.by:
+        typer.echo("`claimctl downgrade-status` says what to do next", err=True)

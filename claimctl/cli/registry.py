@@ -23,6 +23,7 @@ COMMANDS = (
     Entry("orphans", "Find and free claims that nobody will ever free."),
     Entry("doctor", "Show the cluster's dialect, and problems."),
     Entry("downgrade-prepare", "Replace workload references by pod references."),
+    Entry("downgrade-status", "Show the next step of a downgrade, and what blocks it."),
     Entry("downgrade-restore", "Let replaced workload references return."),
     Entry("uninstall-prepare", "Take claimctl out of the cluster."),
     Entry("controller", "Run the controller."),

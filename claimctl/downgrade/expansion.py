@@ -262,13 +262,19 @@ def _explain(
 
 def _explain_excess(claim: ResourceClaim, holders: str, pods: int) -> str:
     meta = claim.metadata
-    scale = next(filter(None, (_scaled(each, meta.namespace) for each in _holders(claim))), "")
+    scale = scale_command(claim)
     command = f" ({scale})" if scale else ""
     return (
         f"{pods} pods of {holders} use the claim, {pods - LIMIT} more than the {LIMIT} that it can "
         f"list: scale down to {LIMIT} pods{command}, or use several claims, or leave the claim as "
         f"it is (--skip {meta.namespace}/{meta.name}): its pods then fail once the feature is off"
     )
+
+
+def scale_command(claim: ResourceClaim) -> str:
+    """The command that scales the claim's workload to as many pods as a claim can list, or ''."""
+    holders = _holders(claim)
+    return next(filter(None, (_scaled(each, claim.metadata.namespace) for each in holders)), "")
 
 
 def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:

@@ -38,6 +38,15 @@ def freezes(
         return True
 
 
+def selects(spec: DowngradePlanSpec, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Whether the plan's namespaces and labels select the claim. A wrong selector selects none."""
+    try:
+        chosen = matches(parse(spec.claim_selector), labels)
+    except ValueError:
+        return False
+    return chosen and (not spec.namespaces or namespace in spec.namespaces)
+
+
 def is_skipped(spec: DowngradePlanSpec, namespace: str, name: str) -> bool:
     return ClaimName(namespace=namespace, name=name) in spec.skip
 

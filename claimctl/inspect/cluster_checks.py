@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
@@ -23,8 +24,6 @@ from claimctl.wire.coordination import Event
 from claimctl.wire.nodes import Node
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.unreadable import Unreadable
-
-PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,15 @@ class OwnerReference(Wire, frozen=True, kw_only=True):
 
 
 class ManagedFieldsEntry(Wire, frozen=True, kw_only=True):
-    """Who wrote which fields. ``fields_v1`` stays undecoded until it is needed."""
+    """Who wrote which fields. ``fields_v1`` stays undecoded until it is needed.
+
+    The API server sets ``time`` when the manager adds or changes a field.
+    """
 
     manager: str = ""
     operation: str = ""
     subresource: str = ""
+    time: datetime | None = None
     fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=EMPTY)
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.commands import Answer
-from tests.support.runbooks import Command, Section, sections
+from tests.support.runbooks import FOLDER, Command, Section, sections
 
 SECONDS = 180.0
 
@@ -53,12 +53,13 @@ class Runbook:
 
 
 async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
-    """Run one line in a shell whose ``claimctl`` is the one under test."""
+    """Run one line in a shell, in the folder of the project, with the ``claimctl`` under test."""
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
         text,
+        cwd=FOLDER.parents[1],
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -27,6 +27,14 @@ TRAIN = Workload("ml", "train", "slice", 12)
 MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
+NEXT = {
+    Dialect.NATIVE: "next step (SwitchOffSchedulers): switch the feature off in the scheduler, "
+    "then run `claimctl downgrade-prepare -n ml` again",
+    Dialect.HOLD: "next step (Done): nothing is left to do; `claimctl downgrade-restore` is the "
+    "way back",
+}
+
+
 async def furnished(served: Cluster, native: bool, workload: Workload = TRAIN) -> Acts:
     acts = Acts(served.stage, native=native)
     await acts.room(workload.namespace)
@@ -53,7 +61,10 @@ async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_
     (record,) = document["claims"]
     assert (record["state"], record["pods"]) == ("Expanded", 12)
     assert [each["name"] for each in record["workloadReferences"]] == ["train"]
-    assert answer.err == "1 of 1 claims are listed pod by pod\n"
+    assert answer.err.splitlines() == [
+        "1 of 1 claims are listed pod by pod",
+        NEXT[options.dialect],
+    ]
     assert again.code == 0
     assert "Expanded" in again.out
     assert other.code == 1
@@ -86,7 +97,10 @@ async def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) 
     assert answer.code == 3
     assert "deployments/wide   Refused   260" in answer.out
     assert "kubectl scale -n wide deployments/wide --replicas=256" in answer.out
-    assert answer.err == ("0 of 1 claims are listed pod by pod; 1 left as they are: see REASON\n")
+    assert answer.err.splitlines() == [
+        "0 of 1 claims are listed pod by pod; 1 left as they are: see REASON",
+        "next step (Prepare): solve the blocked claims, then run `claimctl downgrade-prepare`",
+    ]
 
 
 @pytest.mark.real_time(120)
@@ -99,7 +113,9 @@ async def test_a_claim_that_the_administrator_skips_blocks_nothing(tmp_path: Pat
         assert acts.claim(TRAIN) == before
     assert (answer.code, answer.document["phase"]) == (0, "Prepared")
     assert [each["state"] for each in answer.document["claims"]] == ["Skipped"]
-    assert answer.err == "0 of 1 claims are listed pod by pod; 1 skipped, as you asked\n"
+    assert answer.err.startswith(
+        "0 of 1 claims are listed pod by pod; 1 skipped, as you asked\nnext step ("
+    )
 
 
 @pytest.mark.real_time(120)

@@ -166,6 +166,17 @@ async def test_a_right_that_is_lost_on_the_way_ends_an_uninstall_with_one_line(
         assert 'User "remover" cannot delete resource "claimreservations"' in errors[0]
 
 
+async def test_an_administrator_sees_the_status_of_a_downgrade(tmp_path: Path) -> None:
+    """Without the right to create claims, the API server's row says so."""
+    async with office(tmp_path) as made:
+        answer = await made.ask("admin", "downgrade-status", "-o", "json")
+        refused = await made.ask("edit", "downgrade-status")
+    assert answer.code == 0, answer
+    (found,) = [each for each in answer.document["components"] if each["component"] == "api-server"]
+    assert (found["feature"], "forbidden" in found["now"]) == ("Unknown", True)
+    assert (refused.code, "forbidden" in refused.err) == (1, True), refused
+
+
 async def _leave_over(stage: Stage) -> None:
     """An allocated claim that no pod uses and no workload holds."""
     await stage.create(RESOURCECLAIMS, manifests.claim("emptied"))

@@ -233,10 +233,18 @@ def claim(
 
 def written_by_claimctl(made: ResourceClaim, uids: Iterable[str]) -> ResourceClaim:
     """The claim with managedFields that name claimctl as the writer of these entries."""
+    return written_by("claimctl", made, uids)
+
+
+def written_by(
+    manager: str, made: ResourceClaim, uids: Iterable[str], when: datetime | None = None
+) -> ResourceClaim:
+    """The claim with managedFields that also name this manager as the writer of these entries."""
     keys: dict[str, dict[str, str]] = {"k:" + json.dumps({"uid": uid}): {} for uid in sorted(uids)}
     fields = msgspec.Raw(json.dumps({"f:status": {"f:reservedFor": keys}}).encode())
-    entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields)
-    return replace(made, metadata=replace(made.metadata, managed_fields=(entry,)))
+    entry = ManagedFieldsEntry(manager=manager, subresource="status", fields_v1=fields, time=when)
+    known = made.metadata.managed_fields
+    return replace(made, metadata=replace(made.metadata, managed_fields=(*known, entry)))
 
 
 def reservation(

@@ -27,6 +27,10 @@ _PROBE = Reference(
 )
 
 
+GROUPS_FORBIDDEN = "creating PodGroups is forbidden, so they cannot be used"
+"""The reason when the caller's rights do not show whether a PodGroup keeps its claims."""
+
+
 class DialectUnknown(Exception):
     """The dialect cannot be detected with the rights of this client."""
 
@@ -105,7 +109,7 @@ class DialectProbe:
             except NotFound:
                 made = await self._dry_run_group("default")
         except Forbidden:
-            return False, "creating PodGroups is forbidden, so they cannot be used"
+            return False, GROUPS_FORBIDDEN
         except (BadRequest, Invalid, NotFound) as error:
             return False, f"PodGroups cannot be created: {error.message or error}"
         if made.spec.resource_claims:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 
 import msgspec
 
@@ -95,6 +96,16 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
         if entry.manager == manager and entry.subresource == "status"
         for uid in _uids(entry)
     )
+
+
+def last_write_of(claim: ResourceClaim, manager: str) -> datetime | None:
+    """When the field manager last added to or changed the claim's status, by managedFields."""
+    times = (
+        entry.time
+        for entry in claim.metadata.managed_fields
+        if entry.manager == manager and entry.subresource == "status" and entry.time is not None
+    )
+    return max(times, default=None)
 
 
 def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:

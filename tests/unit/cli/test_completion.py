@@ -25,7 +25,7 @@ def test_the_script_asks_claimctl(shell: str, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("claimctl down", ["downgrade-prepare", "downgrade-restore"]),
+        ("claimctl down", ["downgrade-prepare", "downgrade-status", "downgrade-restore"]),
         ("claimctl completion z", ["zsh"]),
         ("claimctl version --out", ["--output"]),
         ("claimctl version --output j", ["json"]),

@@ -1,0 +1,228 @@
+"""``claimctl downgrade-status``: which step of a downgrade is next, and what is in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claimctl.cli.options import (
+    AsOption,
+    ContextOption,
+    KubeconfigOption,
+    Structured,
+    StructuredOption,
+)
+
+if TYPE_CHECKING:
+    from claimctl.cli.output import Table
+    from claimctl.cli.session import Session
+    from claimctl.downgrade.status import ComponentReport, Part, Report
+    from claimctl.kube.client import Client
+
+PAUSE_SECONDS = 5.0
+PAUSE_FACTOR = 10.0
+"""The pause of ``-w`` is at least this many times as long as the last look took."""
+
+SwitchedOffOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--switched-off",
+        metavar="COMPONENT",
+        help="You have switched the feature off there: api-server, scheduler, "
+        "kube-controller-manager or kubelets; may be repeated. Use it where the cluster does not "
+        "show it. [default: only what the cluster shows]",
+    ),
+]
+WatchOption = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        "-w",
+        help="Print again after each change, until the last step is done. [default: off]",
+    ),
+]
+
+
+def command(
+    switched_off: SwitchedOffOption = None,
+    watch: WatchOption = False,
+    output: StructuredOption = Structured.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> int:
+    """Show the next step of a downgrade, what each component does now, and the blocked claims.
+
+    Exit code 3: something is in the way of the next step.
+    """
+    from claimctl.cli.session import Access, in_session
+
+    believed = parts(switched_off or ())
+
+    async def work(session: Session) -> int:
+        return await run(session, believed, output, watch=watch)
+
+    return in_session(Access(kubeconfig, context, as_user), work)
+
+
+def parts(names: Sequence[str]) -> frozenset[Part]:
+    from claimctl.cli.errors import UsageError
+    from claimctl.downgrade.status import Part
+
+    known = [str(part) for part in Part]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--switched-off: {name!r} is not one of {', '.join(known)}")
+    return frozenset(map(Part, names))
+
+
+async def run(
+    session: Session, believed: frozenset[Part], output: Structured, *, watch: bool
+) -> int:
+    report = await observe(session.client, believed)
+    show(report, output)
+    return exit_code(await follow(session, believed, output, report) if watch else report)
+
+
+async def follow(
+    session: Session, believed: frozenset[Part], output: Structured, report: Report
+) -> Report:
+    """Look again and again, and print each change, until the last step is done.
+
+    The API server restarts during a downgrade: a look that fails is repeated.
+    """
+    from claimctl.downgrade.status import Step
+    from claimctl.kube.errors import Unreachable
+
+    took = 0.0
+    while report.step is not Step.DONE:
+        await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
+        began, before = session.clock.monotonic(), report
+        try:
+            report = await observe(session.client, believed)
+        except Unreachable as error:
+            typer.echo(f"looks again soon: {error}", err=True)
+        took = session.clock.monotonic() - began
+        if report != before:
+            show(report, output)
+    return report
+
+
+async def observe(client: Client, believed: frozenset[Part] = frozenset()) -> Report:
+    """Look at the cluster and judge it.
+
+    Raises:
+        KubeError: claims or pods cannot be read.
+    """
+    from claimctl.controller.dialect.probe import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
+    from claimctl.downgrade.look import look
+    from claimctl.downgrade.status import judge
+
+    served: bool | None
+    try:
+        detection = await DialectProbe(client).detect()
+    except DialectUnknown as error:
+        served, why = None, str(error)
+    else:
+        # the last reason is the server's version
+        served, why = detection.dialect != "hold", detection.reasons[-2]
+        if GROUPS_FORBIDDEN in detection.reasons:
+            served = None
+    return judge(await look(client, served, why, believed))
+
+
+def exit_code(report: Report) -> int:
+    from claimctl.cli.errors import ExitCode
+
+    return ExitCode.OK if report.clear else ExitCode.FINDINGS
+
+
+def show(report: Report, output: Structured) -> None:
+    from claimctl.cli.options import Data
+    from claimctl.cli.output import print_document, print_table
+
+    if output is not Structured.TABLE:
+        print_document(document(report), Data(output.value))
+    else:
+        print_table(_components(report.components))
+        if report.claims:
+            typer.echo()
+            print_table(_claims(report))
+    typer.echo(conclusion(report), err=True)
+
+
+def conclusion(report: Report) -> str:
+    """One line: how many claims are ready, and what to do next."""
+    total = report.ready + len(report.claims)
+    line = f"{report.ready} of {total} claims are ready"
+    if blocked := len(report.blocking):
+        line += f", {blocked} are blocked"
+    return f"{line}; next step ({report.step}): {report.todo}"
+
+
+def _components(found: Sequence[ComponentReport]) -> Table:
+    from claimctl.cli.output import Column, Table
+
+    rows = tuple((str(each.part), each.node, str(each.switch), each.now) for each in found)
+    columns = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
+    return Table(columns=tuple(map(Column, columns)), rows=rows)
+
+
+def _claims(report: Report) -> Table:
+    from claimctl.cli.output import Column, Table
+
+    rows = tuple(
+        (
+            each.namespace,
+            each.name,
+            str(each.standing),
+            str(each.pods),
+            str(each.unlisted),
+            each.reason,
+            each.message,
+            each.command,
+        )
+        for each in report.claims
+    )
+    columns = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
+    return Table(columns=tuple(map(Column, columns)), rows=rows)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The stable form for programs."""
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "DowngradeStatus",
+        "step": str(report.step),
+        "todo": report.todo,
+        "command": report.command,
+        "clear": report.clear,
+        "readyClaims": report.ready,
+        "components": [
+            {
+                "component": str(each.part),
+                "node": each.node,
+                "feature": str(each.switch),
+                "now": each.now,
+                "refuses": each.refuses,
+            }
+            for each in report.components
+        ],
+        "claims": [
+            {
+                "namespace": each.namespace,
+                "name": each.name,
+                "uid": each.uid,
+                "state": str(each.standing),
+                "reason": each.reason,
+                "message": each.message,
+                "command": each.command,
+                "pods": each.pods,
+                "unlisted": each.unlisted,
+            }
+            for each in report.claims
+        ],
+    }

@@ -1,0 +1,190 @@
+"""Read what ``status.judge`` needs: claims, their pods, reservations, the plan and refused pods.
+
+Claims are read page by page, and up to 100 claims share one LIST of pods. Only the few facts that
+the judgement needs stay in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from claimctl.downgrade.expansion import workload_references
+from claimctl.downgrade.plans import PlanRefused, find
+from claimctl.downgrade.pods import PodsOfClaims, with_pods
+from claimctl.downgrade.sightings import Component, Sighting, newest, sightings
+from claimctl.downgrade.standing import (
+    ClaimStanding,
+    Standing,
+    bound_pods,
+    concerns,
+    stand,
+    unlisted_pods,
+)
+from claimctl.downgrade.status import Kubelet, Look, Part
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.reservation.reserved_for.references import is_pod_group, uids_on_record
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
+from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, RESOURCECLAIMS
+from claimctl.wire.unreadable import Unreadable
+
+PREPARE_FAILED = "FailedPrepareDynamicResources"
+"""The reason of a kubelet's Event about a pod whose devices it does not prepare."""
+
+
+async def look(
+    client: Client,
+    served: bool | None,
+    why: str = "",
+    believed_off: Collection[Part] = (),
+) -> Look:
+    """Read the cluster. Writes nothing.
+
+    Args:
+        served: whether the API server keeps the feature's fields; None if this is not known.
+        why: how this was found out.
+
+    Raises:
+        KubeError: claims or pods cannot be read.
+    """
+    plan = await _plan(client)
+    gathering = _Gathering(plan)
+    claims, unreadable = await _claims(client, set(gathering.records))
+    reservations = (await client.list_if_served(CLAIMRESERVATIONS)).items
+    async for chunk, pods in with_pods(client, claims):
+        for claim in chunk:
+            on_record = uids_on_record(claim, reservations)
+            gathering.add(claim, pods, on_record)
+    gathering.add_unreadable(unreadable)
+    if gathering.waiting:
+        gathering.add_refused(await _refused(client))
+    return Look(
+        served=served,
+        why=why,
+        used=gathering.used,
+        groups=gathering.groups,
+        plan=plan,
+        claims=tuple(gathering.claims),
+        last=gathering.last,
+        kubelets=gathering.kubelets,
+        believed_off=believed_off,
+    )
+
+
+async def _plan(client: Client) -> DowngradePlan | None:
+    """The plan; None if there is none, or if the cluster does not know DowngradePlans."""
+    try:
+        found = await find(client)
+    except PlanRefused:
+        return None
+    return next(iter(found), None)
+
+
+async def _claims(
+    client: Client, recorded: Collection[str]
+) -> tuple[list[ResourceClaim], list[Unreadable]]:
+    found: list[ResourceClaim] = []
+    unreadable: list[Unreadable] = []
+    async for page in client.pages(RESOURCECLAIMS, partial=True):
+        found += [claim for claim in page.items if concerns(claim, recorded)]
+        unreadable += page.unreadable
+    return sorted(found, key=lambda claim: claim.metadata.namespace), unreadable
+
+
+async def _refused(client: Client) -> frozenset[str]:
+    """UIDs of the pods that a kubelet has refused; empty if the caller may not list Events."""
+    try:
+        selector = f"reason={PREPARE_FAILED}"
+        events = await client.list(EVENTS, field_selector=selector, partial=True)
+    except (Forbidden, NotFound):
+        return frozenset()
+    return frozenset(event.regarding.uid for event in events.items)
+
+
+@dataclass
+class _Gathering:
+    """Collects the facts, claim by claim."""
+
+    plan: DowngradePlan | None
+    records: dict[str, DowngradedClaim] = field(init=False)
+    claims: list[ClaimStanding] = field(default_factory=list)
+    last: dict[Component, Sighting] = field(default_factory=dict)
+    kubelets: dict[str, Kubelet] = field(default_factory=dict)
+    waiting: dict[str, Pod] = field(default_factory=dict)
+    """The unlisted pods that are bound and do not run, by UID."""
+    used: bool = False
+    groups: bool = False
+
+    def __post_init__(self) -> None:
+        recorded = self.plan.status.claims if self.plan is not None else ()
+        self.records = {record.uid: record for record in recorded}
+
+    def add(self, claim: ResourceClaim, pods: PodsOfClaims, on_record: Collection[str]) -> None:
+        record = self.records.get(claim.metadata.uid)
+        self.claims.append(stand(claim, pods, self.plan, record, on_record))
+        replaced = record.replaced_references if record is not None else ()
+        allocation = claim.status.allocation
+        any_pod = allocation is not None and allocation.reserved_for_any_pod
+        groups = any(map(is_pod_group, (*workload_references(claim), *replaced)))
+        self.groups |= groups
+        self.used |= groups or any_pod
+        planned = self.plan.metadata.creation_timestamp if self.plan is not None else None
+        found = sightings(claim, pods.of(claim), replaced, planned)
+        self.last = newest((*self.last.values(), *found))
+        self._add_pods(claim, bound_pods(claim, pods))
+
+    def _add_pods(self, claim: ResourceClaim, bound: Collection[Pod]) -> None:
+        allocated = claim.status.allocation is not None
+        unlisted = unlisted_pods(claim, bound) if allocated else ()
+        self.waiting |= {pod.metadata.uid: pod for pod in unlisted if not _runs(pod)}
+        missing = {pod.metadata.uid for pod in unlisted}
+        for pod in bound:
+            self._count(pod, missing)
+
+    def _count(self, pod: Pod, unlisted: Collection[str]) -> None:
+        node = pod.spec.node_name
+        known = self.kubelets.get(node, Kubelet())
+        known = replace(known, pods=known.pods + 1)
+        if pod.metadata.uid in unlisted:
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            known = replace(
+                known,
+                unlisted=known.unlisted + 1,
+                first=known.first or name,
+                running=known.running or (name if _runs(pod) else ""),
+            )
+        self.kubelets[node] = known
+
+    def add_unreadable(self, unreadable: Iterable[Unreadable]) -> None:
+        """A workload may hold a claim that cannot be read, so it blocks the downgrade."""
+        for each in unreadable:
+            command = f"kubectl get -n {each.namespace} resourceclaim {each.name} -o yaml"
+            self.claims.append(
+                ClaimStanding(
+                    each.namespace,
+                    each.name,
+                    each.uid,
+                    Standing.BLOCKED,
+                    "Unreadable",
+                    each.describe(),
+                    command,
+                )
+            )
+
+    def add_refused(self, uids: Collection[str]) -> None:
+        for uid, pod in self.waiting.items():
+            if uid in uids:
+                node = pod.spec.node_name
+                name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                self.kubelets[node] = replace(self.kubelets[node], refused=name)
+
+
+def _runs(pod: Pod) -> bool:
+    """Whether the pod has started. A pod whose sandbox was lost keeps its phase Running."""
+    containers = pod.status.container_statuses
+    return pod.status.phase == "Running" and (
+        not containers or any(each.state.running for each in containers)
+    )

@@ -1,0 +1,213 @@
+"""How one claim stands before the feature is switched off: ready, to be prepared, or blocked."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from claimctl.downgrade.expansion import (
+    Expanded,
+    Expansion,
+    Obstacle,
+    Refused,
+    expand,
+    scale_command,
+    unknown_references,
+    workload_references,
+)
+from claimctl.downgrade.pods import PodsOfClaims
+from claimctl.downgrade.records import State, is_carried_out
+from claimctl.downgrade.scope import is_skipped, selects
+from claimctl.reservation.pods import Consumers, claim_names
+from claimctl.reservation.reserved_for.references import is_pod
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
+
+PREPARE_COMMAND = "claimctl downgrade-prepare"
+NO_PLAN = DowngradePlan()
+
+
+class Standing(StrEnum):
+    LISTED = "Listed"
+    """The list has every bound pod and no workload, or the claim is not allocated."""
+    TO_PREPARE = "ToPrepare"
+    """The next run of downgrade-prepare writes the list."""
+    BLOCKED = "Blocked"
+    """downgrade-prepare cannot write the list: the command of the claim helps."""
+    SKIPPED = "Skipped"
+    """The administrator left the claim out with --skip."""
+
+
+NOT_PREPARED = "NotPrepared"
+PUT_BACK = "PutBack"
+"""An earlier run had prepared the claim, and another component changed the list since."""
+OUTSIDE_PLAN = "OutsidePlan"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimStanding:
+    """One claim.
+
+    Attributes:
+        command: the command that helps, or ''.
+        pods: how many bound pods use the claim.
+        unlisted: how many of them the list does not name.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    standing: Standing
+    reason: str = ""
+    message: str = ""
+    command: str = ""
+    pods: int = 0
+    unlisted: int = 0
+
+
+def concerns(claim: ResourceClaim, recorded: Collection[str]) -> bool:
+    """Whether the claim matters to a downgrade.
+
+    A workload is listed, or pods may use the claim without being listed, or the plan has a record.
+    """
+    allocation = claim.status.allocation
+    any_pod = allocation is not None and allocation.reserved_for_any_pod
+    return bool(workload_references(claim)) or any_pod or claim.metadata.uid in recorded
+
+
+def bound_pods(claim: ResourceClaim, pods: PodsOfClaims) -> list[Pod]:
+    """The bound pods that use the claim and are not done."""
+    using = (pod for pod in pods.of(claim) if claim.metadata.name in claim_names(pod))
+    return list(Consumers.of(using).bound.values())
+
+
+def unlisted_pods(claim: ResourceClaim, pods: Collection[Pod]) -> list[Pod]:
+    """Those of these pods that have no entry of their own in the claim's list."""
+    known = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
+    return [pod for pod in pods if pod.metadata.uid not in known]
+
+
+def stand(
+    claim: ResourceClaim,
+    pods: PodsOfClaims,
+    plan: DowngradePlan | None,
+    record: DowngradedClaim | None,
+    on_record: Collection[str] = (),
+) -> ClaimStanding:
+    """Judge one claim.
+
+    Args:
+        pods: from a live LIST that began after the claim was read.
+        plan: the plan, or None if there is none.
+        record: the plan's record of this claim.
+        on_record: UIDs of the references that the statuses of reservations record.
+    """
+    expansion = expand(
+        claim,
+        pods.of(claim),
+        on_record=on_record,
+        again=True,
+        opened_by=record.replaced_references if record is not None else (),
+        unreadable=pods.unreadable,
+    )
+    bound = bound_pods(claim, pods)
+    standing, reason, message, command = _judged(claim, expansion, plan or NO_PLAN, record)
+    if plan is not None and standing is Standing.TO_PREPARE and record is None:
+        standing, reason, message, command = _out_of_scope(claim, plan.spec) or (
+            standing,
+            reason,
+            message,
+            command,
+        )
+    meta = claim.metadata
+    unlisted = len(unlisted_pods(claim, bound)) if claim.status.allocation is not None else 0
+    return ClaimStanding(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        standing,
+        reason,
+        message,
+        command,
+        len(bound),
+        unlisted,
+    )
+
+
+_Judged = tuple[Standing, str, str, str]
+
+
+def _judged(
+    claim: ResourceClaim,
+    expansion: Expansion,
+    plan: DowngradePlan,
+    record: DowngradedClaim | None,
+) -> _Judged:
+    command = prepare_command(plan.spec)
+    if not isinstance(expansion, Expanded | Refused):
+        return Standing.LISTED, "", "", ""
+    if is_skipped(plan.spec, claim.metadata.namespace, claim.metadata.name):
+        text = "left out with --skip: its pods may fail once the feature is off"
+        return Standing.SKIPPED, "", text, ""
+    if isinstance(expansion, Refused):
+        helps = _help(claim, expansion.obstacle)
+        return Standing.BLOCKED, expansion.obstacle, expansion.message, helps
+    if record is not None and record.state == State.EXPANDED and is_carried_out(plan):
+        return Standing.TO_PREPARE, PUT_BACK, _put_back(expansion), command
+    return Standing.TO_PREPARE, NOT_PREPARED, _not_prepared(expansion), command
+
+
+def _put_back(expansion: Expanded) -> str:
+    if expansion.removed:
+        names = ", ".join(f"{each.resource}/{each.name}" for each in expansion.removed)
+        return f"{names} is in the list again since the last run"
+    return "pods use the claim that are not listed since the last run"
+
+
+def _not_prepared(expansion: Expanded) -> str:
+    if expansion.removed:
+        names = ", ".join(f"{each.resource}/{each.name}" for each in expansion.removed)
+        return f"held by {names}; the list would have {expansion.pods} pods instead"
+    return "pods use the claim that are not listed"
+
+
+def _out_of_scope(claim: ResourceClaim, spec: DowngradePlanSpec) -> _Judged | None:
+    meta = claim.metadata
+    if selects(spec, meta.namespace, meta.labels or {}):
+        return None
+    text = "the DowngradePlan does not select this claim: end the plan, and prepare all claims"
+    return Standing.BLOCKED, OUTSIDE_PLAN, text, "kubectl delete downgradeplan claimctl"
+
+
+def _help(claim: ResourceClaim, obstacle: Obstacle) -> str:
+    name, namespace = claim.metadata.name, claim.metadata.namespace
+    match obstacle:
+        case Obstacle.TOO_MANY_CONSUMERS:
+            return scale_command(claim) or f"{PREPARE_COMMAND} --skip {namespace}/{name}"
+        case Obstacle.NO_CONSUMER:
+            return f"claimctl release {name} -n {namespace}"
+        case Obstacle.BEING_DELETED:
+            return f"kubectl wait --for=delete -n {namespace} resourceclaim/{name} --timeout=10m"
+        case Obstacle.UNKNOWN_REFERENCE:
+            foreign = unknown_references(claim)[0]
+            kind = f"{foreign.resource}.{foreign.api_group}".rstrip(".")
+            return f"kubectl get -n {namespace} {kind} {foreign.name}"
+        case Obstacle.UNREADABLE_POD:
+            return f"kubectl get -n {namespace} pods"
+        case Obstacle.GENERATED_FOR_POD_GROUP:
+            return f"{PREPARE_COMMAND} --skip {namespace}/{name}"
+
+
+def prepare_command(spec: DowngradePlanSpec) -> str:
+    """The command that runs a plan of this scope again."""
+    words = [PREPARE_COMMAND]
+    for namespace in spec.namespaces:
+        words += ["-n", namespace]
+    if spec.claim_selector:
+        words += ["-l", shlex.quote(spec.claim_selector)]
+    for each in spec.skip:
+        words += ["--skip", f"{each.namespace}/{each.name}"]
+    return " ".join(words)

@@ -1,0 +1,315 @@
+"""Judge how far a downgrade has come, which step is next, and what would happen in each component.
+
+The order of a downgrade (KEP-5194 and KEP-5729, Upgrade / Downgrade): prepare; switch the feature
+off in the scheduler and in kube-controller-manager (KCM); prepare again, because until then they
+put PodGroups back; switch it off in the kubelets; switch it off in the API server last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from claimctl.downgrade.records import State, is_carried_out
+from claimctl.downgrade.sightings import Component, Sighting
+from claimctl.downgrade.standing import (
+    PREPARE_COMMAND,
+    PUT_BACK,
+    ClaimStanding,
+    Standing,
+    prepare_command,
+)
+from claimctl.text import listed
+from claimctl.wire.reservations import RESTORE, DowngradePlan
+
+RESTORE_COMMAND = "claimctl downgrade-restore"
+
+
+class Switch(StrEnum):
+    """Whether a component acts as if the feature were on."""
+
+    ON = "On"
+    OFF = "Off"
+    UNKNOWN = "Unknown"
+
+
+class Step(StrEnum):
+    """The next step. ``PREPARE`` to ``DONE`` are the way off, in order."""
+
+    PREPARE = "Prepare"
+    SWITCH_OFF_SCHEDULERS = "SwitchOffSchedulers"
+    """In the scheduler and in kube-controller-manager."""
+    PREPARE_AGAIN = "PrepareAgain"
+    SWITCH_OFF_KUBELETS = "SwitchOffKubelets"
+    SWITCH_OFF_API_SERVER = "SwitchOffAPIServer"
+    DONE = "Done"
+    RESTORE = "Restore"
+
+
+class Part(StrEnum):
+    """The components as the command names them."""
+
+    API_SERVER = "api-server"
+    SCHEDULER = "scheduler"
+    CONTROLLER_MANAGER = "kube-controller-manager"
+    KUBELETS = "kubelets"
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """What the pods on one node show.
+
+    Attributes:
+        pods: how many bound pods of the claims are on the node.
+        unlisted: how many of them have no entry of their own; the kubelet starts those only with
+            the feature.
+        first: the first of the unlisted pods.
+        running: an unlisted pod that runs, or ''.
+        refused: an unlisted pod that the kubelet has refused and that has not started, or ''.
+    """
+
+    pods: int = 0
+    unlisted: int = 0
+    first: str = ""
+    running: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The state of the cluster, read live.
+
+    Attributes:
+        served: whether the API server keeps the feature's fields; None if this is not known.
+        why: how ``served`` was found out, or why it is not known.
+        used: whether claims or the plan's records show that the feature was in use.
+        last: the newest sighting of each component.
+        believed_off: the components in which the administrator says that the feature is off.
+        kubelets: by node.
+    """
+
+    served: bool | None
+    why: str = ""
+    used: bool = False
+    groups: bool = False
+    """Whether the feature is, or was, sharing through PodGroups (KEP-5729)."""
+    plan: DowngradePlan | None = None
+    claims: tuple[ClaimStanding, ...] = ()
+    last: Mapping[Component, Sighting] = field(default_factory=dict)
+    kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
+    believed_off: Collection[Part] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentReport:
+    """One component; ``node`` names the node of a kubelet."""
+
+    part: Part
+    switch: Switch
+    now: str
+    """What happens now, or would happen."""
+    node: str = ""
+    refuses: bool = False
+    """Whether it keeps pods from starting now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    step: Step
+    todo: str
+    """What to do next, for people."""
+    command: str
+    """The command of the step, or '' if the step is not a command of claimctl."""
+    components: tuple[ComponentReport, ...]
+    claims: tuple[ClaimStanding, ...]
+    """The claims that are not ready."""
+    ready: int
+    """How many claims are ready."""
+
+    @property
+    def blocking(self) -> tuple[ClaimStanding, ...]:
+        return tuple(each for each in self.claims if each.standing is Standing.BLOCKED)
+
+    @property
+    def refusing(self) -> tuple[ComponentReport, ...]:
+        """The kubelets that refuse pods now."""
+        return tuple(each for each in self.components if each.refuses)
+
+    @property
+    def clear(self) -> bool:
+        """Whether nothing is in the way of the next step."""
+        return not self.blocking and not self.refusing
+
+
+def judge(look: Look) -> Report:
+    """The report about one look at the cluster."""
+    waiting = tuple(each for each in look.claims if each.standing is not Standing.LISTED)
+    components = tuple(_components(look))
+    step = _step(look, waiting, {each.part: each.switch for each in components})
+    todo, command = _todo(step, look, waiting)
+    return Report(step, todo, command, components, waiting, len(look.claims) - len(waiting))
+
+
+def _step(look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[Part, Switch]) -> Step:
+    plan = look.plan
+    if plan is not None and plan.spec.action == RESTORE:
+        return Step.RESTORE
+    due = [each for each in waiting if each.standing is not Standing.SKIPPED]
+    two_passes = look.used or switches[Part.API_SERVER] is not Switch.OFF
+    if not due and switches[Part.API_SERVER] is Switch.OFF:
+        return Step.DONE
+    if plan is None or not is_carried_out(plan):
+        return Step.PREPARE
+    schedulers_off = switches[Part.SCHEDULER] is Switch.OFF and (
+        switches[Part.CONTROLLER_MANAGER] is not Switch.ON
+    )
+    first_pass = any(each.standing is Standing.BLOCKED for each in due) or _never_prepared(
+        due, plan
+    )
+    if due and (first_pass or not two_passes):
+        return Step.PREPARE
+    if not schedulers_off:
+        return Step.SWITCH_OFF_SCHEDULERS
+    if due:
+        return Step.PREPARE_AGAIN
+    if Part.KUBELETS not in look.believed_off:
+        return Step.SWITCH_OFF_KUBELETS
+    return Step.SWITCH_OFF_API_SERVER
+
+
+def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
+    """Whether the plan has not prepared one of the claims yet, so that its run comes first."""
+    prepared = {one.uid for one in plan.status.claims if one.state == State.EXPANDED}
+    return any(each.uid not in prepared for each in due)
+
+
+def _todo(step: Step, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
+    command = PREPARE_COMMAND if look.plan is None else prepare_command(look.plan.spec)
+    blocked = sum(each.standing is Standing.BLOCKED for each in waiting)
+    match step:
+        case Step.PREPARE:
+            text = f"run `{command}`"
+            if blocked:
+                return f"solve the blocked claims, then {text}", command
+            return text, command
+        case Step.SWITCH_OFF_SCHEDULERS:
+            both = "the scheduler and in kube-controller-manager"
+            text = f"switch the feature off in {both if look.groups else 'the scheduler'}"
+            return f"{text}, then run `{command}` again", ""
+        case Step.PREPARE_AGAIN:
+            return f"run `{command}` again, until nothing comes back", command
+        case Step.SWITCH_OFF_KUBELETS:
+            return "switch the feature off in the kubelets, node by node", ""
+        case Step.SWITCH_OFF_API_SERVER:
+            return "switch the feature off in the API server", ""
+        case Step.RESTORE:
+            return f"run `{RESTORE_COMMAND}` until it exits 0", RESTORE_COMMAND
+        case Step.DONE:
+            return _done(look), ""
+
+
+def _done(look: Look) -> str:
+    if look.plan is None:
+        return "nothing is left to do: no claim depends on the feature"
+    return f"nothing is left to do; `{RESTORE_COMMAND}` is the way back"
+
+
+# -- components
+
+
+def _components(look: Look) -> Iterable[ComponentReport]:
+    yield _api_server(look)
+    yield _scheduler(look)
+    yield _controller_manager(look)
+    if not look.kubelets:
+        now = "no bound pod uses a claim of this feature"
+        yield ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now)
+    for node in sorted(look.kubelets):
+        yield _kubelet(node, look)
+
+
+def _believed(look: Look, part: Part) -> Switch:
+    return Switch.OFF if part in look.believed_off else Switch.UNKNOWN
+
+
+def _api_server(look: Look) -> ComponentReport:
+    if look.served is None:
+        switch = _believed(look, Part.API_SERVER)
+        return ComponentReport(Part.API_SERVER, switch, look.why)
+    if look.served:
+        now = f"keeps the feature's fields: {look.why}"
+        return ComponentReport(Part.API_SERVER, Switch.ON, now)
+    return ComponentReport(Part.API_SERVER, Switch.OFF, f"drops the feature's fields: {look.why}")
+
+
+def _scheduler(look: Look) -> ComponentReport:
+    return _seen(
+        look,
+        Part.SCHEDULER,
+        Component.SCHEDULER,
+        {
+            True: "shares claims without listing their pods; it puts a workload or PodGroup back",
+            False: "lists each pod that it schedules",
+        },
+    )
+
+
+def _controller_manager(look: Look) -> ComponentReport:
+    if not look.groups and Component.CONTROLLER_MANAGER not in look.last:
+        now = "does the same with and without this feature"
+        return ComponentReport(Part.CONTROLLER_MANAGER, Switch.OFF, now)
+    return _seen(
+        look,
+        Part.CONTROLLER_MANAGER,
+        Component.CONTROLLER_MANAGER,
+        {
+            True: "puts the PodGroup back into a list that lacks a bound pod",
+            False: "lists each bound pod that a list lacks",
+        },
+    )
+
+
+def _seen(
+    look: Look, part: Part, component: Component, acts: Mapping[bool, str]
+) -> ComponentReport:
+    """What a component did last. A sighting with the feature on outweighs the administrator's word
+    only if it is a PodGroup that is listed now."""
+    last = look.last.get(component)
+    if last is None:
+        told = part in look.believed_off
+        now = "switched off, as you say" if told else "no claim shows what it does"
+        return ComponentReport(part, _believed(look, part), now)
+    if last.on and part in look.believed_off and not _contradicts(last, look):
+        return ComponentReport(
+            part, Switch.OFF, f"switched off, as you say; before, it {last.what}"
+        )
+    seen = f"it {last.what} ({last.claim}, {last.when:%Y-%m-%dT%H:%M:%SZ})"
+    return ComponentReport(part, Switch.ON if last.on else Switch.OFF, f"{acts[last.on]}: {seen}")
+
+
+def _contradicts(last: Sighting, look: Look) -> bool:
+    """Whether the component put a PodGroup back after the plan had prepared the claim."""
+    return any(
+        each.standing is Standing.TO_PREPARE
+        and f"{each.namespace}/{each.name}" == last.claim
+        and each.reason == PUT_BACK
+        for each in look.claims
+    )
+
+
+def _kubelet(node: str, look: Look) -> ComponentReport:
+    found = look.kubelets[node]
+    if found.refused:
+        now = f"refuses pods that are not listed: {found.refused}; see its events"
+        return ComponentReport(Part.KUBELETS, Switch.OFF, now, node, refuses=True)
+    if not found.unlisted:
+        now = f"starts each of its {found.pods} pods with and without the feature: all are listed"
+        return ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now, node)
+    now = (
+        f"without the feature it would refuse {found.unlisted} of its {found.pods} pods when their "
+        f"sandboxes are made anew, first {listed([found.first])}"
+    )
+    if found.running:
+        return ComponentReport(Part.KUBELETS, Switch.ON, now, node)
+    return ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now, node)

@@ -1,0 +1,38 @@
+"""docs/runbooks/upgrade.md, word for word, under a held claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from claimctl.demo.acts import Acts
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.commands import cluster
+from tests.e2e.gates import TRAIN
+from tests.e2e.runbooks import Runbook
+
+pytestmark = [pytest.mark.alone, pytest.mark.real_time(300)]
+OLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+
+
+async def test_kubernetes_is_upgraded_under_a_held_claim(tmp_path: Path) -> None:
+    async with cluster(OLD, tmp_path) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("ml")
+        await acts.held(TRAIN)
+        book = Runbook("upgrade.md", served.kubeconfig)
+        async with acts.same_device(TRAIN):
+            await book.play("Before")
+            embedded = served.embedded
+            embedded.switch(replace(embedded.features, version=(1, 36)))
+            await book.play("The control plane")
+            await book.play("The nodes")
+            acts.expect_held(TRAIN)
+        await book.play("A node that does not come back")
+        await acts.deallocated(TRAIN)
+        await book.play("On another node")
+        assert {pod.spec.node_name for pod in acts.pods(TRAIN)}.isdisjoint({"node-0"})
+        await book.play("Afterwards")
+        book.expect_all_played()

@@ -1,0 +1,186 @@
+"""Which step of a downgrade is next, and what each component does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from claimctl.downgrade.sightings import Component, Sighting
+from claimctl.downgrade.standing import ClaimStanding, Standing
+from claimctl.downgrade.status import Kubelet, Look, Part, Report, Step, Switch, judge
+from claimctl.wire.reservations import (
+    RESTORE,
+    DowngradedClaim,
+    DowngradePlan,
+    DowngradePlanSpec,
+    DowngradePlanStatus,
+)
+from tests.support.builders import NOW
+
+LISTED = ClaimStanding("ml", "slice", "c-1", Standing.LISTED)
+TO_PREPARE = replace(LISTED, standing=Standing.TO_PREPARE, reason="NotPrepared")
+PUT_BACK = replace(TO_PREPARE, reason="PutBack")
+BLOCKED = replace(LISTED, standing=Standing.BLOCKED, reason="NoConsumer")
+SKIPPED = replace(LISTED, standing=Standing.SKIPPED)
+RECORD = DowngradedClaim(namespace="ml", name="slice", uid="c-1", state="Expanded")
+SCHEDULER_ON = Sighting(Component.SCHEDULER, True, NOW, "ml/slice", "listed PodGroup train")
+SCHEDULER_OFF = Sighting(Component.SCHEDULER, False, NOW, "ml/slice", "listed pod a")
+KCM_ON = replace(SCHEDULER_ON, component=Component.CONTROLLER_MANAGER)
+
+
+def plan(phase: str = "Prepared", action: str = "") -> DowngradePlan:
+    spec = DowngradePlanSpec(action=action) if action else DowngradePlanSpec()
+    return DowngradePlan(spec=spec, status=DowngradePlanStatus(phase=phase, claims=(RECORD,)))
+
+
+def look(*claims: ClaimStanding, **parts: object) -> Look:
+    """A cluster with PodGroups, where nothing is switched off."""
+    base = Look(served=True, why="a probe", used=True, groups=True, claims=claims)
+    return replace(base, **parts)  # type: ignore[arg-type]  # the fields vary
+
+
+def seen(*found: Sighting) -> dict[Component, Sighting]:
+    return {each.component: each for each in found}
+
+
+HOLD = {"served": False, "used": False, "groups": False}
+OFF = {"last": seen(SCHEDULER_OFF)}
+KUBELETS = {"believed_off": (Part.KUBELETS,)}
+
+
+@pytest.mark.parametrize(
+    ("seen", "step"),
+    [
+        pytest.param(look(), Step.PREPARE, id="nothing was done"),
+        pytest.param(look(TO_PREPARE), Step.PREPARE, id="a workload holds a claim"),
+        pytest.param(look(TO_PREPARE, plan=plan("Expanding")), Step.PREPARE, id="it runs"),
+        pytest.param(look(LISTED, plan=plan("Expanding")), Step.PREPARE, id="not reported yet"),
+        pytest.param(look(LISTED, plan=plan()), Step.SWITCH_OFF_SCHEDULERS, id="prepared"),
+        pytest.param(
+            look(PUT_BACK, plan=plan(), last=seen(SCHEDULER_ON)),
+            Step.SWITCH_OFF_SCHEDULERS,
+            id="a group is put back while the gates are on",
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), last=seen(SCHEDULER_OFF, KCM_ON)),
+            Step.SWITCH_OFF_SCHEDULERS,
+            id="off in the scheduler only",
+        ),
+        pytest.param(
+            look(PUT_BACK, plan=plan(), **OFF), Step.PREPARE_AGAIN, id="off, and not prepared"
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), **OFF), Step.SWITCH_OFF_KUBELETS, id="prepared again"
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), believed_off=(Part.SCHEDULER,)),
+            Step.SWITCH_OFF_KUBELETS,
+            id="off by the administrator's word",
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), **OFF, **KUBELETS),
+            Step.SWITCH_OFF_API_SERVER,
+            id="off in the kubelets",
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), served=False, **OFF, **KUBELETS), Step.DONE, id="off"
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), served=None, believed_off=tuple(Part)),
+            Step.DONE,
+            id="off in the API server by the administrator's word",
+        ),
+        pytest.param(
+            look(LISTED, plan=plan(), served=None, **OFF, **KUBELETS),
+            Step.SWITCH_OFF_API_SERVER,
+            id="the API server cannot be asked",
+        ),
+        pytest.param(
+            look(PUT_BACK, plan=plan(), served=False, **OFF),
+            Step.PREPARE_AGAIN,
+            id="the API server was first",
+        ),
+        pytest.param(
+            look(replace(TO_PREPARE, uid="c-2"), plan=plan(), **OFF), Step.PREPARE, id="a new claim"
+        ),
+        pytest.param(look(BLOCKED, plan=plan("Blocked"), **OFF), Step.PREPARE, id="blocked"),
+        pytest.param(
+            look(SKIPPED, plan=plan(), **OFF), Step.SWITCH_OFF_KUBELETS, id="a claim is skipped"
+        ),
+        pytest.param(look(**HOLD), Step.DONE, id="hold, and nothing is held"),
+        pytest.param(look(TO_PREPARE, **HOLD), Step.PREPARE, id="hold"),
+        pytest.param(look(PUT_BACK, plan=plan(), **HOLD), Step.PREPARE, id="hold, changed since"),
+        pytest.param(look(LISTED, plan=plan(), **HOLD), Step.DONE, id="hold, prepared"),
+        pytest.param(
+            look(LISTED, plan=plan("PartlyRestored", RESTORE)), Step.RESTORE, id="the way back"
+        ),
+    ],
+)
+def test_the_next_step(seen: Look, step: Step) -> None:
+    assert judge(seen).step is step
+
+
+def switch(report: Report, part: Part) -> Switch:
+    (found,) = {each.switch for each in report.components if each.part is part}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seen", "part", "expected"),
+    [
+        (look(), Part.API_SERVER, Switch.ON),
+        (look(served=False), Part.API_SERVER, Switch.OFF),
+        (look(served=None), Part.API_SERVER, Switch.UNKNOWN),
+        (look(), Part.SCHEDULER, Switch.UNKNOWN),
+        (look(last=seen(SCHEDULER_ON)), Part.SCHEDULER, Switch.ON),
+        (look(last=seen(SCHEDULER_OFF)), Part.SCHEDULER, Switch.OFF),
+        (look(), Part.CONTROLLER_MANAGER, Switch.UNKNOWN),
+        (look(last=seen(KCM_ON)), Part.CONTROLLER_MANAGER, Switch.ON),
+        (look(groups=False), Part.CONTROLLER_MANAGER, Switch.OFF),
+        (look(), Part.KUBELETS, Switch.UNKNOWN),
+        (look(**KUBELETS), Part.KUBELETS, Switch.OFF),
+        (look(kubelets={"n": Kubelet(2, 1, "ml/a", "ml/a")}), Part.KUBELETS, Switch.ON),
+        (look(kubelets={"n": Kubelet(2, 1, "ml/a")}), Part.KUBELETS, Switch.UNKNOWN),
+        (look(kubelets={"n": Kubelet(2)}), Part.KUBELETS, Switch.UNKNOWN),
+        (look(kubelets={"n": Kubelet(2)}, **KUBELETS), Part.KUBELETS, Switch.OFF),
+        (look(kubelets={"n": Kubelet(2, 1, "ml/a", "", "ml/a")}), Part.KUBELETS, Switch.OFF),
+    ],
+)
+def test_whether_a_component_has_the_feature(seen: Look, part: Part, expected: Switch) -> None:
+    assert switch(judge(seen), part) is expected
+
+
+def test_a_group_that_came_back_outweighs_the_administrators_word() -> None:
+    told = {"plan": plan(), "last": seen(SCHEDULER_ON), "believed_off": (Part.SCHEDULER,)}
+    assert switch(judge(look(LISTED, **told)), Part.SCHEDULER) is Switch.OFF
+    report = judge(look(PUT_BACK, **told))
+    assert switch(report, Part.SCHEDULER) is Switch.ON
+    assert report.step is Step.SWITCH_OFF_SCHEDULERS
+
+
+def test_blocked_claims_and_refused_pods_are_in_the_way() -> None:
+    assert judge(look(TO_PREPARE)).clear
+    assert judge(look(SKIPPED)).clear
+    assert not judge(look(BLOCKED)).clear
+    assert not judge(look(kubelets={"n": Kubelet(1, 1, "ml/a", "", "ml/a")})).clear
+
+
+def test_claims_that_are_ready_are_counted_and_not_listed() -> None:
+    report = judge(look(LISTED, BLOCKED, SKIPPED))
+    assert (report.ready, report.claims, report.blocking) == (1, (BLOCKED, SKIPPED), (BLOCKED,))
+
+
+def test_what_to_do_names_the_command_with_the_scope_of_the_plan() -> None:
+    spec = DowngradePlanSpec(namespaces=("ml",))
+    scoped = DowngradePlan(spec=spec, status=plan().status)
+    report = judge(look(PUT_BACK, plan=scoped, **OFF))
+    assert report.command == "claimctl downgrade-prepare -n ml"
+    assert report.todo == f"run `{report.command}` again, until nothing comes back"
+    blocked = judge(look(BLOCKED, plan=scoped))
+    assert blocked.todo == f"solve the blocked claims, then run `{report.command}`"
+
+
+def test_the_last_line_names_the_way_back_if_there_is_a_record() -> None:
+    assert "claimctl downgrade-restore" in judge(look(LISTED, plan=plan(), served=False)).todo
+    assert "claimctl downgrade-restore" not in judge(look(**HOLD)).todo
