@@ -202,6 +202,11 @@ def expanded_record(
     return over(record)
 
 
+def awaiting(record: DowngradedClaim) -> DowngradedClaim:
+    """The record of a claim whose references have not returned yet in this run."""
+    return _ended(record, State.PENDING)
+
+
 def restored_record(record: DowngradedClaim, found: Restoration) -> DowngradedClaim:
     """The record after the references to add were added. The others stay on record."""
     kept = tuple(each.reference for each in found.left)

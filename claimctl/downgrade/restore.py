@@ -14,6 +14,7 @@ from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
     Phase,
+    awaiting,
     failed,
     over,
     restored_phase,
@@ -55,6 +56,7 @@ async def restore_plan(
         KubeError: a request failed; the plan's status records what is done.
     """
     run = _Run(client, ledger.plan, clock, dialect, ledger)
+    run.begin()
     await run.report(Phase.RESTORING)
     await run.restore()
     await run.report(restored_phase(run.records.values()))
@@ -66,6 +68,7 @@ async def preview(
 ) -> DowngradePlanStatus:
     """The status that ``restore_plan`` would reach, without a write."""
     run = _Run(client, plan, clock, dialect)
+    run.begin()
     await run.restore()
     await run.report(restored_phase(run.records.values()))
     return run.status
@@ -85,13 +88,20 @@ class _Run(Run):
         super().__init__(client, plan, clock, ledger)
         self._dialect = dialect
         self._writes = ledger is not None
+        self._due: list[str] = []
         self._existing: dict[str, bool | None] = {}
         """By the UID of a reference: whether its object exists with this UID."""
         self._prefixes: dict[tuple[str, str], str] = {}
         """By API group and resource: the path of the version that serves it."""
 
+    def begin(self) -> None:
+        """Mark the claims whose references have to return, so that the progress counts them."""
+        self._due = [uid for uid, record in self.records.items() if record.replaced_references]
+        for uid in self._due:
+            self.records[uid] = awaiting(self.records[uid])
+
     async def restore(self) -> None:
-        due = [uid for uid, record in self.records.items() if record.replaced_references]
+        due = self._due
         for _ in range(ATTEMPTS):
             again: set[str] = set()
             found = await self.read(due)

@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, attempt
+from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, Turns, attempt, then
 
 SCENES: dict[str, Callable[[], Awaitable[Scene]]] = {
     "shared": Scene.laid,
@@ -64,41 +64,6 @@ async def test_it_is_cut_off_at_any_request_and_somebody_writes_meanwhile(
         played.end(doubt=True)
 
 
-class Turns:
-    """Two who take turns: the first makes ``first`` requests, then the other ``second``, and then
-    the first goes on to its end, and the other last."""
-
-    def __init__(self, first: int, second: int, between: Callable[[], None]) -> None:
-        self.first, self.second, self.between = first, second, between
-        self.one, self.two, self.one_again = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.two_again = asyncio.Event()
-        self.one.set()
-
-    def turn_of_one(self, number: int) -> asyncio.Event:
-        if number <= self.first:
-            return self.one
-        self._pass_on(self.two)
-        return self.one_again
-
-    def turn_of_two(self, number: int) -> asyncio.Event:
-        if number <= self.second:
-            return self.two
-        self._pass_on(self.one_again)
-        return self.two_again
-
-    def _pass_on(self, to: asyncio.Event) -> None:
-        if not to.is_set():
-            self.between()
-            to.set()
-
-    def one_ended(self) -> None:
-        self.two.set()
-        self.two_again.set()
-
-    def two_ended(self) -> None:
-        self.one_again.set()
-
-
 @pytest.mark.parametrize("scene", ["shared", "with a PodGroup"])
 @pytest.mark.parametrize("deed", ["does nothing", "adds a PodGroup"])
 async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
@@ -110,8 +75,8 @@ async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
         one, two = played.gate(), played.gate()
         one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
         await asyncio.gather(
-            _then(played.carry_out(one), turns.one_ended),
-            _then(played.carry_out(two), turns.two_ended),
+            then(played.carry_out(one), turns.one_ended),
+            then(played.carry_out(two), turns.two_ended),
         )
         played.judge()
         await played.again()
@@ -121,8 +86,3 @@ async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
 
 def _nothing(_: object) -> None:
     pass
-
-
-async def _then(work: Awaitable[None], ended: Callable[[], None]) -> None:
-    await work
-    ended()

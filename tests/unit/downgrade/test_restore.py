@@ -58,6 +58,15 @@ async def test_references_return_beside_the_pods_and_leave_the_record() -> None:
     assert [each.phase for each in server.reports[-2:]] == ["Restoring", "Restored"]
 
 
+async def test_the_progress_counts_the_claims_whose_references_have_returned() -> None:
+    server = Server.started()
+    await prepared(server, "slice", "other")
+    await restored(server)
+    begun = next(each for each in server.reports if each.phase == "Restoring")
+    assert (begun.done, begun.total) == (0, 2)
+    assert (server.reports[-1].done, server.reports[-1].total) == (2, 2)
+
+
 async def test_the_plan_is_deleted_when_everything_has_returned_and_only_then() -> None:
     server = Server.started()
     await prepared(server)

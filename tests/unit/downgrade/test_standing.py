@@ -61,8 +61,9 @@ def judged(
     return stand(made, PodsOfClaims({CLAIM: list(pods)}, ()), plan, record)
 
 
-def held(*entries: Reference, **parts: bool) -> ResourceClaim:
-    return written_by_claimctl(claim(*entries, **parts), {HOLD.uid})
+def held(*entries: Reference, allocated: bool = True, deleting: bool = False) -> ResourceClaim:
+    made = claim(*entries, allocated=allocated, deleting=deleting)
+    return written_by_claimctl(made, {HOLD.uid})
 
 
 A, B = running("a"), running("b")
@@ -179,7 +180,7 @@ def test_a_skipped_claim_is_named_and_does_not_block() -> None:
 def test_a_claim_that_the_plan_does_not_select_blocks(
     spec: dict[str, object], standing: Standing
 ) -> None:
-    found = judged(held(HOLD), (A,), plan("Prepared", **spec))  # type: ignore[arg-type]  # as above
+    found = judged(held(HOLD), (A,), plan("Prepared", **spec))
     assert found.standing is standing
     if standing is Standing.BLOCKED:
         assert (found.reason, found.command) == (

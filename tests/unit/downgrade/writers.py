@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -277,3 +277,43 @@ def removed(revision: Revision) -> list[Reference]:
     before = decode(revision.previous, ResourceClaim).status.reserved_for
     after = {each.uid for each in decode(revision.data, ResourceClaim).status.reserved_for}
     return [each for each in before if each.uid not in after and each.resource != "pods"]
+
+
+class Turns:
+    """Two processes take turns: the first makes ``first`` requests, then the other ``second``, then
+    the first goes on to its end, and the other last."""
+
+    def __init__(self, first: int, second: int, between: Callable[[], None]) -> None:
+        self.first, self.second, self.between = first, second, between
+        self.one, self.two, self.one_again = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.two_again = asyncio.Event()
+        self.one.set()
+
+    def turn_of_one(self, number: int) -> asyncio.Event:
+        if number <= self.first:
+            return self.one
+        self._pass_on(self.two)
+        return self.one_again
+
+    def turn_of_two(self, number: int) -> asyncio.Event:
+        if number <= self.second:
+            return self.two
+        self._pass_on(self.one_again)
+        return self.two_again
+
+    def _pass_on(self, to: asyncio.Event) -> None:
+        if not to.is_set():
+            self.between()
+            to.set()
+
+    def one_ended(self) -> None:
+        self.two.set()
+        self.two_again.set()
+
+    def two_ended(self) -> None:
+        self.one_again.set()
+
+
+async def then(work: Awaitable[None], ended: Callable[[], None]) -> None:
+    await work
+    ended()
