@@ -48,19 +48,22 @@ def passes(left: Leftover) -> bool:
     return bool(left.after) or left.reason in PASSING
 
 
-def leftovers(scan: Scan, times: WatchTimes, watched: float = 0.0) -> tuple[Leftover, ...]:
+def leftovers(
+    scan: Scan, times: WatchTimes, watched: float = 0.0, run: float = 0.0
+) -> tuple[Leftover, ...]:
     """What is left of claimctl, by kind, namespace and name.
 
     Args:
         times: how long claims without a ClaimReservation are watched before they are freed.
         watched: for how many seconds they have been watched.
+        run: for how many seconds the run has watched PodGroups.
     """
     claims = {_key(each.claim): each for each in scan.claims}
     found = (
         *(_workload(each) for each in scan.workloads),
         *(_reservation(each, claims.get(_claim_key(each)), scan) for each in scan.reservations),
         *_claims(scan, times, watched),
-        *(_group(each, scan, watched) for each in guarded_groups(scan)),
+        *(_group(each, scan, run) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
         *(_unread(each) for each in scan.unreadable if each.resource.kind in _MAY_HAVE_OURS),
     )

@@ -13,24 +13,19 @@ the steps follows from the objects, and a run that was interrupted is continued 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.controller.manager import Manager
-from claimctl.controller.patches import finalizers_patch, list_patch
 from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, NotFound
-from claimctl.kube.parallel import in_parallel
+from claimctl.kube.errors import NotFound
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import ScannedClaim, WatchTimes
 from claimctl.orphans.reclaim import Reclaim
-from claimctl.reservation.decision import WriteList
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reserved_for.references import is_tombstone
 from claimctl.reservation.snapshot import Rules
@@ -40,28 +35,21 @@ from claimctl.uninstall.judge import (
     CAUSES,
     guarded_groups,
     leftovers,
-    lost_owners,
     may_lose_finalizer,
     notes,
     passes,
 )
-from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
+from claimctl.uninstall.model import Leftover, Scan, Why
 from claimctl.uninstall.scan import require_namespaces, scan
 from claimctl.uninstall.successor import NoSuccessor, Successor
-from claimctl.wire.base import to_plain
-from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODGROUPS, RESOURCECLAIMS
+from claimctl.uninstall.writes import Removed, Writer
+from claimctl.wire.resources import NAMESPACES
 from claimctl.wire.seams import Clock
-
-T = TypeVar("T")
 
 POLL_SECONDS = 2.0
 """Least time between two rounds. A pause is at least as long as the scan before it."""
 STEADY_SECONDS = 30.0
 """A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
-PARALLELISM = 8
-"""The most objects that are written at the same time."""
 
 
 _TIMES = WatchTimes()
@@ -81,16 +69,6 @@ class Wanted:
     namespaces: tuple[str, ...] = ()
     times: WatchTimes = _TIMES
     timeout: float = 900.0
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """One thing that the run removed, for the report."""
-
-    kind: str
-    namespace: str
-    name: str
-    what: str
 
 
 @dataclass(slots=True)
@@ -122,7 +100,9 @@ class Uninstall:
         self._report = report
         self._successor = Successor(lambda: make_manager(self._settings))
         self._settings = wanted.settings
-        self._removed: list[Removed] = []
+        self._writer = Writer(client, report)
+        self._clean = False
+        """Whether the scan before showed nothing."""
         self._began = clock.monotonic()
         self._changed = self._began
         self._watched_since: float | None = None
@@ -156,7 +136,7 @@ class Uninstall:
                 found = await self._scan()
                 took = self._clock.monotonic() - began
                 result = self._judged(found)
-                if not result.left or self._is_over(found, result.left):
+                if self._is_over(found, result.left):
                     return result
                 await self._act(found)
                 await self._clock.sleep(max(POLL_SECONDS, took))
@@ -175,12 +155,21 @@ class Uninstall:
     def _judged(self, found: Scan) -> Result:
         since = self._watched_since
         freed = self._clock.monotonic() - since if since is not None else 0.0
-        left = leftovers(found, self._wanted.times, freed)
-        return Result(left, notes(found), self._removed)
+        left = leftovers(found, self._wanted.times, freed, self._watched)
+        return Result(left, notes(found), self._writer.removed)
 
     def _is_over(self, found: Scan, left: tuple[Leftover, ...]) -> bool:
+        """Whether to end. After writes, nothing may be left twice: a controller whose cache is late
+        may make another ClaimReservation from an annotation that is gone."""
         now = self._clock.monotonic()
-        seen = ({(each.identity, each.message) for each in left}, len(self._removed), found.tended)
+        clean, self._clean = self._clean or not self._writer.removed, not left
+        if not left and clean:
+            return True
+        seen = (
+            {(each.identity, each.message) for each in left},
+            len(self._writer.removed),
+            found.tended,
+        )
         if seen != self._seen:
             self._seen, self._changed = seen, now
             self._report(_progress(left))
@@ -193,70 +182,19 @@ class Uninstall:
     # -- writing
 
     async def _act(self, found: Scan) -> None:
-        await self._each(self._remove_annotations, found.workloads)
+        writer = self._writer
+        await writer.each(writer.remove_annotations, found.workloads)
         withdrawn = [each for each in found.reservations if not each.metadata.deleting]
-        await self._each(self._withdraw, withdrawn)
-        await self._each(partial(self._free_of_owner, found), found.claims)
+        await writer.each(writer.withdraw, withdrawn)
+        await writer.each(partial(writer.free_of_owner, found), found.claims)
         self._successor.check()
         if not found.tended and found.served and _for_controller(found):
             await self._succeed()
         await self._take_out(found)
         if not found.served:
             may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]
-            await self._each(self._unguard, may)
+            await writer.each(writer.unguard, may)
         self._free_orphans(found)
-
-    async def _each(self, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
-        """Do the work for each item; one that another client changed is left to the next round."""
-
-        async def guarded(item: T) -> None:
-            with suppress(Conflict, NotFound):
-                await work(item)
-
-        await in_parallel(guarded, items, PARALLELISM)
-
-    async def _remove_annotations(self, workload: AnnotatedWorkload) -> None:
-        """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
-        meta, gone = workload.meta, dict.fromkeys(workload.annotations)
-        await self._client.merge_patch(
-            workload.resource,
-            meta.name,
-            {"metadata": {"annotations": gone}},
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
-        told = ", ".join(f"{key}={value}" for key, value in sorted(workload.annotations.items()))
-        self._note(workload.resource.kind, meta.namespace, meta.name, f"annotations {told}")
-
-    async def _withdraw(self, one: ClaimReservation) -> None:
-        """Delete a ClaimReservation. A claim that it owns stays, because pods may use it."""
-        meta, owns = one.metadata, one.spec.resource_claim_template_name
-        await self._client.delete(
-            CLAIMRESERVATIONS,
-            meta.name,
-            meta.namespace,
-            uid=meta.uid,
-            propagation="Orphan" if owns else "Background",
-        )
-        told = f"of claim {one.spec.resource_claim_name}"
-        if owns:
-            told += ", which stays: delete it with its workload"
-        self._note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, told)
-
-    async def _free_of_owner(self, found: Scan, scanned: ScannedClaim) -> None:
-        meta = scanned.claim.metadata
-        gone = {each.uid for each in lost_owners(scanned.claim, found.reservations)}
-        if not gone or scanned.reserved:
-            return
-        owners = [to_plain(each) for each in meta.owner_references if each.uid not in gone]
-        await self._client.merge_patch(
-            RESOURCECLAIMS,
-            meta.name,
-            {"metadata": {"ownerReferences": owners or None}},
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
-        self._note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
 
     async def _take_out(self, found: Scan) -> None:
         """Take holds and tombstones without a ClaimReservation out of claims that stay."""
@@ -273,37 +211,9 @@ class Uninstall:
         async def write(scanned: ScannedClaim) -> None:
             wanted = writes[scanned.claim.metadata.uid]
             if wanted is not None:
-                await self._write_list(scanned, wanted)
+                await self._writer.write_list(scanned, wanted)
 
-        await self._each(write, loose)
-
-    async def _write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
-        meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
-        await self._client.merge_patch(
-            RESOURCECLAIMS,
-            meta.name,
-            list_patch(write.reserved_for, deallocate=False),
-            meta.namespace,
-            resource_version=write.resource_version,
-            subresource="status",
-        )
-        told = f"list of {before} entries: {len(write.reserved_for)} stay"
-        self._note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
-
-    async def _unguard(self, group: PodGroup) -> None:
-        meta = group.metadata
-        await self._client.merge_patch(
-            PODGROUPS,
-            meta.name,
-            finalizers_patch(meta.finalizers, remove=FINALIZER),
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
-        self._note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
-
-    def _note(self, kind: str, namespace: str, name: str, what: str) -> None:
-        self._removed.append(Removed(kind, namespace, name, what))
-        self._report(f"{kind} {namespace}/{name}: removed {what}")
+        await self._writer.each(write, loose)
 
     # -- a controller of our own, and orphans
 
@@ -360,11 +270,13 @@ class Uninstall:
             self._reclaim = asyncio.create_task(self._free(), name="orphans")
 
     async def _free(self) -> None:
-        for namespace in self._wanted.namespaces or ("",):
-            each = Reclaim(
-                self._client, self._clock, namespace, self._wanted.times, self._report, CAUSES
+        times, report = self._wanted.times, self._report
+        await asyncio.gather(
+            *(
+                Reclaim(self._client, self._clock, namespace, times, report, CAUSES).run()
+                for namespace in self._wanted.namespaces or ("",)
             )
-            await each.run()
+        )
 
     async def _close(self) -> None:
         if self._reclaim is not None:

@@ -57,6 +57,7 @@ NO_TESTS_OF_ITS_NAME = {
     "reservation/snapshot.py": "data only",
     "uninstall/model.py": "data only",
     "uninstall/run.py": "e2e/test_uninstall.py plays it beside a controller and without one",
+    "uninstall/writes.py": "the same: each write, and a kill at each of them",
     "uninstall/scan.py": "it only reads: e2e/test_uninstall.py",
 }
 """Why a module has no test file of its name, and where it is tested."""

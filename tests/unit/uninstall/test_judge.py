@@ -68,8 +68,8 @@ def of(one: ClaimReservation, on: ScannedClaim | None = None, *, tended: bool = 
     return Scan(NOW, reservations=(one,), claims=(on,) if on else (), tended=tended)
 
 
-def only(scan: Scan, watched: float = 0.0) -> Leftover:
-    (left,) = leftovers(scan, TIMES, watched)
+def only(scan: Scan, watched: float = 0.0, run: float = 0.0) -> Leftover:
+    (left,) = leftovers(scan, TIMES, watched, run)
     return left
 
 
@@ -261,7 +261,7 @@ def test_when_a_group_may_lose_its_finalizer(
 
 
 def test_why_a_group_is_guarded() -> None:
-    waits = only(Scan(NOW, claims=(LISTED,), groups=(GUARDED,)), watched=100.0)
+    waits = only(Scan(NOW, claims=(LISTED,), groups=(GUARDED,)), run=100.0)
     assert (waits.reason, waits.after) == ("Guarded", GRACE_SECONDS - 100.0)
     used = only(Scan(NOW, claims=(USED,), groups=(LEAVING,)))
     assert (used.after, used.message) == (None, "is being deleted, and pods use it: a")
