@@ -8,7 +8,8 @@ from claimctl.cli import main
 from claimctl.cli.uninstall_prepare import conclusion, document, exit_code, table
 from claimctl.controller.settings import Settings
 from claimctl.uninstall.model import Leftover
-from claimctl.uninstall.run import Removed, Result, Wanted
+from claimctl.uninstall.run import Result, Wanted
+from claimctl.uninstall.writes import Removed
 
 LEFT = Leftover("ClaimReservation", "ml", "train", "HistoryUnknown", "waits", 250.0)
 STUCK = Leftover("PodGroup", "ml", "train", "Guarded", "pods use it")
