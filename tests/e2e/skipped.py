@@ -28,25 +28,6 @@ class Skipped:
 
 SKIPPED = (
     Skipped(
-        "it deletes the CRDs of all scenarios; test_runbook_uninstall.py does so on its own",
-        (
-            "test_a_group_is_let_go_when_the_crds_are_gone",
-            "test_a_hold_is_taken_out_beside_running_pods_when_the_crds_are_gone",
-            "test_a_hold_that_no_pod_uses_is_freed_after_the_grace_when_the_crds_are_gone",
-            "test_another_holder_keeps_its_entry[stripped]",
-            "test_finished_pods_are_named_and_their_tombstones_go_with_them[stripped]",
-            "test_a_claim_loses_an_owner_that_does_not_exist",
-        ),
-    ),
-    Skipped(
-        "it looks at more than its own namespaces",
-        (
-            "test_without_the_leases_namespace_the_command_needs_no_lease",
-            "test_other_namespaces_stay_as_they_are",
-            "test_a_downgrade_under_way_is_waited_for_and_its_record_is_named",
-        ),
-    ),
-    Skipped(
         "feature gates are switched while the servers run",
         (
             "test_a_server_upgraded_under_the_controller_is_followed_in_its_new_version",

@@ -15,7 +15,6 @@ from claimctl.orphans.model import WatchTimes
 from claimctl.uninstall.run import Result, Uninstall, Wanted
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.site import CONTROLLER_USER
 
 GRACE = 30.0
 """For claims without a ClaimReservation, in seconds."""
@@ -25,7 +24,8 @@ GRACE = 30.0
 class Remover:
     """The command of one administrator, for the namespace of the scenario.
 
-    On the embedded cluster its writes are judged by the witness, as those of a controller.
+    The witness judges its writes as those of a controller. These scenarios are for the embedded
+    cluster alone: the command looks for a controller's Lease and for CRDs in the whole cluster.
     """
 
     stage: Stage
@@ -46,8 +46,7 @@ class Remover:
         return not (await self.look()).left
 
     def transport(self) -> Transport:
-        embedded = self.stage.cluster is not None
-        return self.through(self.stage.site.connection(CONTROLLER_USER if embedded else "admin"))
+        return self.through(self.stage.connect())
 
     async def _command(self, **settings: Any) -> Uninstall:
         client = Client(self.transport(), self.stage.clock)
