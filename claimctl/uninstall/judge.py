@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
 from claimctl.orphans.judge import judge, own_holds
 from claimctl.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
@@ -24,7 +25,13 @@ from claimctl.wire.meta import OwnerReference, find_condition
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, DowngradePlan
-from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DOWNGRADEPLANS,
+    LEASES,
+    PODGROUPS,
+    RESOURCECLAIMS,
+)
 from claimctl.wire.unreadable import Unreadable
 
 CAUSES = frozenset((Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE))
@@ -65,9 +72,25 @@ def leftovers(
         *_claims(scan, times, watched),
         *(_group(each, scan, run) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
+        *((_RUNS,) if runs_without_crds(scan) else ()),
         *(_unread(each) for each in scan.unreadable if each.resource.kind in _MAY_HAVE_OURS),
     )
     return tuple(sorted(found, key=lambda each: each.identity))
+
+
+def runs_without_crds(scan: Scan) -> bool:
+    """Whether a controller runs that knows ClaimReservations which do not exist any more."""
+    return scan.tended and not scan.served
+
+
+_RUNS = Leftover(
+    LEASES.kind,
+    "",
+    LEASE_NAME,
+    Why.CONTROLLER_RUNS,
+    "a controller runs although the CRDs are gone, and may add holds again: stop it (kubectl -n "
+    "claimctl-system scale deployment/claimctl-controller --replicas=0)",
+)
 
 
 def notes(scan: Scan) -> tuple[str, ...]:

@@ -37,6 +37,9 @@ class Why(StrEnum):
     """The claim is owned by a ClaimReservation that does not exist."""
     GUARDED = "Guarded"
     """The PodGroup has claimctl's finalizer."""
+    CONTROLLER_RUNS = "ControllerRuns"
+    """A controller holds its Lease although the CRDs are gone. It knows ClaimReservations that do
+    not exist any more, and would add their holds again."""
     UNDER_WAY = "DowngradeUnderWay"
     """A DowngradePlan is being carried out."""
 

@@ -38,6 +38,7 @@ from claimctl.uninstall.judge import (
     may_lose_finalizer,
     notes,
     passes,
+    runs_without_crds,
 )
 from claimctl.uninstall.model import Leftover, Scan, Why
 from claimctl.uninstall.scan import require_namespaces, scan
@@ -190,6 +191,8 @@ class Uninstall:
         self._successor.check()
         if not found.tended and found.served and _for_controller(found):
             await self._succeed()
+        if runs_without_crds(found):
+            return
         await self._take_out(found)
         if not found.served:
             may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]

@@ -173,6 +173,7 @@ async def test_the_crds_may_be_deleted_first(stripped: bool, tmp_path: Path) -> 
     """The CRD waits for its ClaimReservations, or somebody has removed their finalizers by hand."""
     async with cluster(HOLD, tmp_path) as served:
         made, book = acts(served, HOLD), Runbook(PAGE, served.kubeconfig)
+        await installed(served)
         await made.room("ml")
         await made.held(TRAIN)
         pods = uids(made)

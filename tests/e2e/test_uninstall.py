@@ -378,6 +378,20 @@ async def test_a_command_that_is_killed_at_any_write_is_continued_by_the_next(
         assert all(each.startswith("pods/") for each in await stage.references())
 
 
+async def test_without_the_crds_a_controller_has_to_stop_first(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await strip_crds(stage)
+        first = await Remover(stage).run()
+        assert ("Lease", "claimctl-controller", "ControllerRuns") in reasons(first)
+        assert "deployments/train" in await stage.references()
+        await stage.stop()
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert len(await stage.running()) == 1
+
+
 async def test_looking_writes_nothing(new_stage: NewStage) -> None:
     async with new_stage(HOLD_136) as stage:
         await stage.started()

@@ -326,3 +326,14 @@ def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
 )
 def test_what_time_alone_ends(reason: str, after: float | None, passing: bool) -> None:
     assert passes(Leftover("ResourceClaim", "ml", "slice", reason, "", after)) is passing
+
+
+@pytest.mark.parametrize(
+    ("served", "tended", "blocks"),
+    [(True, True, False), (True, False, False), (False, False, False), (False, True, True)],
+)
+def test_a_controller_that_runs_without_the_crds_has_to_stop(
+    served: bool, tended: bool, blocks: bool
+) -> None:
+    left = leftovers(Scan(NOW, served=served, tended=tended), TIMES)
+    assert [each.reason for each in left] == ["ControllerRuns"] * blocks
