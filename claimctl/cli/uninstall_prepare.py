@@ -133,9 +133,12 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
 async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Result:
     from claimctl.cli.errors import CommandFailed, UsageError
+    from claimctl.telemetry.logs import Level, configure
     from claimctl.uninstall.scan import NoSuchNamespace
     from claimctl.uninstall.successor import NoSuccessor
 
+    # A controller inside the command warns when the watch of a deleted CRD ends.
+    configure(level=Level.ERROR)
     run = _run(session, wanted)
     try:
         return await (run.run() if write else run.look())

@@ -145,7 +145,11 @@ class Uninstall:
             await self._close()
 
     async def _scan(self) -> Scan:
+        """Scan the cluster. The controller of our own ends when the last CRD is gone."""
         found = await scan(self._client, self._clock, self._wanted.namespaces)
+        if not found.served and self._successor.running:
+            await self._successor.close()
+            return replace(found, tended=False)
         return replace(found, tended=found.tended or self._successor.leading)
 
     @property

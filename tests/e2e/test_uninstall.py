@@ -378,6 +378,19 @@ async def test_a_command_that_is_killed_at_any_write_is_continued_by_the_next(
         assert all(each.startswith("pods/") for each in await stage.references())
 
 
+async def test_a_crd_that_waits_for_its_reservations_goes_with_them(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        await stage.stop()
+        await stage.client.delete(DEFINITIONS, OURS[0])
+        assert len(await stage.reservations()) == 1
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert len(await stage.running()) == 1
+        await stage.until(lambda: stage.gone(DEFINITIONS, OURS[0]), "the CRD is gone")
+
+
 async def test_without_the_crds_a_controller_has_to_stop_first(new_stage: NewStage) -> None:
     async with new_stage(HOLD_136) as stage:
         await stage.started()
