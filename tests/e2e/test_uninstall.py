@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -291,6 +292,22 @@ async def test_a_native_hold_stays_until_its_pods_have_ended(
         await stage.until_running(0)
         again = await remover.run()
         assert reasons(again) == []
+
+
+async def test_before_1_34_a_hold_stays_until_its_pods_have_ended(new_stage: NewStage) -> None:
+    """KCM of 1.33 does not look at a claim that changes (kubernetes/kubernetes#132334)."""
+    async with new_stage(replace(HOLD_134, kubernetes_version=(1, 33))) as stage:
+        stage.client.use_version(RESOURCECLAIMS.group, "v1beta2")
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        first = await Remover(stage).run()
+        assert [each.reason for each in first.left] == ["ConsumersLeft"]
+        assert "deployments/train" in await stage.references()
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+        await stage.until_running(0)
+        done = await Remover(stage).run()
+        assert reasons(done) == []
+        assert await stage.released()
 
 
 async def test_a_claim_made_from_a_template_stays_for_its_workload(new_stage: NewStage) -> None:
