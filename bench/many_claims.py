@@ -33,10 +33,16 @@ HISTORY = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The number of claims, and of pods on each of them."""
+    """The number of claims, and of pods on each of them.
+
+    Attributes:
+        shared: whether the pods share the claims without being listed (KEP-5194): the list of each
+            claim names its Deployment only.
+    """
 
     claims: int
     pods: int
+    shared: bool = False
 
     @property
     def nodes(self) -> int:
@@ -107,7 +113,8 @@ class _Counting:
 
 
 async def _serve(size: Size, pipe: Connection) -> None:
-    options = ClusterOptions(dialect=Dialect.HOLD, history_limit=HISTORY)
+    dialect = Dialect.NATIVE if size.shared else Dialect.HOLD
+    options = ClusterOptions(dialect=dialect, history_limit=HISTORY)
     cluster = Cluster(options, LoopClock())
     _fill(cluster, size)
     counting = _Counting(cluster.handler)
@@ -150,7 +157,8 @@ def _fill(cluster: Cluster, size: Size) -> None:
         pods = [_pod(size, number, place) for place in range(size.pods)]
         for each in pods:
             _put(cluster, "", "pods", each)
-        _put(cluster, "resource.k8s.io", "resourceclaims", _claim(number, pods))
+        claim = _shared(_claim(number, []), number) if size.shared else _claim(number, pods)
+        _put(cluster, "resource.k8s.io", "resourceclaims", claim)
         _put(cluster, "apps", "deployments", _deployment(number, size.pods))
         _put(cluster, "apps", "replicasets", _replica_set(number, size.pods))
 
@@ -187,6 +195,7 @@ def _pod(size: Size, claim: int, place: int) -> dict[str, Any]:
     owner = {"name": f"train-{claim}-1", "uid": f"uid-train-{claim}-1"}
     body["metadata"] |= {"name": name, "namespace": "work", "uid": f"uid-{name}-{'0' * 20}"}
     body["metadata"]["ownerReferences"][0] |= owner
+    body["metadata"]["labels"] |= {"app": f"train-{claim}"}
     body["spec"]["nodeName"] = f"node-{number % size.nodes}"
     body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"slice-{claim}"}]
     return {"kind": "Pod", "apiVersion": "v1", **body}
@@ -208,6 +217,16 @@ def _claim(number: int, pods: list[dict[str, Any]]) -> dict[str, Any]:
         "spec": {"devices": {"requests": [request]}},
         "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": listed},
     }
+
+
+def _shared(claim: dict[str, Any], number: int) -> dict[str, Any]:
+    """The claim as one that was created for its Deployment and that any pod of it may use."""
+    name = f"train-{number}"
+    workload = {"apiGroup": "apps", "resource": "deployments", "name": name, "uid": f"uid-{name}"}
+    claim["spec"]["reservedFor"] = workload
+    claim["status"]["allocation"]["reservedForAnyPod"] = True
+    claim["status"]["reservedFor"] = [workload]
+    return claim
 
 
 def _template(number: int) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""What downgrade-prepare costs, by the number of claims and pods, beside a loop over the claims.
+
+An embedded API server in a process of its own has claims that running pods share without being
+listed. ``claimctl downgrade-prepare`` lists all of them, with the rights of the administrator. The
+loop does what a script would do: for each claim one GET, one LIST of the workload's pods by their
+label, and one PATCH. It records nothing and verifies nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.many_claims import Server, Size, serving
+from bench.table import Line, Part, at_least, at_most, register, tell
+
+ROOT = Path(__file__).parents[1]
+PREPARE = (
+    "-c",
+    "import sys; from claimctl.cli.main import main; sys.exit(main())",
+    "downgrade-prepare",
+    "-o",
+    "json",
+    "--kubeconfig",
+)
+LOOP = ("-m", "bench.downgrade_loop")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of one run: the whole process, imports included."""
+
+    seconds: float
+    memory: float
+    """The peak, in megabytes."""
+    requests: int
+    claims: int
+
+    @property
+    def each(self) -> float:
+        """Seconds for each claim."""
+        return self.seconds / self.claims
+
+    @property
+    def requests_each(self) -> float:
+        return self.requests / self.claims
+
+
+def run(server: Server, claims: int, arguments: Sequence[str]) -> Cost:
+    """Run a process of this interpreter to its end.
+
+    Raises:
+        RuntimeError: it did not exit with 0.
+    """
+    before, began = server.counts().requests, time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.monotonic() - began
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} exited with {process.returncode}")
+    found = Cost(seconds, used.ru_maxrss / 1024, server.counts().requests - before, claims)
+    tell(f"{claims} claims: {seconds:.1f} s, {found.memory:.0f} MB, {found.requests} requests")
+    return found
+
+
+def prepare(size: Size) -> Cost:
+    """Prepare all claims of a fresh server."""
+    with serving(size) as server:
+        return run(server, size.claims, (*PREPARE, str(server.kubeconfig)))
+
+
+def loop(size: Size, claims: int) -> Cost:
+    """Let the loop list the pods of the first claims of a fresh server."""
+    with serving(size) as server:
+        return run(server, claims, (*LOOP, str(server.kubeconfig), str(claims)))
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Line]:
+    many = Size(options.claims, options.pods, shared=True)
+    few = Size(options.claims, max(options.pods // 10, 1), shared=True)
+    ours, fewer = prepare(many), prepare(few)
+    theirs = loop(many, min(options.loop, options.claims))
+    pods = many.claims * many.pods
+    what = f"downgrade: {many.claims:,} claims, {pods:,} pods"
+    beside = f"GET, LIST and PATCH of {theirs.claims} claims"
+    yield Line(f"{what}: seconds", ours.seconds, unit="s")
+    yield Line(
+        f"{what}: time for each claim",
+        1e3 * ours.each,
+        beside,
+        1e3 * theirs.each,
+        "ms",
+        at_least(1),
+    )
+    yield Line(
+        f"{what}: requests for each claim",
+        ours.requests_each,
+        beside,
+        theirs.requests_each,
+        goal=at_most(2),
+    )
+    yield Line(
+        f"{what}: memory",
+        ours.memory,
+        f"the same with {few.claims * few.pods:,} pods",
+        fewer.memory,
+        "MB",
+        at_most(1.25),
+    )
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--claims", type=int, default=1_000)
+    parser.add_argument("--pods", type=int, default=50, help="pods of each claim")
+    parser.add_argument("--loop", type=int, default=50, help="claims that the loop prepares")
+
+
+register(Part("downgrade", "downgrade-prepare with many claims and pods", _measure, _flags))
