@@ -54,10 +54,11 @@ WARNINGS = frozenset(
 )
 """The reasons of Warning Events. All other reasons are Normal."""
 
+_RELEASE = "Release"
 _ACTIONS: dict[str, str] = {
     ConditionType.RESERVED: "Reserve",
     ConditionType.CONSISTENT: "Repair",
-    ConditionType.RELEASED: "Release",
+    ConditionType.RELEASED: _RELEASE,
     ConditionType.READY: "Reconcile",
 }
 
@@ -87,18 +88,25 @@ def announcements(
 def _changed(old: ClaimReservationStatus, new: ClaimReservationStatus) -> Iterator[Announcement]:
     before = {condition.type: (condition.status, condition.reason) for condition in old.conditions}
     for condition in new.conditions:
-        if before.get(condition.type) != (condition.status, condition.reason) and _worth(
-            condition, known=condition.type in before
-        ):
+        was = before.get(condition.type, ("", ""))
+        if was != (condition.status, condition.reason) and _worth(condition, was=was[0]):
             yield _announcement(condition)
 
 
-def _worth(condition: Condition, *, known: bool) -> bool:
+def _worth(condition: Condition, *, was: str) -> bool:
+    """Whether a user must know: about problems, and about holds and releases that are complete.
+
+    Everything in between is in the conditions.
+
+    Args:
+        was: the condition's status before; '' if it is new.
+    """
     if condition.reason in WARNINGS:
         return True
-    if condition.type == ConditionType.READY:
+    if condition.type == ConditionType.READY or condition.status == was:
         return False
-    return known or (condition.status == "True" and condition.type != ConditionType.CONSISTENT)
+    new = condition.type == ConditionType.CONSISTENT and not was
+    return condition.status == "True" and not new
 
 
 def _announcement(condition: Condition) -> Announcement:
@@ -111,13 +119,17 @@ def _announcement(condition: Condition) -> Announcement:
 
 
 def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> None:
-    """Record the Events of a status on the claim (or the reservation) and on the workload."""
+    """Record the Events of a status on the claim (or the reservation) and on the workload.
+
+    The end of a release is only about the claim: its workload has ended, or goes.
+    """
     held = next(one for one in snapshot.reservations if one.name == write.reservation.metadata.name)
     subjects = [claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held)]
     if held.workload.exists:
         subjects.append(workload_subject(held))
     for announcement in announcements(write.reservation.status, write.status):
-        for subject in subjects:
+        released = announcement.type == "Normal" and announcement.action == _RELEASE
+        for subject in subjects[:1] if released else subjects:
             events.record(subject, **asdict(announcement))
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from claimctl.controller.events import Announcement, announcements
+from claimctl.controller.events import Announcement, announce, announcements
+from claimctl.kube.events import EventRecorder
+from claimctl.reservation.decision import WriteStatus
+from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.coordination import ObjectReference
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, reservation
 from tests.support.claim_cases import status_with
 
 Told = tuple[str, str, str]
@@ -20,6 +28,18 @@ IDLE = ("Released", "True", "Idle")
     [
         pytest.param([], [RESERVED, HELD], ["Reserved"], id="a new hold is told, its rest is not"),
         pytest.param([RESERVED], [RESERVED], [], id="what stays is not told again"),
+        pytest.param(
+            [RESERVED, HELD],
+            [("Reserved", "False", "Releasing"), ("Released", "False", "ConsumersLeft")],
+            [],
+            id="what goes on is in the conditions",
+        ),
+        pytest.param(
+            [("Consistent", "False", "StrandedPod")],
+            [("Consistent", "True", "Consistent")],
+            ["Consistent"],
+            id="that a list is in order again is told",
+        ),
         pytest.param([HELD], [IDLE], ["Idle"], id="a release is told with its reason"),
         pytest.param(
             [], [("Reserved", "False", "NotAllocated")], [], id="the beginning of things is no news"
@@ -62,3 +82,22 @@ def test_trouble_is_a_warning_and_the_rest_is_not() -> None:
         Announcement("Warning", "StrandedPod", "why", "Repair"),
         Announcement("Normal", "Idle", "why", "Release"),
     )
+
+
+def test_a_hold_is_told_to_claim_and_workload_and_the_end_of_a_release_to_the_claim() -> None:
+    told: list[tuple[str, str]] = []
+
+    class Recorder:
+        def record(self, regarding: ObjectReference, *, reason: str, **_: str) -> None:
+            told.append((regarding.kind, reason))
+
+    active = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
+    for old, new in (([], [RESERVED, HELD]), ([HELD], [IDLE])):
+        made = reservation(status=status_with(*old))
+        on = Snapshot(NOW, NAMESPACE, CLAIM, claim(), (Held(made, active),))
+        announce(cast(EventRecorder, Recorder()), on, WriteStatus(made, status_with(*new)))
+    assert told == [
+        ("ResourceClaim", "Reserved"),
+        ("Deployment", "Reserved"),
+        ("ResourceClaim", "Idle"),
+    ]
