@@ -238,9 +238,10 @@ class Triggers:
             self._enqueue_groups(reserved_key(reservation), ())
 
     def _workload(self, kind: tuple[str, str], change: Change[Workload]) -> None:
+        key = WorkloadKey(*kind, change.namespace, change.name)
+        self._seen.workload_changed(key)
         if _essence(change.old) == _essence(change.new):
             return
-        key = WorkloadKey(*kind, change.namespace, change.name)
         for workload in (change.old, change.new):
             self._enqueue_workload(key, workload)
             self._enqueue_group_of(key.namespace, workload)

@@ -75,6 +75,9 @@ class Snapshots:
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
         claim = self._claim(key, findings)
+        for workload, answer in findings.workloads.items():
+            if answer is None:
+                seen.gone_workloads.gone(workload)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
         unread = frozenset(each.uid for each in self._unreadable.about(key, claim))
         present = unread | {pod.metadata.uid for pod in pods}
@@ -160,12 +163,13 @@ class Snapshots:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
+        gone = not confirmed and self._know.observations.gone_workloads.lately(key)
         if isinstance(workload, Unreadable):
             return _unread_workload(workload, None)
         if workload is not None:
             state = observe(workload, claim, self._replica_sets(reservation))
             return replace(state, confirmed=confirmed)
-        if confirmed:
+        if confirmed or gone:
             return WorkloadState(
                 WorkloadPhase.ABSENT, orphaned_replica_sets=self._orphaned_replica_sets(reservation)
             )

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from cachetools import LRUCache
 
-from claimctl.controller.keys import ClaimKey, GroupKey
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.arrivals import PodArrivals
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
@@ -43,6 +43,9 @@ log = structlog.get_logger(__name__)
 PATIENCE_SECONDS = 10.0
 """After this time the cache counts as current: some writes leave no trace (a delete, a no-op)."""
 
+GONE_SECONDS = 10.0
+"""For how long the absence of a workload counts, in seconds."""
+
 REMEMBERED = 10_000
 """The number of objects whose last write is remembered."""
 
@@ -55,6 +58,7 @@ class Observations:
         self.arrivals = PodArrivals(clock)
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
+        self.gone_workloads = GoneWorkloads(clock)
         self.kcm_left_dead_references = False
         """Whether kube-controller-manager was seen to leave dead pods beside other references.
 
@@ -100,6 +104,10 @@ class Observations:
         for pod in (change.old, change.new):
             for name in claim_names(pod) if pod is not None and not is_done(pod) else ():
                 self.claims.recorded.used(ClaimKey(change.namespace, name))
+
+    def workload_changed(self, key: WorkloadKey) -> None:
+        """Note a change of a workload: what a live read told about it before does not count."""
+        self.gone_workloads.there(key)
 
     def group_changed(self, change: Change[PodGroup]) -> None:
         if change.new is None:
@@ -211,6 +219,29 @@ class OwnWrites:
             del self._written[key]
             return False
         return True
+
+
+class GoneWorkloads:
+    """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
+
+    An answer counts for ``GONE_SECONDS``. After that, a workload of that name may have been created
+    that a late cache does not show.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._gone: LRUCache[WorkloadKey, float] = LRUCache(REMEMBERED)
+
+    def gone(self, key: WorkloadKey) -> None:
+        self._gone[key] = self._clock.monotonic()
+
+    def there(self, key: WorkloadKey) -> None:
+        self._gone.pop(key, None)
+
+    def lately(self, key: WorkloadKey) -> bool:
+        """Whether the workload did not exist a moment ago, for a caller whose cache lacks it."""
+        since = self._gone.get(key)
+        return since is not None and self._clock.monotonic() - since < GONE_SECONDS
 
 
 class GroupNames:

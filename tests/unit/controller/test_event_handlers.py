@@ -13,7 +13,7 @@ import pytest
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
-from claimctl.controller.keys import ClaimKey
+from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.observations.observations import Observations
 from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
@@ -105,6 +105,22 @@ def _listing(*entries: dict[str, str]) -> Callable[[Server], object]:
         return made.admin.update("resourceclaims", claim, "status")
 
     return change
+
+
+async def test_a_change_of_a_workload_ends_what_a_live_read_told_about_it() -> None:
+    """Also a change that matters to no reservation: the workload exists."""
+    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+
+    def scale_status(made: Server) -> object:
+        deployment = made.admin.get("deployments", NAMESPACE, "train")
+        deployment["status"] = {"replicas": 1}
+        return made.admin.update("deployments", deployment, "status")
+
+    async with following() as on:
+        on.seen.gone_workloads.gone(key)
+        assert on.seen.gone_workloads.lately(key)
+        assert await on.after(scale_status) == set()
+        assert not on.seen.gone_workloads.lately(key)
 
 
 POD_ENTRY = {"resource": "pods", "name": "alone", "uid": "uid-alone"}

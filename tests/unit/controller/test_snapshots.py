@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.keys import ClaimKey
+from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import Findings, Investigator
-from claimctl.controller.observations.observations import Observations
+from claimctl.controller.observations.observations import GONE_SECONDS, Observations
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.embedded.options import Dialect
 from claimctl.kube.clock import LoopClock
@@ -113,3 +113,22 @@ async def test_a_plan_that_cannot_be_read_freezes_what_it_may_name(
     path: tuple[str, ...], frozen: bool
 ) -> None:
     assert (await seen("downgradeplans", "claimctl", *path)).frozen == frozen
+
+
+async def test_one_live_read_of_a_workload_that_is_gone_serves_the_next_decisions() -> None:
+    made, clock = server(Dialect.PODGROUP, kubernetes_version=(1, 37)), HandClock()
+    furnish(made)
+    made.admin.delete("deployments", NAMESPACE, "train")
+    copies = snapshots(await filled(made), clock)
+
+    def phase(findings: Findings) -> WorkloadPhase:
+        copies.observe(KEY, findings)
+        return copies.build(KEY, findings).reservations[0].workload.phase
+
+    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+    assert phase(Findings()) is WorkloadPhase.UNSEEN
+    assert phase(Findings(workloads={key: None})) is WorkloadPhase.ABSENT
+    clock.time += GONE_SECONDS - 1
+    assert phase(Findings()) is WorkloadPhase.ABSENT
+    clock.time += 1
+    assert phase(Findings()) is WorkloadPhase.UNSEEN

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from claimctl.controller.keys import ClaimKey, GroupKey
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.observations import (
+    GONE_SECONDS,
     PATIENCE_SECONDS,
     GroupNames,
     Observations,
@@ -164,3 +165,17 @@ def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:
     ghosts = observations.ghosts.of(key)
     assert dict(ghosts.ages) == {"uid-a": 0}
     assert observations.claims.memory(held, ghosts).blind_age == 0
+
+
+def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes() -> None:
+    clock = HandClock()
+    observations, key = Observations(clock), WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+    assert not observations.gone_workloads.lately(key)
+    observations.gone_workloads.gone(key)
+    clock.time += GONE_SECONDS - 0.5
+    assert observations.gone_workloads.lately(key)
+    clock.time += 0.5
+    assert not observations.gone_workloads.lately(key)
+    observations.gone_workloads.gone(key)
+    observations.workload_changed(key)
+    assert not observations.gone_workloads.lately(key)
