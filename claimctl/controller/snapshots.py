@@ -20,6 +20,7 @@ from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
+from claimctl.reservation.retention import shown_reference
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
 from claimctl.reservation.workloads import (
     WorkloadPhase,
@@ -74,10 +75,10 @@ class Snapshots:
         seen, caches = self._know.observations, self._know.caches
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
-        claim = self._claim(key, findings)
         for workload, answer in findings.workloads.items():
             if answer is None:
                 seen.gone_workloads.gone(workload)
+        claim = self._claim(key, findings)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
         unread = frozenset(each.uid for each in self._unreadable.about(key, claim))
         present = unread | {pod.metadata.uid for pod in pods}
@@ -162,8 +163,8 @@ class Snapshots:
         if (unreadable := self._unreadable.about_workload(key)) is not None:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
-        workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         gone = not confirmed and self._know.observations.gone_workloads.lately(key)
+        workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         if isinstance(workload, Unreadable):
             return _unread_workload(workload, None)
         if workload is not None:
@@ -171,15 +172,20 @@ class Snapshots:
             return replace(state, confirmed=confirmed)
         if confirmed or gone:
             return WorkloadState(
-                WorkloadPhase.ABSENT, orphaned_replica_sets=self._orphaned_replica_sets(reservation)
+                WorkloadPhase.ABSENT,
+                orphaned_replica_sets=self._orphaned_replica_sets(reservation, findings),
             )
         return WorkloadState(WorkloadPhase.UNSEEN)
 
-    def _orphaned_replica_sets(self, reservation: ClaimReservation) -> tuple[str, ...]:
+    def _orphaned_replica_sets(
+        self, reservation: ClaimReservation, findings: Findings
+    ) -> tuple[str, ...]:
         """The ReplicaSets left by the incarnation for which the claim was reserved."""
-        recorded, claim = reservation.status.reserved_for, reservation.spec.resource_claim_name
+        key, recorded = reserved_key(reservation), reservation.status.reserved_for
+        if recorded is None and (claim := self._claim(key, findings)) is not None:
+            recorded = shown_reference(claim, reservation)
         left = self._replica_sets(reservation)
-        return orphaned_replica_sets_of(recorded.uid if recorded else "", claim, left)
+        return orphaned_replica_sets_of(recorded.uid if recorded else "", key.name, left)
 
     def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:
         """The ReplicaSets whose pods use the claim."""

@@ -22,8 +22,8 @@ from claimctl.reservation.reserved_for.references import (
 )
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase
-from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
 
 
 class Action(StrEnum):
@@ -119,19 +119,27 @@ def _recorded(snapshot: Snapshot, held: Held) -> Reference | None:
         return None
     if status.reserved_for is not None and status.claim_uid == claim.metadata.uid:
         return status.reserved_for
-    if _unsupported(held):
+    return shown_reference(claim, held.reservation)
+
+
+def shown_reference(claim: ResourceClaim, reservation: ClaimReservation) -> Reference | None:
+    """The listed reference that claimctl wrote for the reservation, by managedFields or spec."""
+    if _is_unsupported(reservation):
         return None
-    name = workload_reference(held.reservation.spec.workload_ref, "")
+    name = workload_reference(reservation.spec.workload_ref, "")
     known = uids_written_by(claim) | {
         claim.spec.reserved_for.uid if claim.spec.reserved_for else ""
     }
-    return next(
-        (ref for ref in snapshot.references if same_name(ref, name) and ref.uid in known), None
-    )
+    listed = claim.status.reserved_for
+    return next((ref for ref in listed if same_name(ref, name) and ref.uid in known), None)
 
 
 def _unsupported(held: Held) -> bool:
-    ref = held.reservation.spec.workload_ref
+    return _is_unsupported(held.reservation)
+
+
+def _is_unsupported(reservation: ClaimReservation) -> bool:
+    ref = reservation.spec.workload_ref
     return (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES
 
 

@@ -44,7 +44,7 @@ class Rules:
     list_ahead: bool = False
     """Whether claimctl lists pending pods before the scheduler does (see
     ``reserved_for.listing_ahead``)."""
-    status_seconds: float = 1.0
+    status_seconds: float = 10.0
     """Least time between two status writes that only report."""
     fight_limit: int = 3
     """After so many writes of the same list, claimctl assumes that another client undoes them."""
@@ -140,6 +140,9 @@ class Memory:
     """By reservation name: time since the last write of its status."""
     repeated_statuses: Mapping[str, int] = field(default_factory=dict)
     """By reservation name: how often the same status was written lately and overwritten."""
+    due_age: Mapping[str, float] | None = None
+    """By reservation name: time since its status has had to change. A reservation that is not here
+    has just changed. None if statuses need not wait for further changes."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
     once_recorded_ghosts: frozenset[str] = frozenset()

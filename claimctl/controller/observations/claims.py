@@ -98,6 +98,7 @@ class Memories:
         self._claims: dict[ClaimKey, _Observed] = {}
         self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
         self._statuses: dict[ClaimKey, dict[str, _Statuses]] = {}
+        self._due: dict[ClaimKey, dict[str, float]] = {}
         self.checkpoint = ""
         """The version that the first LISTs show, if an earlier leader noted it in the Lease."""
         self.least_checkpoint = ""
@@ -201,6 +202,7 @@ class Memories:
     def forget(self, key: ClaimKey) -> None:
         self._claims.pop(key, None)
         self._statuses.pop(key, None)
+        self._due.pop(key, None)
 
     def reservation_gone(self, key: ClaimKey, reservation: str, version: str) -> None:
         """Note that a reservation was deleted at this version, or before it."""
@@ -209,6 +211,7 @@ class Memories:
         written.pop(reservation, None)
         if not written:
             self._statuses.pop(key, None)
+        self.statuses_due(key, self._due.get(key, {}).keys() - {reservation})
         # The status of this reservation may have been the only record of a ghost.
         if (observed := self._claims.get(key)) is not None and observed.known_at:
             observed.known_at, observed.unnoticed_at = "", self._pods_listed_at
@@ -241,6 +244,12 @@ class Memories:
     def wrote_status(self, key: ClaimKey, reservation: str, status: ClaimReservationStatus) -> None:
         written = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))
         written.append((self._clock.monotonic(), _digest(status)))
+
+    def statuses_due(self, key: ClaimKey, reservations: Iterable[str]) -> None:
+        """Note which reservations of the claim have another status than they should have."""
+        now, known = self._clock.monotonic(), self._due.pop(key, {})
+        if due := {name: known.get(name, now) for name in reservations}:
+            self._due[key] = due
 
     def allocated_age(self, key: ClaimKey) -> float:
         """Seconds since this process first saw the claim allocated; 0 if it is not allocated."""
@@ -287,6 +296,7 @@ class Memories:
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
             status_age=ages,
+            due_age=self._due_age(key, now),
             repeated_statuses=repeats,
             deallocated=observed.deallocated == claim.metadata.resource_version,
             repeated_writes=_repeats(observed.writes, now),
@@ -300,8 +310,13 @@ class Memories:
         return now - self._pods_listed_at
 
     def memory_without_claim(self, key: ClaimKey) -> Memory:
-        ages, repeats = self._status_writes(key, self._clock.monotonic())
-        return Memory(status_age=ages, repeated_statuses=repeats)
+        now = self._clock.monotonic()
+        ages, repeats = self._status_writes(key, now)
+        due = self._due_age(key, now)
+        return Memory(status_age=ages, due_age=due, repeated_statuses=repeats)
+
+    def _due_age(self, key: ClaimKey, now: float) -> dict[str, float]:
+        return {name: now - since for name, since in self._due.get(key, {}).items()}
 
     def _status_writes(self, key: ClaimKey, now: float) -> tuple[dict[str, float], dict[str, int]]:
         """By reservation: seconds since the last status write, and how often it was repeated."""

@@ -134,6 +134,7 @@ class ClaimReconciler:
 
     def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
         self._metrics.count(key, snapshot, decision)
+        self._know.observations.claims.statuses_due(key, _due(snapshot, decision))
         span.set(
             claimctl__claim__write=type(decision.write).__name__ if decision.write else "",
             claimctl__claim__verdict=decision.releasing or "",
@@ -215,6 +216,16 @@ def _changed(write: Write, written: ObjectMeta | None) -> bool:
     """Whether the server stored anything. It drops fields of a status that its CRD lacks."""
     before = write.reservation.metadata.resource_version if isinstance(write, WriteStatus) else ""
     return written is None or written.resource_version != before
+
+
+def _due(snapshot: Snapshot, decision: Decision) -> list[str]:
+    """The reservations whose status should change."""
+    wanted = decision.statuses
+    return [
+        held.name
+        for held in snapshot.reservations
+        if held.name in wanted and held.reservation.status != wanted[held.name]
+    ]
 
 
 def _key_of(snapshot: Snapshot) -> ClaimKey:

@@ -165,7 +165,8 @@ def _why_not_reserved(found: Assessment, retention: RetentionDecision) -> Reason
     if found.claim.metadata.deleting:
         return Reason.CLAIM_DELETED
     if not found.snapshot.allocated:
-        return Reason.NOT_ALLOCATED
+        ended = retention.held.workload.ended
+        return Reason.WORKLOAD_ENDED if ended else Reason.NOT_ALLOCATED
     return _why_not_listed(found, retention)
 
 

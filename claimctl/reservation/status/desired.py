@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 
 import msgspec
 
-from claimctl.reservation.assessment import Assessment
+from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.ghosts import MOST, ghosts_to_record
 from claimctl.reservation.reasons import ConditionType, Reason, ReleaseStep
-from claimctl.reservation.reserved_for.references import LIMIT, is_workload
+from claimctl.reservation.reserved_for.references import (
+    LIMIT,
+    is_workload,
+    uids_written_by,
+)
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.conditions import conditions, shortened
@@ -28,16 +33,21 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.unreadable import Unreadable
 
+MOMENT = 1.0
+"""Seconds in which more may change that the same status can tell."""
+
+NOTHING_YET = 5.0
+"""Seconds to wait before a status tells that the claim is not allocated yet."""
+
 CONTESTED_SECONDS = 30.0
 """Least time in seconds between two writes of a status that another client keeps overwriting."""
 
 
 def with_statuses(found: Assessment) -> Assessment:
-    """Add the statuses. If there is no other write, write the first status that differs.
+    """Add the statuses. If there is no other write, write the first status that is due.
 
-    Changes that only report (counts, nodes, messages) wait until ``status_seconds`` have passed
-    since the last status write, so that the number of writes does not grow with the number of
-    pods. A status that another client keeps overwriting waits for ``CONTESTED_SECONDS``.
+    What the protocol needs is written at once. The rest waits for a moment, because more may change
+    in that time, so that the number of writes does not grow with the number of pods.
     """
     wanted = {each.held.name: desired_status(found, each) for each in found.retentions}
     found = replace(found, statuses=wanted)
@@ -45,14 +55,23 @@ def with_statuses(found: Assessment) -> Assessment:
         return found
     for retention in found.retentions:
         reservation, status = retention.held.reservation, wanted[retention.held.name]
-        if reservation.status == status:
+        if reservation.status == status or _goes_anyway(found, reservation):
             continue
-        age = found.snapshot.memory.status_age.get(retention.held.name)
-        left = 0.0 if age is None else _pause(found.snapshot, reservation, status) - age
+        left = _left(found, reservation, status)
         if left <= 0:
             return replace(found, write=WriteStatus(reservation, status))
         found = found.sooner(left)
     return found
+
+
+def _goes_anyway(found: Assessment, reservation: ClaimReservation) -> bool:
+    """Whether the reservation goes in a moment, so that a last status would tell nobody anything.
+
+    A recorded release has to be cleared: it would let claimctl remove the finalizer of the claim's
+    next allocation.
+    """
+    released = found.phase is Phase.UNALLOCATED
+    return released and reservation.metadata.deleting and reservation.status.release is None
 
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
@@ -69,26 +88,77 @@ def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
     return decision
 
 
-def _pause(
-    snapshot: Snapshot, reservation: ClaimReservation, wanted: ClaimReservationStatus
+def _left(
+    found: Assessment, reservation: ClaimReservation, wanted: ClaimReservationStatus
 ) -> float:
-    """Least seconds between two status writes; 0 if the protocol needs the write."""
-    if not _same_protocol(reservation.status, wanted):
+    """Seconds until the status is written; 0 if the protocol needs it now.
+
+    A status that another client keeps overwriting waits for ``CONTESTED_SECONDS``.
+    """
+    if not _same_protocol(found.snapshot, reservation.status, wanted):
         return 0.0
-    repeated = snapshot.memory.repeated_statuses.get(reservation.metadata.name, 0)
-    if repeated >= snapshot.rules.fight_limit:
-        return CONTESTED_SECONDS
-    same = _essence(reservation.status) == _essence(wanted)
-    return snapshot.rules.status_seconds if same else 0.0
+    name, memory, rules = reservation.metadata.name, found.snapshot.memory, found.snapshot.rules
+    since_last = memory.status_age.get(name, inf)
+    if memory.repeated_statuses.get(name, 0) >= rules.fight_limit:
+        return CONTESTED_SECONDS - since_last
+    due = inf if memory.due_age is None else memory.due_age.get(name, 0.0)
+    if _only_counts(reservation.status, wanted):
+        return max(rules.status_seconds - since_last, MOMENT - due)
+    return _patience(found, reservation.status, wanted) - due
 
 
-def _same_protocol(current: ClaimReservationStatus, wanted: ClaimReservationStatus) -> bool:
+def _patience(
+    found: Assessment, current: ClaimReservationStatus, wanted: ClaimReservationStatus
+) -> float:
+    """Seconds to wait before a change of conditions, or the time of the last consumer, is written.
+
+    What the server says about a template is known in this reconcile only, so it cannot wait.
+    """
+    if found.snapshot.template_missing or found.snapshot.template_refused:
+        return 0.0
+    ready = find_condition(wanted.conditions, ConditionType.READY)
+    if ready is None or ready.status != "True":
+        return MOMENT
+    if found.phase is Phase.UNALLOCATED and not current.conditions:
+        return NOTHING_YET
+    return 2 * MOMENT if found.releasing is not None else MOMENT
+
+
+def _same_protocol(
+    snapshot: Snapshot, current: ClaimReservationStatus, wanted: ClaimReservationStatus
+) -> bool:
+    """Whether the wanted status tells a controller that starts now nothing that it needs."""
     return (
         current.release == wanted.release
-        and current.reserved_for == wanted.reserved_for
+        and (_record(current) == _record(wanted) or _is_first_shown(snapshot, current, wanted))
         and current.pod_group_name == wanted.pod_group_name
         and current.force_deleted_pods == wanted.force_deleted_pods
+        and (current.idle_since is None) == (wanted.idle_since is None)
     )
+
+
+def _record(status: ClaimReservationStatus) -> tuple[str, Reference] | None:
+    """The recorded reference, with the UID of the claim that it counts for."""
+    return None if status.reserved_for is None else (status.claim_uid, status.reserved_for)
+
+
+def _is_first_shown(
+    snapshot: Snapshot, current: ClaimReservationStatus, wanted: ClaimReservationStatus
+) -> bool:
+    """Whether nothing is recorded yet, and the claim itself shows the reference.
+
+    managedFields say that claimctl listed it. A controller that starts now finds it there.
+    """
+    claim, reference = snapshot.claim, wanted.reserved_for
+    if claim is None or reference is None or current.reserved_for is not None:
+        return False
+    return reference.uid in uids_written_by(claim)
+
+
+def _only_counts(current: ClaimReservationStatus, wanted: ClaimReservationStatus) -> bool:
+    """Whether conditions and the time of the last consumer stay, from which other times count."""
+    same = current.last_consumer_time == wanted.last_consumer_time
+    return same and _essence(current) == _essence(wanted)
 
 
 def _essence(status: ClaimReservationStatus) -> list[tuple[str, str, str]]:

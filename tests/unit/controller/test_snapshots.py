@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from claimctl.controller.caches.informers import Caches
@@ -13,6 +15,7 @@ from claimctl.embedded.options import Dialect
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.snapshot import Rules, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase
+from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import server
 from tests.support.hand_clock import HandClock
@@ -115,6 +118,38 @@ async def test_a_plan_that_cannot_be_read_freezes_what_it_may_name(
     assert (await seen("downgradeplans", "claimctl", *path)).frozen == frozen
 
 
+@pytest.mark.parametrize("recorded", [True, False], ids=["the status", "the claim alone"])
+async def test_replica_sets_of_a_deployment_that_is_gone_are_known_by(recorded: bool) -> None:
+    """The status of a new hold is written a moment after the hold."""
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    furnish(made)
+    deployment = made.admin.get("deployments", NAMESPACE, "train")
+    uid = deployment["metadata"]["uid"]
+    hold = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": uid}
+    claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
+    await made.client.merge_patch(
+        RESOURCECLAIMS,
+        CLAIM,
+        {"status": {"reservedFor": [*claim["status"]["reservedFor"], hold]}},
+        NAMESPACE,
+        resource_version=claim["metadata"]["resourceVersion"],
+        subresource="status",
+    )
+    if recorded:
+        held = made.admin.get("claimreservations", NAMESPACE, "train-slice")
+        held["status"] = {"reservedFor": hold, "claimUID": claim["metadata"]["uid"]}
+        made.admin.update("claimreservations", held, "status")
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "train", "uid": uid}
+    left = {"metadata": {"name": "train-1", "namespace": NAMESPACE}, "spec": deployment["spec"]}
+    left["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    made.create("replicasets", {**left, "spec": _of_replica_set(deployment["spec"])})
+    copies = snapshots(await filled(made), HandClock())
+    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+    (found,) = copies.build(KEY, Findings(workloads={key: None})).reservations
+    assert found.workload.orphaned_replica_sets == ("train-1",)
+    assert not found.workload.ended
+
+
 async def test_one_live_read_of_a_workload_that_is_gone_serves_the_next_decisions() -> None:
     made, clock = server(Dialect.PODGROUP, kubernetes_version=(1, 37)), HandClock()
     furnish(made)
@@ -132,3 +167,7 @@ async def test_one_live_read_of_a_workload_that_is_gone_serves_the_next_decision
     assert phase(Findings()) is WorkloadPhase.ABSENT
     clock.time += 1
     assert phase(Findings()) is WorkloadPhase.UNSEEN
+
+
+def _of_replica_set(spec: dict[str, Any]) -> dict[str, Any]:
+    return {name: spec[name] for name in ("replicas", "selector", "template")}

@@ -120,7 +120,7 @@ def test_a_claim_under_another_uid_is_another_claim() -> None:
     other = claim(version="9", allocated=False)
     other = replace(other, metadata=replace(other.metadata, uid="uid-other"))
     memories.see(other)
-    expected = Memory(openings=Openings(watched_age=0.0), unnoticed_age=inf)
+    expected = Memory(openings=Openings(watched_age=0.0), unnoticed_age=inf, due_age={})
     assert ages(memories, other) == expected
 
 
@@ -189,10 +189,10 @@ def test_status_writes_age_also_without_a_claim() -> None:
     memories.wrote_status(KEY, "one", ClaimReservationStatus())
     clock.time = 1.5
     assert memories.memory_without_claim(KEY) == Memory(
-        status_age={"one": 1.5}, repeated_statuses={"one": 0}
+        due_age={}, status_age={"one": 1.5}, repeated_statuses={"one": 0}
     )
     memories.forget(KEY)
-    assert memories.memory_without_claim(KEY) == Memory()
+    assert memories.memory_without_claim(KEY) == Memory(due_age={})
 
 
 def test_a_status_that_has_to_be_written_again_is_counted_for_a_minute() -> None:
@@ -215,11 +215,11 @@ def test_a_reservation_that_is_gone_leaves_nothing_with_a_claim_that_stays() -> 
     memories.wrote_status(KEY, "one", ClaimReservationStatus())
     memories.wrote_status(KEY, "two", ClaimReservationStatus())
     memories.reservation_gone(KEY, "one", "40")
-    left = Memory(status_age={"two": 0.0}, repeated_statuses={"two": 0})
+    left = Memory(status_age={"two": 0.0}, due_age={}, repeated_statuses={"two": 0})
     assert memories.memory_without_claim(KEY) == left
     memories.reservation_gone(KEY, "two", "40")
     memories.reservation_gone(KEY, "never written", "40")
-    assert memories.memory_without_claim(KEY) == Memory()
+    assert memories.memory_without_claim(KEY) == Memory(due_age={})
 
 
 def test_a_fence_is_as_old_as_the_time_since_this_process_made_it() -> None:
@@ -240,7 +240,9 @@ def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories.see(claim(allocated=False))
     memories.see(claim())
     memories.forget(KEY)
-    assert ages(memories, claim()) == Memory(blind_age=0.0, openings=Openings(watched_age=0.0))
+    assert ages(memories, claim()) == Memory(
+        blind_age=0.0, due_age={}, openings=Openings(watched_age=0.0)
+    )
     assert memories.allocated_age(KEY) == 0.0
 
 

@@ -150,7 +150,7 @@ def test_a_deleted_reservation_is_forgotten_and_one_that_stays_is_not() -> None:
     observations.reservation_changed(
         Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, None, relist=False)
     )
-    assert observations.claims.memory_without_claim(key) == Memory()
+    assert observations.claims.memory_without_claim(key) == Memory(due_age={})
 
 
 def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from claimctl.reservation.decision import WriteStatus
+from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from tests.support.builders import claim, node, pod_ref, running
 from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, stage
 
@@ -22,3 +24,13 @@ def test_a_pod_on_a_node_that_the_claim_is_not_allocated_for_is_reported_as_stra
     on.remove("b")
     on.settle(seconds=1)
     assert condition(on, "Consistent") == ("True", "Consistent")
+
+
+def test_the_status_of_a_finished_release_says_that_the_workload_has_ended() -> None:
+    """Then it need not change again."""
+    on = stage(claim(WORKLOAD), WorkloadState(WorkloadPhase.ENDED, "uid-train"))
+    on.settle(seconds=5)
+    assert condition(on, "Reserved") == ("False", "WorkloadEnded")
+    assert condition(on, "Released") == ("True", "WorkloadEnded")
+    cleared = [write for write in on.writes if isinstance(write, WriteStatus)][-2:]
+    assert [write.status.release is None for write in cleared] == [False, True]

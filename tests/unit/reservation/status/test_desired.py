@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace as replaced
 from typing import Any
 
 import pytest
@@ -11,14 +12,24 @@ from msgspec.structs import replace
 from claimctl.api.claimreservation import ClaimReservationStatus as Model
 from claimctl.api.common import MAX_ITEMS
 from claimctl.controller.patches import status_body
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import Decision, WriteStatus
 from claimctl.reservation.ghosts import MOST
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
-from claimctl.reservation.status.desired import Refusal, refused_status
+from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, Refusal, refused_status
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition
-from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
-from tests.support.builders import NOW, after, claim, deployment_ref, reservation, running
+from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
+from tests.support.builders import (
+    NOW,
+    after,
+    claim,
+    deployment_ref,
+    reservation,
+    running,
+    written_by_claimctl,
+)
 from tests.support.claim_cases import status_with
 from tests.support.stage import Stage
 
@@ -156,3 +167,103 @@ def test_a_refusal_of_any_length_is_a_message_that_the_schema_takes() -> None:
     (ready,) = refused_status(reservation(), status_with(), refusal, NOW).conditions
     assert (ready.reason, len(ready.message)) == ("Invalid", LONGEST_MESSAGE)
     assert ready.message.endswith("x...")
+
+
+def held_claim(*, recorded: bool = False, shown: bool = True) -> Stage:
+    """A claim that has just got its hold, as a watch showed it."""
+    status = ClaimReservationStatus(claim_uid="uid-slice", reserved_for=deployment_ref())
+    made = reservation(status=status if recorded else ClaimReservationStatus())
+    held = claim(deployment_ref())
+    if shown:
+        held = written_by_claimctl(held, {deployment_ref().uid})
+    return Stage(held, {"train-slice": (made, ACTIVE)})
+
+
+def due(on: Stage, **changes: Any) -> Decision:
+    snapshot = on.snapshot()
+    return decide(replaced(snapshot, memory=replaced(snapshot.memory, **changes)))
+
+
+def test_a_new_hold_is_told_when_nothing_more_changed_for_a_moment() -> None:
+    early = due(held_claim(), due_age={"train-slice": 0.25})
+    assert early.write is None
+    assert early.after == pytest.approx(MOMENT - 0.25)
+    assert isinstance(due(held_claim(), due_age={"train-slice": MOMENT}).write, WriteStatus)
+    assert due(held_claim(), due_age={}).write is None
+
+
+def test_a_hold_that_only_the_status_could_tell_is_recorded_at_once() -> None:
+    assert isinstance(due(held_claim(shown=False), due_age={}).write, WriteStatus)
+
+
+def test_a_hold_in_place_of_another_is_recorded_at_once() -> None:
+    """Until then, the recorded one counts."""
+    on = held_claim(recorded=True)
+    made, _ = on.reservations["train-slice"]
+    old = replace(deployment_ref(), uid="uid-old")
+    for changed in ({"reserved_for": old}, {"claim_uid": "uid-old"}):
+        status = replace(made.status, **changed)
+        on.reservations["train-slice"] = (reservation(status=status), ACTIVE)
+        assert isinstance(due(on, due_age={}).write, WriteStatus)
+
+
+def test_that_others_released_the_claim_is_told_after_a_moment() -> None:
+    on = held_claim()
+    on.settle()
+    told, _ = on.reservations["train-slice"]
+    status = replace(told.status, reserved_for=None)
+    free = claim(allocated=False, finalizer=False)
+    on = Stage(free, {"train-slice": (reservation(status=status), ACTIVE)})
+    assert due(on, due_age={"train-slice": MOMENT - 0.1}).write is None
+    assert isinstance(due(on, due_age={"train-slice": MOMENT}).write, WriteStatus)
+
+
+def test_counts_wait_longer_than_conditions() -> None:
+    on = held_claim()
+    on.settle()
+    on.put(running("a"))
+    counts = due(on, due_age={"train-slice": 5.0}, status_age={"train-slice": 5.0})
+    assert counts.write is None
+    assert counts.after == pytest.approx(on.rules.status_seconds - 5.0)
+    late = {"train-slice": on.rules.status_seconds}
+    assert isinstance(due(on, due_age=late, status_age=late).write, WriteStatus)
+
+
+def test_the_time_of_the_last_consumer_waits_for_a_moment_only() -> None:
+    """The time until devices out of reach are given up counts from it."""
+    on = held_claim()
+    on.put(running("a"))
+    on.settle()
+    on.remove("a")
+    recent = {"train-slice": 5.0}
+    early = due(on, due_age={"train-slice": MOMENT / 2}, status_age=recent)
+    assert early.write is None
+    late = due(on, due_age={"train-slice": MOMENT}, status_age=recent).write
+    assert isinstance(late, WriteStatus)
+    assert late.status.last_consumer_time is not None
+
+
+@pytest.mark.parametrize("changes", [{"template_missing": True}, {"template_refused": "no"}])
+def test_what_is_wrong_with_a_template_is_told_at_once(changes: dict[str, Any]) -> None:
+    """The next reconcile asks for the template again, and knows nothing of this one."""
+    made = reservation(resource_claim_template_name="slices")
+    snapshot = replaced(Stage(None, {"train-slice": (made, ACTIVE)}).snapshot(), **changes)
+    decision = decide(replaced(snapshot, memory=replaced(snapshot.memory, due_age={})))
+    assert isinstance(decision.write, WriteStatus)
+
+
+def test_that_a_claim_waits_for_its_first_pod_is_told_last() -> None:
+    on = Stage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
+    assert due(on, due_age={"train-slice": MOMENT}).write is None
+    assert isinstance(due(on, due_age={"train-slice": NOTHING_YET}).write, WriteStatus)
+
+
+def test_a_reservation_that_goes_after_its_release_gets_no_last_status() -> None:
+    recorded = held_claim(recorded=True).reservations["train-slice"][0]
+    going = reservation(deleting=True, status=recorded.status)
+    on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (going, GONE)})
+    assert not isinstance(due(on).write, WriteStatus)
+    release = ReleaseProgress(step="Intent", reason="Idle", since=NOW, claim_uid="uid-slice")
+    begun = reservation(deleting=True, status=replace(recorded.status, release=release))
+    on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (begun, GONE)})
+    assert isinstance(due(on).write, WriteStatus)
