@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import aclosing
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cachetools import LRUCache
 
 from claimctl.controller.caches.informers import reserved_key, workload_resource
-from claimctl.controller.caches.transforms import slim_pod
 from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.controller.shared_lists import SharedLists
 from claimctl.kube.client import Client
-from claimctl.kube.codec import Listing
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.reservation.decision import (
@@ -96,6 +94,7 @@ class Investigator:
         self._client = client
         self._cache = pods
         self._gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+        self._lists = SharedLists(client)
 
     def evidence(self, references: Iterable[Reference], findings: Findings) -> Evidence:
         gone = frozenset(ref.uid for ref in references if ref.uid in self._gone)
@@ -142,10 +141,7 @@ class Investigator:
 
     async def _not_listed(self, namespace: str, pods: list[Reference]) -> list[Reference]:
         """The pods that a LIST lacks; none if an unreadable pod in it may be any of them."""
-        uids: set[str] = set()
-        async for page in self._pages(namespace):
-            uids.update(pod.metadata.uid for pod in page.items)
-            uids.update(each.uid for each in page.unreadable)
+        uids = (await self._lists.get(namespace)).all_uids
         return [] if "" in uids else [each for each in pods if each.uid not in uids]
 
     async def _is_gone(self, resource: Resource[Any], namespace: str, reference: Reference) -> bool:
@@ -201,20 +197,16 @@ class Investigator:
         version only after the pod cache has reached the version of the LIST: then the pod is known
         as a ghost.
         """
-        pods: list[Pod] = []
-        uids: set[str] = set()
-        unread: list[Unreadable] = []
-        settled, version = snapshot.settling_left == 0, ""
-        async for page in self._pages(snapshot.namespace):
-            version = page.resource_version
-            uids.update(pod.metadata.uid for pod in page.items)
-            using = (pod for pod in page.items if snapshot.name in claim_names(pod))
-            pods.extend(slim_pod(pod) or pod for pod in using)
-            uids.update(each.uid for each in page.unreadable if each.uid)
-            unread += (each for each in page.unreadable if _may_name(each, snapshot.name))
-        caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)
-        claim_version = need.claim_version if caught_up else ""
-        return LiveList(claim_version, tuple(pods), frozenset(uids), settled, tuple(unread))
+        settled = snapshot.settling_left == 0
+        pods = await self._lists.get(snapshot.namespace)
+        caught_up = await self._cache.catch_up(pods.version, CATCH_UP_SECONDS)
+        return LiveList(
+            need.claim_version if caught_up else "",
+            tuple(pod for pod in pods.using if snapshot.name in claim_names(pod)),
+            pods.all_uids - {""},
+            settled=settled,
+            unreadable=tuple(each for each in pods.unreadable if _may_name(each, snapshot.name)),
+        )
 
     async def live_pods(self, namespace: str) -> tuple[Pod, ...]:
         """The pods that name a claim, by a quorum LIST that begins now.
@@ -223,18 +215,11 @@ class Investigator:
             UnreadableObject: a pod that may name a claim cannot be read.
             KubeError: the LIST failed.
         """
-        listed: list[Pod] = []
-        async for page in self._pages(namespace):
-            listed += page.items
-            for each in page.unreadable:
-                if claims_named(each) != frozenset():
-                    raise UnreadableObject("GET", PODS.path(namespace), each)
-        return tuple(filter(None, map(slim_pod, listed)))
-
-    async def _pages(self, namespace: str) -> AsyncIterator[Listing[Pod]]:
-        async with aclosing(self._client.pages(PODS, namespace, partial=True)) as pages:
-            async for page in pages:
-                yield page
+        listed = await self._lists.get(namespace)
+        for each in listed.unreadable:
+            if claims_named(each) != frozenset():
+                raise UnreadableObject("GET", PODS.path(namespace), each)
+        return listed.using
 
 
 def _may_name(pod: Unreadable, claim: str) -> bool:
