@@ -37,6 +37,10 @@ _PAUSE_SECONDS = 1.0
 """Time between two probes."""
 _PROBE_SECONDS = 3
 """timeoutSeconds of a probe. The server sends the last bookmark two seconds before the end."""
+_LEAD_SECONDS = 1.05
+"""How long before an expected ``catch_up`` a probe begins."""
+_SAME_SECONDS = 0.3
+"""Expected times that differ by less share a probe."""
 _BEGIN_SECONDS = 20.0
 """Deadline of a request for a version of the past."""
 _HEALTHY_SECONDS = 10.0
@@ -112,6 +116,7 @@ class Informer(Generic[T]):
         self._begin = ""
         self._following = False
         self._probing = asyncio.Lock()
+        self._expected: dict[float, asyncio.Task[None]] = {}
         self._failures = Failures(_BACKOFF, _AWAY)
         self._page_size = PAGE
 
@@ -192,10 +197,41 @@ class Informer(Generic[T]):
                 await self._wait_for(version, _GIVEN_SECONDS)
                 while not reaches(self._version, version):
                     async with self._probing:
-                        if not reaches(self._version, version):
-                            await self._probe()
+                        await self._probe_for(version)
                     await self._wait_for(version, _PAUSE_SECONDS)
         return reaches(self._version, version)
+
+    def expect(self, seconds: float) -> None:
+        """Expect a ``catch_up`` in so many seconds: a probe that begins before it answers sooner.
+
+        The server answers a probe no earlier than a second after its start.
+        """
+        at = self._clock.monotonic() + seconds - _LEAD_SECONDS
+        if all(abs(at - other) > _SAME_SECONDS for other in self._expected):
+            self._expected[at] = asyncio.create_task(
+                self._probe_at(at), name=f"probe of {self.resource.plural}"
+            )
+
+    async def _probe_at(self, at: float) -> None:
+        try:
+            await self._clock.sleep(max(at - self._clock.monotonic(), 0.0))
+            await self._probe()
+        finally:
+            del self._expected[at]
+
+    async def _probe_for(self, version: str) -> None:
+        """Probe until the cache has reached the version, or the probe has ended."""
+        if reaches(self._version, version):
+            return
+        probe = asyncio.create_task(self._probe(), name=f"probe of {self.resource.plural}")
+        try:
+            while not probe.done() and not reaches(self._version, version):
+                await asyncio.wait((probe,), timeout=_LOOK_SECONDS)
+        finally:
+            probe.cancel()
+            await asyncio.wait((probe,))
+        if not probe.cancelled():
+            probe.result()
 
     async def _wait_for(self, version: str, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
@@ -226,6 +262,13 @@ class Informer(Generic[T]):
         An exception of a handler ends the informer, because that is a bug: to go on would leave
         the other components with missing changes.
         """
+        try:
+            await self._follow()
+        finally:
+            for probe in self._expected.values():
+                probe.cancel()
+
+    async def _follow(self) -> None:
         while True:
             try:
                 if not self._version:

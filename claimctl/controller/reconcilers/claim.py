@@ -135,6 +135,10 @@ class ClaimReconciler:
     def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
         self._metrics.count(key, snapshot, decision)
         self._know.observations.claims.statuses_due(key, _due(snapshot, decision))
+        for blocker in decision.blockers:
+            if blocker.reason is Reason.SETTLING and blocker.after is not None:
+                # a LIST follows, which counts only once the pod cache has reached its version
+                self._know.caches.pods.expect(blocker.after)
         span.set(
             claimctl__claim__write=type(decision.write).__name__ if decision.write else "",
             claimctl__claim__verdict=decision.releasing or "",

@@ -314,7 +314,26 @@ def test_a_stream_that_is_late_counts_when_it_has_come_as_far() -> None:
 def test_an_answer_takes_nothing_back_from_a_stream_that_came_further_meanwhile() -> None:
     further = stream(Wait(1.5), event("ADDED", "a", 30), Wait(None))
     answer = stream(Wait(1), bookmark(25))
-    assert caught_up(listing(10), further, answer, version="28")[:2] == (True, 1.3)
+    assert caught_up(listing(10), further, answer, version="28")[:2] == (True, 0.5)
+
+
+def test_a_probe_that_began_before_the_question_answers_sooner() -> None:
+    told = story(listing(10), stream(Wait(None)), stream(Wait(1), bookmark(25)))
+
+    async def main() -> tuple[bool, float]:
+        clock = LoopClock()
+        informer = Informer(Client(told.server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(1)
+        informer.expect(5.0)
+        informer.expect(5.1)
+        await asyncio.sleep(5)
+        reached = await informer.catch_up("20", 3.0)
+        task.cancel()
+        return reached, round(clock.monotonic() - 6, 3)
+
+    assert run(main()) == (True, 0.0)
+    assert told.asked == ["list 500", "watch 10", "watch 10"]
 
 
 @pytest.mark.parametrize(
