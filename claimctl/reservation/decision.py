@@ -30,6 +30,9 @@ class ListLivePods:
 
     claim_version: str
     settled: bool = False
+    vanished: bool = True
+    """Whether pods matter that vanished just before. A LIST does not show them; only the pod cache
+    does, once it has reached the LIST's version."""
 
 
 Need = ConfirmPods | ConfirmWorkload | ListLivePods

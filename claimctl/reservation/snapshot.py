@@ -61,6 +61,8 @@ class LiveList:
     """The UIDs of all pods in the namespace."""
     settled: bool = False
     """Whether the settle time had passed when the LIST began."""
+    caught_up: bool = True
+    """Whether the pod cache has reached the LIST's version, so that vanished pods are known."""
     unreadable: tuple[Unreadable, ...] = ()
     """Pods that cannot be read and may name the claim. ``uids`` has their UIDs, if known."""
 
@@ -138,11 +140,11 @@ class Memory:
     """By UID of a listed pod: time since it was first seen gone or done."""
     status_age: Mapping[str, float] = field(default_factory=dict)
     """By reservation name: time since the last write of its status."""
-    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
-    """By reservation name: how often the same status was written lately and overwritten."""
     due_age: Mapping[str, float] | None = None
     """By reservation name: time since its status has had to change. A reservation that is not here
     has just changed. None if statuses need not wait for further changes."""
+    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
+    """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
     once_recorded_ghosts: frozenset[str] = frozenset()
@@ -244,15 +246,18 @@ class Snapshot:
         age = self.memory.deleting_age if deleting else self.memory.version_age
         return max(self.rules.settle_seconds - age, 0.0)
 
-    def live(self, *, settled: bool = False) -> LiveList | None:
+    def live(self, *, settled: bool = False, vanished: bool = True) -> LiveList | None:
         """The live LIST, if it was made for the claim's present version.
 
         Args:
             settled: whether the LIST must have begun after the settle time.
+            vanished: whether pods matter that vanished before the LIST.
         """
         live = self.evidence.live
         if self.claim is None or live is None:
             return None
         if live.claim_version != self.claim.metadata.resource_version:
+            return None
+        if vanished and not live.caught_up:
             return None
         return live if live.settled or not settled else None

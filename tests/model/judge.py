@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
     write: Write | None
     waits_for: tuple[str, ...] = ()
     listed: bool = False
-    """Whether it rests on a live LIST."""
+    """Whether it rests on a live LIST that the pod cache has to reach."""
 
 
 class Restless(Exception):
@@ -107,7 +107,9 @@ class Judge:
                 asked = True
                 if live is None:
                     return Verdict(None), True
-                listed |= any(isinstance(need, ListLivePods) for need in decision.needs)
+                listed |= any(
+                    isinstance(need, ListLivePods) and need.vanished for need in decision.needs
+                )
                 scene.answer(decision, *live)
             elif not scene.is_news(decision):
                 return scene.verdict(decision)._replace(listed=listed), asked
@@ -193,7 +195,13 @@ class _Scene:
                 self._evidence = replace(old, gone_pods=gone, present_pods=present)
             else:
                 listed = objects.pods_of(pods, self._dialect, self._process.away)
-                live = LiveList(need.claim_version, listed, frozenset(there), self._settled())
+                live = LiveList(
+                    need.claim_version,
+                    listed,
+                    frozenset(there),
+                    self._settled(),
+                    caught_up=need.vanished,
+                )
                 self._evidence = replace(self._evidence, live=live)
 
     def _settled(self) -> bool:

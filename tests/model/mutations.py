@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from claimctl.reservation import claim_lifecycle as absent
 from claimctl.reservation import decide
-from claimctl.reservation.decision import Blocker, WriteList
+from claimctl.reservation.decision import Blocker, ListLivePods, WriteList
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
@@ -47,6 +47,16 @@ def _in_two_writes(
     return step
 
 
+def _list_only(claim_version: str, settled: bool = False, vanished: bool = True) -> ListLivePods:
+    """A LIST that counts although the pod cache may not have reached its version."""
+    return ListLivePods(claim_version, settled, vanished=False)
+
+
+def _any_list(snapshot: Snapshot, *, settled: bool = False, vanished: bool = True) -> object:
+    return _live(snapshot, settled=settled, vanished=False)
+
+
+_live = Snapshot.live
 _proven = release._proven
 
 
@@ -126,6 +136,12 @@ NAMED = (
     Mutation("list the pods from the cache", Native(), replace(SMALL, live_lists=False)),
     Mutation("list the pods from the cache", Hold(), replace(SMALL, live_lists=False)),
     Mutation("list the pods from the cache", Grouped(), replace(LATE, live_lists=False)),
+    Mutation(
+        "deallocate by a LIST that the pod cache has not reached",
+        Native(),
+        Bounds(pods=1, crashes=0, actions=2),
+        ((release, "ListLivePods", _list_only), (Snapshot, "live", _any_list)),
+    ),
     Mutation("deallocate in two writes", Hold(), SMALL, ((release, "_checked", _in_two_writes),)),
     Mutation(
         "deallocate in two writes",

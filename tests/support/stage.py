@@ -232,6 +232,7 @@ class Stage:
                 tuple(everything.values()),
                 frozenset(everything),
                 need.settled,
+                need.vanished,
                 tuple(self._doubts([*self.unreadable, *self.live_unreadable], PODS)),
             )
             return Evidence(evidence.gone_pods, evidence.present_pods, live=live)

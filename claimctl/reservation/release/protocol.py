@@ -163,11 +163,18 @@ def _is_foreign(reference: Reference, own: frozenset[str]) -> bool:
 
 
 def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
+    """Take out what lets pods in. The claim stays allocated.
+
+    Pods that vanished just before do not matter yet if the fence leaves a hold, which keeps their
+    devices: the LIST after the settle time shows them. Without a hold, kube-controller-manager or
+    the scheduler may deallocate the claim after the fence.
+    """
     claim = snapshot.claim
     assert claim is not None
-    live = snapshot.live()
+    vanished = not _leaves_entries(snapshot)
+    live = snapshot.live(vanished=vanished)
     if live is None:
-        return Step(needs=(ListLivePods(claim.metadata.resource_version),))
+        return Step(needs=(ListLivePods(claim.metadata.resource_version, vanished=vanished),))
     if found := tuple(live_users(snapshot, reason, live)):
         return Step(blockers=found)
     waiting = entries_to_take_out(snapshot, reason, Consumers.of(live.pods))
@@ -177,6 +184,11 @@ def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     if (against := _against_fence(snapshot, left)) is not None:
         return Step(blockers=(against,))
     return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
+
+
+def _leaves_entries(snapshot: Snapshot) -> bool:
+    """Whether a fence leaves entries in the list that are no pods."""
+    return DIALECTS[snapshot.rules.dialect].lists_beside_others and not snapshot.shared
 
 
 def _left_at_fence(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reservation.decision import (
-    RemoveClaimFinalizer,
-    WriteList,
-)
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import ListLivePods, RemoveClaimFinalizer, WriteList
 from claimctl.reservation.snapshot import Rules
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from tests.support.builders import (
     claim,
     finished,
+    group_ref,
+    pod_group,
     pod_ref,
+    reservation,
     running,
     tomb,
 )
@@ -26,6 +27,7 @@ from tests.support.claim_cases import (
     NATIVE,
     WORKLOAD,
     condition,
+    held_status,
     lists,
     stage,
 )
@@ -151,3 +153,25 @@ def test_a_consumer_that_comes_to_a_claim_left_by_another_dialect_is_left_to_kcm
     on.put(running("late"))
     on.claim = claim(pod_ref("late"), version="20")
     assert on.settle(seconds=60) == []
+
+
+@pytest.mark.parametrize(("rules", "vanished"), [(Rules("podgroup"), False), (NATIVE, True)])
+def test_a_fence_that_leaves_the_hold_does_not_wait_for_the_pod_cache(
+    rules: Rules, vanished: bool
+) -> None:
+    """A pod that vanished just before keeps its devices by the hold, until the next LIST."""
+    shared = rules is NATIVE
+    listed = (WORKLOAD,) if shared else (group_ref(), WORKLOAD)
+    held = claim(*listed, shared=shared, created_for=WORKLOAD if shared else None)
+    status = held_status(dialect=rules.dialect, pod_group_name="" if shared else "train")
+    on = stage(held, GONE, rules, reserved=reservation(status=status))
+    on.groups = {"train": pod_group()}
+    asked: list[bool] = []
+    for _ in range(10):
+        needs = decide(on.snapshot()).needs
+        asked += [each.vanished for each in needs if isinstance(each, ListLivePods)]
+        if (write := on.decide().write) is not None:
+            on.apply(write)
+        on.time += 1.0
+    assert not on.snapshot().allocated
+    assert asked == [vanished, True]
