@@ -25,8 +25,8 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.release.protocol import CLAIM_FINALIZER
 from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.claims import CLAIM_FINALIZER
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import FINALIZER, RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES

@@ -26,7 +26,7 @@ from claimctl.reservation.dialects import Group
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.blockers import describe, users
-from claimctl.reservation.release.protocol import CLAIM_FINALIZER, next_step
+from claimctl.reservation.release.protocol import next_step
 from claimctl.reservation.reserved_for.references import (
     is_pod,
     is_pod_group,
@@ -37,7 +37,7 @@ from claimctl.reservation.reserved_for.references import (
 from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import against_release
 from claimctl.text import listed
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS
 

@@ -27,8 +27,7 @@ from claimctl.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import Scan, scan_claims
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.protocol import CLAIM_FINALIZER
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Clock

@@ -13,7 +13,7 @@ from claimctl.reservation.reserved_for.consistency import ListPlan
 from claimctl.reservation.reserved_for.references import is_pod, is_tombstone
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
 
 
@@ -95,6 +95,13 @@ class Assessment:
         records = (each.held.reservation.status.release for each in self.retentions)
         uid = self.claim.metadata.uid
         return any(record is not None and record.claim_uid == uid for record in records)
+
+    @property
+    def finalizer_left(self) -> bool:
+        """Whether a claim whose deallocation is on record still has the scheduler's finalizer."""
+        claim = self.snapshot.claim
+        left = claim is not None and CLAIM_FINALIZER in claim.metadata.finalizers
+        return left and not self.snapshot.allocated and self.on_record
 
     @property
     def held(self) -> bool:

@@ -155,8 +155,9 @@ def _end(found: Assessment) -> Assessment:
     The recorded release shows that. Another controller may have cleared the record after this
     process deallocated; then this process's memory shows it.
     """
-    ours = found.on_record or found.snapshot.memory.deallocated
-    return replace(found, write=finalizer_step(found.snapshot, ours).write)
+    step = finalizer_step(found.snapshot, on_record=found.on_record)
+    found = replace(found, write=step.write)
+    return found.sooner(step.blockers[0].after if step.blockers else None)
 
 
 def _keep(found: Assessment) -> Assessment:

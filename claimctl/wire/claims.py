@@ -10,6 +10,9 @@ from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
+CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
+"""The scheduler adds this finalizer before it allocates. Whatever deallocates removes it."""
+
 
 class Reference(Wire, frozen=True, kw_only=True):
     """One entry of ``status.reservedFor`` (ResourceClaimConsumerReference)."""

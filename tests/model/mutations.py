@@ -79,8 +79,10 @@ def _only_bound(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Ite
 _finalizer_step = release.finalizer_step
 
 
-def _anybodys_finalizer(snapshot: Snapshot, ours: bool) -> release.Step:
-    return _finalizer_step(snapshot, True)
+def _anybodys_finalizer(snapshot: Snapshot, *, on_record: bool) -> release.Step:
+    del on_record
+    ours = replace(snapshot, memory=replace(snapshot.memory, deallocated=True))
+    return _finalizer_step(ours, on_record=True)
 
 
 def _nothing(*_: object) -> Iterator[Blocker]:

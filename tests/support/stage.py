@@ -104,6 +104,8 @@ class Stage:
     """By UID of a pod that a watch event showed first: the time of the event."""
     written: set[str] = field(default_factory=set)
     """UIDs of the entries that claimctl wrote and that are still listed, by managedFields."""
+    deallocated: str = ""
+    """The version of the write by which this process deallocated the claim."""
     _confirmed: dict[str, WorkloadState] = field(default_factory=dict)
     _version_seen: tuple[str, float] = ("", 0.0)
     _claim_seen: ResourceClaim | None = None
@@ -183,6 +185,7 @@ class Stage:
             dead_age={uid: self.time - since for uid, since in self._dead_seen.items()},
             status_age={name: self.time - at for name, at in self._status_written.items()},
             repeated_writes=self.repeated_writes,
+            deallocated=bool(self.claim) and self.deallocated == self._version_seen[0],
         )
 
     def _opened(self) -> Openings:
@@ -309,6 +312,8 @@ class Stage:
         self.claim = replace(self.claim, status=status)
         self._change_claim()
         self.claim = written_by_claimctl(self.claim, self.written)
+        if write.deallocate:
+            self.deallocated = self.claim.metadata.resource_version
 
     def _change_claim(self, **changes: object) -> None:
         assert self.claim is not None

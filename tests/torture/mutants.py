@@ -135,15 +135,15 @@ MUTANTS = (
         "take the finalizer without a record",
         "claimctl.reservation.decide",
         "_end",
-        "found.on_record or found.snapshot.memory.deallocated",
+        "found.on_record",
         "True",
     ),
     Mutant(
         "leave the finalizer",
         RELEASE,
         "finalizer_step",
-        "ours and CLAIM_FINALIZER in claim.metadata.finalizers",
-        "False",
+        "CLAIM_FINALIZER not in claim.metadata.finalizers",
+        "True",
     ),
     Mutant(
         "hold on when a Job has ended",

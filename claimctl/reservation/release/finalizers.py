@@ -51,7 +51,7 @@ def _finished_with_claim(found: Assessment, retention: RetentionDecision) -> boo
     component will deallocate it.
     """
     if not found.snapshot.allocated:
-        return True
+        return not found.finalizer_left
     holders = [other for other in found.retentions if other.action is Action.HOLD]
     listed = {reference.uid for reference in found.snapshot.references}
     if listed & _own_references(retention, holders):

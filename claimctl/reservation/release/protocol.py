@@ -39,11 +39,7 @@ from claimctl.reservation.reserved_for.references import (
 )
 from claimctl.reservation.snapshot import LiveList, Snapshot
 from claimctl.text import listed
-from claimctl.wire.claims import Reference
-
-CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
-"""The scheduler adds this finalizer before it allocates. Whatever deallocates removes it."""
-
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference
 
 FIGHT_PAUSE = 30.0
 """Seconds to wait if another client keeps undoing the fence."""
@@ -277,10 +273,20 @@ def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:
     return is_tombstone(reference) or reference.uid in own
 
 
-def finalizer_step(snapshot: Snapshot, ours: bool) -> Step:
-    """After the deallocation: remove the scheduler's finalizer, if claimctl deallocated."""
+def finalizer_step(snapshot: Snapshot, *, on_record: bool) -> Step:
+    """After the deallocation: remove the scheduler's finalizer, if claimctl deallocated.
+
+    A scheduler adds the finalizer just before it allocates the claim anew. So in any version but
+    that of this process's own deallocation, the finalizer may be a new one. It is removed from such
+    a version if the release is on record and the claim has not changed for the settle time.
+    """
     claim = snapshot.claim
     assert claim is not None
-    if ours and CLAIM_FINALIZER in claim.metadata.finalizers:
-        return Step(write=RemoveClaimFinalizer(claim.metadata.resource_version))
-    return Step()
+    ours = snapshot.memory.deallocated
+    if CLAIM_FINALIZER not in claim.metadata.finalizers or not (ours or on_record):
+        return Step()
+    left = 0.0 if ours else snapshot.rules.settle_seconds - snapshot.memory.version_age
+    if left > 0:
+        text = "waits whether a scheduler allocates the claim anew"
+        return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
+    return Step(write=RemoveClaimFinalizer(claim.metadata.resource_version))

@@ -227,7 +227,13 @@ def _allocation_time(
 def _progress(
     found: Assessment, retention: RetentionDecision, now: datetime
 ) -> ReleaseProgress | None:
-    """The progress of the release, recorded in each reservation that releases the claim."""
+    """The progress of the release, recorded in each reservation that releases the claim.
+
+    The record stays after the deallocation until the claim has lost its finalizer: it shows
+    another controller who deallocated.
+    """
+    if found.finalizer_left:
+        return retention.held.reservation.status.release
     if found.step is None or found.releasing is None or retention.action is not Action.RELEASE:
         return None
     meta, old = found.claim.metadata, retention.held.reservation.status.release
