@@ -96,9 +96,12 @@ class Component(Generic[K]):
     def __init__(self, context: Context) -> None:
         self.context = context
         self.views = context.views
-        self.queue: WorkQueue[K] = WorkQueue(self.backoff())
+        self.queue = self.make_queue()
         self.api = context.api_for(self.user or f"system:{self.manager}", self.manager)
         self.watch()
+
+    def make_queue(self) -> WorkQueue[K]:
+        return WorkQueue(self.backoff())
 
     def backoff(self) -> tuple[float, ...]:
         """Seconds before a failed key is tried again, by the number of failures."""

@@ -68,13 +68,16 @@ class WorkQueue(Generic[K]):
                 await self._waiter
             finally:
                 self._waiter = None
-        return self._ready.popitem(last=False)[0]
+        return self._take()
 
     def close(self) -> None:
         """Cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+
+    def _take(self) -> K:
+        return self._ready.popitem(last=False)[0]
 
     def _ripen(self, key: K) -> None:
         self._timers.pop(key, None)

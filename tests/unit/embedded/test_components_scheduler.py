@@ -16,6 +16,7 @@ from .worlds import HOLD, NATIVE, PODGROUP, WORKLOAD, World, timed, world
 pytestmark = pytest.mark.cluster(NATIVE)
 
 ONE_NODE = replace(HOLD, nodes=1, devices_per_node=1)
+BROKEN = {"key": "broken", "effect": "NoSchedule"}
 
 
 async def test_in_native_the_first_pod_brings_the_workload_into_the_list_and_no_pod_follows(
@@ -222,6 +223,60 @@ async def test_a_pod_without_a_device_says_so_and_takes_the_first_that_becomes_f
     world.api.delete("pods", "default", "p1")
     await world.passes(1)
     assert (world.devices("second"), world.phases()) == (["node-0/dev-0"], ["Running"])
+
+
+def _taint_the_node(world: World, *taints: dict[str, str]) -> None:
+    world.api.patch("nodes", "", "node-0", {"spec": {"taints": list(taints)}})
+
+
+@pytest.mark.cluster(ONE_NODE)
+async def test_a_pod_that_was_refused_before_another_one_came_is_planned_before_it(
+    world: World,
+) -> None:
+    """The scheduler sees the new pod first, and the node without taint before it plans that pod."""
+    _taint_the_node(world, BROKEN)
+    world.claim("first")
+    world.claim("second")
+    world.pod("p1", "first")
+    await world.passes(1)
+    world.pod("p2", "second")
+    _taint_the_node(world)
+    await world.passes(1)
+    assert (world.listed("first"), world.listed("second")) == (["p1"], [])
+
+
+@pytest.mark.cluster(ONE_NODE)
+async def test_a_pod_that_replaces_a_refused_one_of_its_name_is_planned_after_older_pods(
+    world: World,
+) -> None:
+    _taint_the_node(world, BROKEN)
+    world.claim("first")
+    world.claim("second")
+    world.pod("p1", "first")
+    world.pod("p2", "second")
+    await world.passes(1)
+    world.cluster.force_delete("default", "p1")
+    world.pod("p1", "first")
+    _taint_the_node(world)
+    await world.passes(1)
+    assert (world.listed("first"), world.listed("second")) == ([], ["p2"])
+
+
+@pytest.mark.cluster(ONE_NODE)
+async def test_a_pod_that_is_refused_again_is_planned_after_pods_that_were_refused_meanwhile(
+    world: World,
+) -> None:
+    _taint_the_node(world, BROKEN)
+    world.claim("first")
+    world.claim("second")
+    world.pod("p1", "first")
+    world.pod("p2", "second")
+    await world.passes(1)
+    world.api.patch("resourceclaims", "default", "first", {"metadata": {"labels": {"a": "b"}}})
+    await world.passes(1)
+    _taint_the_node(world)
+    await world.passes(1)
+    assert (world.listed("first"), world.listed("second")) == ([], ["p2"])
 
 
 @pytest.mark.cluster(HOLD)

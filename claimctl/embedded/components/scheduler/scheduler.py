@@ -42,14 +42,12 @@ from claimctl.embedded.components.scheduler.planning import (
     Wait,
 )
 from claimctl.embedded.components.scheduler.post_filter import PostFilter
+from claimctl.embedded.components.scheduler.queue import SchedulingQueue, Task
 from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.local import ConnectionLost
-from claimctl.embedded.runtime.views import Change
+from claimctl.embedded.runtime.views import Change, Key
 from claimctl.wire.base import Object
-
-Task = tuple[str, str, str]
-"""('pod', namespace, name) to plan, or ('bind', '', UID) to continue a binding."""
 
 
 @dataclass
@@ -62,6 +60,7 @@ class Scheduler(Component[Task]):
     name = "scheduler"
     manager = "kube-scheduler"
     reporter = "default-scheduler"
+    queue: SchedulingQueue
 
     def __init__(self, context: Context) -> None:
         self._parking = Parking()
@@ -69,6 +68,9 @@ class Scheduler(Component[Task]):
         self._commitments = Commitments()
         self._errors: dict[str, int] = {}
         super().__init__(context)
+
+    def make_queue(self) -> SchedulingQueue:
+        return SchedulingQueue(self.backoff())
 
     def watch(self) -> None:
         timings = self.context.timings
@@ -105,19 +107,21 @@ class Scheduler(Component[Task]):
             self._commitments.assumed,
         ):
             commitments.clear()
+        for pod in self.views["pods"].items():
+            self.queue.leave(_planning(key_of(pod)))
         self.retry_waiting()
 
     def retry_waiting(self) -> None:
         """Plan all waiting pods again, because something other than an object has changed."""
         for pod in self.views["pods"].items():
             if self._to_schedule(pod):
-                self.queue.add(("pod", *key_of(pod)))
+                self.queue.add(_planning(key_of(pod)))
 
     # Changes of objects
 
     def _wake(self, topic: str) -> None:
         for key in self._parking.wake(topic):
-            self.queue.add(("pod", *key))
+            self.queue.add(_planning(key))
 
     def _pod_changed(self, change: Change) -> None:
         pod = change.object
@@ -127,10 +131,11 @@ class Scheduler(Component[Task]):
             self._forget(change)
         elif change.old is None or _is_relevant(change.old, pod):
             self._parking.leave(change.key)
-            self.queue.add(("pod", *change.key))
+            self.queue.add(_planning(change.key))
 
     def _forget(self, change: Change) -> None:
         self._parking.leave(change.key)
+        self.queue.leave(_planning(change.key))
         self._errors.pop(uid(change.object), None)
         self._commitments.assumed.pop(uid(change.object), None)
 
@@ -161,6 +166,7 @@ class Scheduler(Component[Task]):
         except Wait as wait:
             self._parking.park(key_of(pod), wait.topics)
         except Unschedulable as refusal:
+            self.queue.renew(_planning(key_of(pod)))
             # parked before PostFilter runs, so that the pod notices what PostFilter deallocates
             self._parking.park(key_of(pod), refusal.topics)
             after = self._post_filter.run(pod, refusal)
@@ -240,7 +246,8 @@ class Scheduler(Component[Task]):
         self._errors[uid(plan.pod)] = failures + 1
         backoff = self.context.timings.scheduler_backoff
         pause = backoff[min(failures, len(backoff) - 1)]
-        self.queue.add_after(("pod", *key_of(plan.pod)), pause)
+        self.queue.renew(_planning(key_of(plan.pod)))
+        self.queue.add_after(_planning(key_of(plan.pod)), pause)
         self._fail(plan.pod, "SchedulerError", str(error))
 
     # Conditions
@@ -262,6 +269,10 @@ class Scheduler(Component[Task]):
                 "pods", space, plain, {"status": status}, "status", kind="strategic"
             )
             self.views["pods"].assume(written)
+
+
+def _planning(pod: Key) -> Task:
+    return ("pod", *pod)
 
 
 def _is_relevant(old: Object, new: Object) -> bool:
