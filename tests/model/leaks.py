@@ -15,7 +15,7 @@ from tests.model.mutation import Mutation
 from tests.model.server import Bounds
 
 
-def _no_step(*_: object) -> release.Step:
+def _no_step(*_: object, **__: object) -> release.Step:
     return release.Step()
 
 
