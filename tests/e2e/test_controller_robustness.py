@@ -272,18 +272,19 @@ async def test_a_missing_template_is_told_and_used_when_it_comes(stage: Stage) -
     await stage.until_running(1)
 
 
+def _refuse_claims(method: str, path: str) -> Fault | None:
+    if (method, path.rpartition("/")[2]) != ("POST", "resourceclaims"):
+        return None
+    return Fault(status=422, reason="Invalid", message="spec.devices: Invalid value: odd")
+
+
 @native_and_hold
 async def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_does(
     stage: Stage,
 ) -> None:
-    def refuse(method: str, path: str) -> Fault | None:
-        if (method, path.rpartition("/")[2]) != ("POST", "resourceclaims"):
-            return None
-        return Fault(status=422, reason="Invalid", message="spec.devices: Invalid value: odd")
-
     link = Faulty(stage.connect())
     await stage.started(transport=link)
-    link.fault = refuse
+    link.fault = _refuse_claims
     await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
     await stage.create(DEPLOYMENTS, manifests.deployment())
     body = manifests.reservation(resourceClaimTemplateName="template")
@@ -307,6 +308,25 @@ async def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_doe
     link.fault = None
     await stage.until_running(1)
     await stage.until_condition("Ready", "True", "Ready")
+
+
+@native_and_hold
+async def test_pods_are_counted_while_the_template_is_refused(stage: Stage) -> None:
+    link = Faulty(stage.connect())
+    await stage.started(transport=link)
+    link.fault = _refuse_claims
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+    body = manifests.reservation(resourceClaimTemplateName="template")
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.until_condition("Ready", "False", "TemplateInvalid")
+    for replicas in (2, 1):
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
+
+        async def counted(wanted: int = replicas) -> bool:
+            return [each.status.consumers for each in await stage.reservations()] == [wanted]
+
+        await stage.until(counted, f"{replicas} pods are counted", within=10)
 
 
 @pytest.mark.cluster(NATIVE)

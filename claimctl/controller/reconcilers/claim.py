@@ -121,7 +121,7 @@ class ClaimReconciler:
         if decision.write is not None:
             return await self._write(snapshot, decision, decision.write, findings)
         if findings.no_template:
-            return After(TEMPLATE_RETRY)
+            return After(min(decision.after or TEMPLATE_RETRY, TEMPLATE_RETRY))
         return DONE if decision.after is None else After(decision.after)
 
     async def _read_live(
@@ -135,7 +135,9 @@ class ClaimReconciler:
 
     def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
         self._metrics.count(key, snapshot, decision)
-        self._know.observations.claims.statuses_due(key, _due(snapshot, decision))
+        if decision.statuses:
+            # without them, a write came first, and the statuses are due as before
+            self._know.observations.claims.statuses_due(key, _due(snapshot, decision))
         for blocker in decision.blockers:
             if blocker.reason is Reason.SETTLING and blocker.after is not None:
                 # a LIST follows, which counts only once the pod cache has reached its version
@@ -169,7 +171,7 @@ class ClaimReconciler:
                 await self._report_refusal(snapshot, decision, error)
             raise
         if findings.no_template:
-            return After(TEMPLATE_RETRY)
+            return After(min(decision.after or TEMPLATE_RETRY, TEMPLATE_RETRY))
         if hurried and _changed(write, written) and not self._snapshots.lagging(_key_of(snapshot)):
             # the watch was faster than the answer: its event did not look like our own
             return After(0.0)
