@@ -76,9 +76,10 @@ async def test_the_shipped_rights_are_enough(new_stage: NewStage, options: Clust
         body = manifests.reservation(resourceClaimTemplateName="template", idleTimeoutSeconds=1)
         await stage.create(CLAIMRESERVATIONS, body)
         await stage.create(RESOURCECLAIMS, manifests.claim("other"))
-        other = manifests.deployment("other", claim="other", reserve="*")
+        other = manifests.deployment("other", claim="other", replicas=1, reserve="*")
         await stage.create(DEPLOYMENTS, other)
         await stage.until_condition("Reserved", "True", "Reserved", name="train-slice")
+        await stage.until_running(3)
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
         await stage.until_released()
         await stage.patch(

@@ -50,9 +50,14 @@ MUTANTS = (
         "take the cache for a live LIST",
         "claimctl.controller.live_reads",
         "Investigator._list",
-        "caught_up = await self._cache.catch_up(version, CATCH_UP_SECONDS)",
         """
-        pods, uids = list(snapshot.pods), {pod.metadata.uid for pod in snapshot.pods}
+        pods = await self._lists.get(snapshot.namespace)
+        caught_up = not need.vanished or await self._cache.catch_up(pods.version, CATCH_UP_SECONDS)
+        """,
+        """
+        from claimctl.controller.shared_lists import PodList
+        uids = frozenset(pod.metadata.uid for pod in snapshot.pods)
+        pods = PodList("", snapshot.pods, uids, ())
         caught_up = True
         """,
     ),
@@ -128,7 +133,7 @@ MUTANTS = (
         "write the status in every pass",
         "claimctl.reservation.status.desired",
         "with_statuses",
-        "if reservation.status == status: continue",
+        "if reservation.status == status or _goes_anyway(found, reservation): continue",
         "",
     ),
     Mutant(
@@ -169,7 +174,7 @@ MUTANTS = (
     Mutant(
         "keep following from a version that is gone",
         "claimctl.kube.informer",
-        "Informer.run",
+        "Informer._follow",
         """
         self._page_size = PAGE if self._version else 0
         self._version = ""
