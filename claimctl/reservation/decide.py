@@ -216,23 +216,16 @@ def _blocked_by_others_alone(found: Assessment) -> bool:
 
 
 def _release(found: Assessment) -> Assessment:
-    """Release a claim for which the caches show no blocker: record the intent, then the steps.
-
-    If the claim can be deallocated now, tombstones would come too late to be of use.
-    """
-    assert found.reason is not None
-    step = next_step(found.snapshot, found.reason, found.own)
-    if lacks_tombstones(found) and not _deallocates(step.write):
+    """Release a claim for which the caches show no blocker: record the intent, then the steps."""
+    if lacks_tombstones(found):
         return write_list(found)
     found = replace(found, step=_current_step(found))
     if not found.on_record:
         return found
+    assert found.reason is not None
+    step = next_step(found.snapshot, found.reason, found.own)
     found = replace(found, needs=step.needs, write=step.write, blockers=step.blockers)
     return found.sooner(step.blockers[0].after or CACHE_CATCHES_UP if step.blockers else None)
-
-
-def _deallocates(write: Write | None) -> bool:
-    return isinstance(write, WriteList) and write.deallocate
 
 
 def _current_step(found: Assessment) -> ReleaseStep:

@@ -39,7 +39,6 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
-from claimctl.reservation.reserved_for.references import is_tombstone
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.telemetry.face import Span, Telemetry
@@ -240,14 +239,9 @@ def _key_of(snapshot: Snapshot) -> ClaimKey:
 
 
 def _begins(snapshot: Snapshot, write: Write) -> bool:
-    """Whether the next write may be urgent.
-
-    It is the hold, or it lists more pods ahead, or it begins the release of a claim whose pods have
-    finished.
-    """
-    if isinstance(write, WriteList):
-        return bool(listed_by(snapshot, write)) or any(map(is_tombstone, write.reserved_for))
-    return isinstance(write, SetFinalizer)
+    """Whether pods may wait for the next write: the hold, or more pods that are listed ahead."""
+    listing = isinstance(write, WriteList) and bool(listed_by(snapshot, write))
+    return listing or isinstance(write, SetFinalizer)
 
 
 def _by_live_claim(write: Write, findings: Findings) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import Decision, ListLivePods, WriteList, WriteStatus
+from claimctl.reservation.decision import Decision, ListLivePods, WriteList
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
@@ -71,31 +70,6 @@ def asks_for_a_list(decision: Decision) -> bool:
 def test_a_claim_whose_pods_were_all_seen_done_is_deallocated_without_a_list() -> None:
     assert at_once(decide(ended(HOLD)))
     assert at_once(decide(ended(HOLD, tomb("a"), pods=(finished("a"),))))
-
-
-@pytest.mark.parametrize("listed", [(HOLD,), (HOLD, pod_ref("a"))], ids=["taken out", "listed"])
-def test_a_release_that_needs_no_list_needs_no_tombstones(listed: tuple[Reference, ...]) -> None:
-    snapshot = ended(*listed, pods=(finished("a"),))
-    assert at_once(decide(snapshot))
-    (held,) = snapshot.reservations
-    begins = replace(held, reservation=_without_intent(held.reservation))
-    first = decide(replace(snapshot, reservations=(begins,))).write
-    assert isinstance(first, WriteStatus)
-    assert first.status.release is not None
-
-
-def test_after_a_conflict_the_finished_pods_get_tombstones_first() -> None:
-    """kube-controller-manager changes the list all the time; tombstones end that."""
-    snapshot = ended(HOLD, pod_ref("a"), pods=(finished("a"),))
-    read = Evidence(claim_read_for=WriteList("1", (), deallocate=True))
-    write = decide(replace(snapshot, evidence=read)).write
-    assert isinstance(write, WriteList)
-    assert not write.deallocate
-    assert tomb("a") in write.reserved_for
-
-
-def _without_intent(made: ClaimReservation) -> ClaimReservation:
-    return reservation(status=msgspec.structs.replace(made.status, release=None))
 
 
 def test_the_entry_of_a_pod_that_went_when_it_was_done_does_not_ask_for_a_list() -> None:
