@@ -14,11 +14,10 @@ from claimctl.audit.vanished import Vanishings
 from claimctl.audit.world import Key, World, as_claim, as_pod, claims_of, is_bound_consumer, runs
 from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
 DEALLOCATED_IN_USE = "DeallocatedInUse"
 DEALLOCATED_UNDER_GHOST = "DeallocatedUnderGhost"
 REMOVED_FOREIGN = "RemovedForeignReference"
@@ -194,7 +193,7 @@ class Witness:
         The component that deallocates removes the finalizer. A new allocation needs it again.
         """
         key, claim = (revision.namespace, revision.name), as_claim(revision)
-        kept = claim is not None and FINALIZER in claim.metadata.finalizers
+        kept = claim is not None and CLAIM_FINALIZER in claim.metadata.finalizers
         if claim is not None and claim.status.allocation is not None:
             self._note_fence(key, claim, ours=ours)
         elif not kept:
@@ -274,7 +273,10 @@ def _emptied(before: ResourceClaim, after: ResourceClaim) -> bool:
 
 
 def _unprotected(before: ResourceClaim, after: ResourceClaim) -> bool:
-    return FINALIZER in before.metadata.finalizers and FINALIZER not in after.metadata.finalizers
+    return (
+        CLAIM_FINALIZER in before.metadata.finalizers
+        and CLAIM_FINALIZER not in after.metadata.finalizers
+    )
 
 
 def _content(data: bytes) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def decide_retention(
         recorded,
         longer_grace(snapshot, held) if held.reservation.metadata.deleting else None,
     )
-    if _unsupported(held):
+    if _unsupported(held.reservation):
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
@@ -124,7 +124,7 @@ def _recorded(snapshot: Snapshot, held: Held) -> Reference | None:
 
 def shown_reference(claim: ResourceClaim, reservation: ClaimReservation) -> Reference | None:
     """The listed reference that claimctl wrote for the reservation, by managedFields or spec."""
-    if _is_unsupported(reservation):
+    if _unsupported(reservation):
         return None
     name = workload_reference(reservation.spec.workload_ref, "")
     known = uids_written_by(claim) | {
@@ -134,18 +134,14 @@ def shown_reference(claim: ResourceClaim, reservation: ClaimReservation) -> Refe
     return next((ref for ref in listed if same_name(ref, name) and ref.uid in known), None)
 
 
-def _unsupported(held: Held) -> bool:
-    return _is_unsupported(held.reservation)
-
-
-def _is_unsupported(reservation: ClaimReservation) -> bool:
+def _unsupported(reservation: ClaimReservation) -> bool:
     ref = reservation.spec.workload_ref
     return (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES
 
 
 def _reference(held: Held) -> Reference | None:
     """The reference to the workload's present incarnation, or None if it does not exist."""
-    if held.workload.exists and not _unsupported(held):
+    if held.workload.exists and not _unsupported(held.reservation):
         return workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
     return None
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from claimctl.controller.dialect.probe import DialectProbe
+from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
@@ -28,7 +28,6 @@ from claimctl.orphans.model import ScannedClaim, WatchTimes
 from claimctl.orphans.reclaim import Reclaim
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reserved_for.references import is_tombstone
-from claimctl.reservation.snapshot import Rules
 from claimctl.text import listed
 from claimctl.uninstall.holds import without_hold, without_old_tombstones
 from claimctl.uninstall.judge import (
@@ -110,7 +109,7 @@ class Uninstall:
         """When the claims without a ClaimReservation were first seen."""
         self._seen: object = None
         self._reclaim: asyncio.Task[None] | None = None
-        self._rules: Rules | None = None
+        self._detection: Detection | None = None
 
     async def look(self) -> Result:
         """Say what is left, and write nothing.
@@ -208,7 +207,8 @@ class Uninstall:
         loose = [each for each in found.claims if not each.reserved and _has_ours(each)]
         if not loose:
             return
-        rules = await self._rules_here()
+        detected = await self._detected()
+        rules = self._wanted.settings.rules(detected.dialect, detected.version)
         writes = {
             each.claim.metadata.uid: without_hold(each, found.groups, rules)
             or without_old_tombstones(each)
@@ -232,8 +232,7 @@ class Uninstall:
         """
         if self._successor.running:
             return
-        settings = self._wanted.settings
-        found = await DialectProbe(self._client, namespace=settings.lease_namespace).detect()
+        settings, found = self._wanted.settings, await self._detected()
         groups = DIALECTS[found.dialect].groups
         lacking = await missing_rights(self._client, binding=found.needs_binding, groups=groups)
         if lacking:
@@ -254,12 +253,11 @@ class Uninstall:
             return False
         return True
 
-    async def _rules_here(self) -> Rules:
-        if self._rules is None:
-            settings = self._wanted.settings
-            found = await DialectProbe(self._client, namespace=settings.lease_namespace).detect()
-            self._rules = settings.rules(found.dialect, found.version)
-        return self._rules
+    async def _detected(self) -> Detection:
+        if self._detection is None:
+            namespace = self._wanted.settings.lease_namespace
+            self._detection = await DialectProbe(self._client, namespace=namespace).detect()
+        return self._detection
 
     def _free_orphans(self, found: Scan) -> None:
         """Watch the claims that only claimctl's own entries keep, and free them in the end.

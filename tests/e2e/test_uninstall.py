@@ -10,6 +10,7 @@ import pytest
 
 from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.errors import KubeError
+from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.resources import (
@@ -69,11 +70,7 @@ async def annotations_of(stage: Stage, name: str = "train") -> dict[str, str]:
 async def add_entry(stage: Stage, *entries: dict[str, str]) -> None:
     """Another client adds its entries to the list."""
     listed = (await stage.claim()).status.reserved_for
-    kept = [
-        {"apiGroup": each.api_group, "resource": each.resource, "name": each.name, "uid": each.uid}
-        for each in listed
-    ]
-    await stage.write_list([*kept, *entries])
+    await stage.write_list([*map(to_plain, listed), *entries])
 
 
 async def strip_crds(stage: Stage) -> None:

@@ -120,7 +120,7 @@ class ClaimReconciler:
         if decision.write is not None:
             return await self._write(snapshot, decision, decision.write, findings)
         if findings.no_template:
-            return After(min(decision.after or TEMPLATE_RETRY, TEMPLATE_RETRY))
+            return _within(TEMPLATE_RETRY, decision)
         return DONE if decision.after is None else After(decision.after)
 
     async def _read_live(
@@ -170,11 +170,11 @@ class ClaimReconciler:
                 await self._report_refusal(snapshot, decision, error)
             raise
         if findings.no_template:
-            return After(min(decision.after or TEMPLATE_RETRY, TEMPLATE_RETRY))
+            return _within(TEMPLATE_RETRY, decision)
         if hurried and _changed(write, written) and not self._snapshots.lagging(_key_of(snapshot)):
             # the watch was faster than the answer: its event did not look like our own
             return After(0.0)
-        return After(min(decision.after or WATCHDOG, WATCHDOG))
+        return _within(WATCHDOG, decision)
 
     def _record(
         self,
@@ -232,6 +232,11 @@ def _due(snapshot: Snapshot, decision: Decision) -> list[str]:
         for held in snapshot.reservations
         if held.name in wanted and held.reservation.status != wanted[held.name]
     ]
+
+
+def _within(seconds: float, decision: Decision) -> After:
+    """Reconcile again when the decision asks for it, and after ``seconds`` at the latest."""
+    return After(min(decision.after or seconds, seconds))
 
 
 def _key_of(snapshot: Snapshot) -> ClaimKey:

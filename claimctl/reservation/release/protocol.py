@@ -276,9 +276,10 @@ def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:
 def finalizer_step(snapshot: Snapshot, *, on_record: bool) -> Step:
     """After the deallocation: remove the scheduler's finalizer, if claimctl deallocated.
 
-    A scheduler adds the finalizer just before it allocates the claim anew. So in any version but
-    that of this process's own deallocation, the finalizer may be a new one. It is removed from such
-    a version if the release is on record and the claim has not changed for the settle time.
+    A scheduler adds the finalizer just before it allocates the claim anew. So the finalizer is
+    removed at once only from the version that this process wrote when it deallocated. In a later
+    version the finalizer may be a new one. It is removed there if the release is on record and the
+    claim has not changed for the settle time.
     """
     claim = snapshot.claim
     assert claim is not None
@@ -287,6 +288,6 @@ def finalizer_step(snapshot: Snapshot, *, on_record: bool) -> Step:
         return Step()
     left = 0.0 if ours else snapshot.rules.settle_seconds - snapshot.memory.version_age
     if left > 0:
-        text = "waits whether a scheduler allocates the claim anew"
+        text = "waits to see whether a scheduler allocates the claim anew"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
     return Step(write=RemoveClaimFinalizer(claim.metadata.resource_version))

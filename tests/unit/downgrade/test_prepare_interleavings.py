@@ -5,14 +5,13 @@ Every history is judged by the witness, and by what the plan told before each wr
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import product
 
 import pytest
 
-from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, Turns, attempt, then
+from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, Turns, attempt
 
 SCENES: dict[str, Callable[[], Awaitable[Scene]]] = {
     "shared": Scene.laid,
@@ -72,12 +71,7 @@ async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
         played = await SCENES[scene]()
         meanwhile = partial(attempt, DEEDS.get(deed, _nothing), played.server)
         turns = Turns(first, second, meanwhile)
-        one, two = played.gate(), played.gate()
-        one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
-        await asyncio.gather(
-            then(played.carry_out(one), turns.one_ended),
-            then(played.carry_out(two), turns.two_ended),
-        )
+        await played.carry_out_twice(turns)
         played.judge()
         await played.again()
         played.judge()

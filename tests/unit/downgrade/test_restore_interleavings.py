@@ -7,7 +7,6 @@ it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +31,6 @@ from tests.unit.downgrade.writers import (
     Turns,
     attempt,
     removed,
-    then,
 )
 
 _POD = {"containers": [{"name": "main", "image": "x"}]}
@@ -208,12 +206,7 @@ async def test_two_processes_carry_out_one_way_back() -> None:
     for first, second in product(range(1, most + 1), repeat=2):
         played = await WayBack.begun()
         turns = Turns(first, second, _nothing)
-        one, two = played.gate(), played.gate()
-        one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
-        await asyncio.gather(
-            then(played.carry_out(one), turns.one_ended),
-            then(played.carry_out(two), turns.two_ended),
-        )
+        await played.carry_out_twice(turns)
         played.judge()
         await played.again()
         played.judge()

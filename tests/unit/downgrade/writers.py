@@ -174,6 +174,15 @@ class Scene:
     def gate(self) -> Gate:
         return Gate(self.server.handler.transport(Actor(US, (MASTERS,))))
 
+    async def carry_out_twice(self, turns: Turns) -> None:
+        """Carry the plan out by two processes that take turns."""
+        one, two = self.gate(), self.gate()
+        one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
+        await asyncio.gather(
+            _then(self.carry_out(one), turns.one_ended),
+            _then(self.carry_out(two), turns.two_ended),
+        )
+
     async def carry_out(self, gate: Gate) -> None:
         """Until the plan is carried out, cannot be, or the connection breaks."""
         client = Client(gate, self.server.clock, rng=Random(0))
@@ -314,6 +323,6 @@ class Turns:
         self.one_again.set()
 
 
-async def then(work: Awaitable[None], ended: Callable[[], None]) -> None:
+async def _then(work: Awaitable[None], ended: Callable[[], None]) -> None:
     await work
     ended()
