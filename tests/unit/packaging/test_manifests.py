@@ -176,6 +176,18 @@ def test_selectors_select_the_controllers_pods() -> None:
         assert selector.items() <= labels
 
 
+def test_replicas_spread_over_nodes_that_have_no_zone() -> None:
+    """A node that lacks the key of one spread constraint counts for no spread constraint."""
+    pod = one("Deployment", "claimctl-controller")["spec"]["template"]["spec"]
+    spread = [each["topologyKey"] for each in pod["topologySpreadConstraints"]]
+    [zone] = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert spread == ["kubernetes.io/hostname"]
+    assert zone["podAffinityTerm"]["topologyKey"] == "topology.kubernetes.io/zone"
+    for selector in (pod["topologySpreadConstraints"][0], zone["podAffinityTerm"]):
+        labels = one("Deployment", "claimctl-controller")["spec"]["template"]["metadata"]["labels"]
+        assert selector["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
 def test_the_image_has_the_version_of_the_project() -> None:
     kustomization = yaml.safe_load((ROOT / "deploy/kustomization.yaml").read_text())
     assert [image["newTag"] for image in kustomization["images"]] == [__version__]
