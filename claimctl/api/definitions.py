@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from claimctl import __version__
 from claimctl.api import claimreservation, downgradeplan
 from claimctl.api.common import GROUP, VERSION
 from claimctl.api.structural import structural_schema
@@ -18,6 +19,12 @@ Json = dict[str, Any]
 
 _COLUMNS = json.loads(files(__package__).joinpath("printer_columns.json").read_text())
 """The columns of kubectl."""
+LABELS = {
+    "app.kubernetes.io/name": "claimctl",
+    "app.kubernetes.io/part-of": "claimctl",
+    "app.kubernetes.io/version": __version__,
+}
+"""The labels of the CRDs. By the version an installer knows whether its own CRDs are older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Definition:
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": self.name, "labels": {"app.kubernetes.io/part-of": "claimctl"}},
+            "metadata": {"name": self.name, "labels": LABELS},
             "spec": {
                 "group": GROUP,
                 "scope": "Namespaced" if self.resource.namespaced else "Cluster",

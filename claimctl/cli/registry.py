@@ -26,6 +26,8 @@ COMMANDS = (
     Entry("downgrade-status", "Show the next step of a downgrade, and what blocks it."),
     Entry("downgrade-restore", "Let replaced workload references return."),
     Entry("uninstall-prepare", "Take claimctl out of the cluster."),
+    Entry("install", "Install claimctl in the cluster."),
+    Entry("manifests", "Print the manifests that install claimctl."),
     Entry("controller", "Run the controller."),
     Entry("embedded", "Serve an embedded cluster."),
     Entry("demo", "Show the whole story on an embedded cluster."),

@@ -72,7 +72,7 @@ def _require(resource: Resource[Any], served: frozenset[str]) -> None:
         return
     if resource.group == CLAIMRESERVATIONS.group:
         name = f"{resource.plural}.{resource.group}"
-        raise NotReady(f"the CustomResourceDefinition {name} is missing: kubectl apply -k crds")
+        raise NotReady(f"the CustomResourceDefinition {name} is missing: {DEFINE}")
     raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
 
 
@@ -82,8 +82,10 @@ GROUP_WRITES = tuple(
 )
 """Further rights in dialect podgroup. A group is read live (get) only before it is written."""
 
-GRANT = "kubectl apply -k rbac"
+GRANT = "claimctl install --component rbac"
 """The command that grants all rights of the controller."""
+DEFINE = "claimctl install --component crds"
+"""The command that creates claimctl's CustomResourceDefinitions."""
 
 
 async def may_follow_groups(client: Client) -> bool:

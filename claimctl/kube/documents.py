@@ -16,6 +16,7 @@ from claimctl.wire.served import ApiResourceList
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 Version = tuple[str, str]
 """apiVersion and kind."""
 
@@ -98,6 +99,20 @@ class DocumentClient:
         served = await self.served(*kind)
         path = f"{served.at(namespace, name)}/status"
         return await self._send("PATCH", path, patch, patch_type=patch_type)
+
+    async def apply(self, body: Object, manager: str, *, dry_run: bool = False) -> Object:
+        """Apply a manifest on the server's side; fields of other managers become this manager's.
+
+        Raises:
+            Refused: validation or admission refused the object.
+            NotServed: the server does not serve the kind.
+        """
+        served = await self.served(body["apiVersion"], body["kind"])
+        meta = body["metadata"]
+        path = served.at(meta.get("namespace") or "default", meta["name"])
+        query = (("fieldManager", manager), ("force", "true"))
+        wanted = (*query, ("dryRun", "All")) if dry_run else query
+        return await self._send("PATCH", path, body, wanted, APPLY)
 
     async def list(self, kind: Version, namespace: str = "") -> list[Object]:
         """List all objects of a kind, and add the kind and apiVersion that a list omits."""

@@ -156,7 +156,7 @@ async def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Pat
     assert answer.code == 1
     assert answer.err.splitlines()[-1] == (
         "error: the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-        "kubectl apply -k crds"
+        "claimctl install --component crds"
     )
 
 

@@ -116,7 +116,8 @@ async def test_what_may_not_be_read_is_named(stage: Stage) -> None:
     with pytest.raises(NotReady) as raised:
         await task
     assert str(raised.value) == (
-        "not permitted: list replicasets.apps, watch replicasets.apps: kubectl apply -k rbac"
+        "not permitted: list replicasets.apps, watch replicasets.apps: "
+        "claimctl install --component rbac"
     )
     assert not manager.healthy
 

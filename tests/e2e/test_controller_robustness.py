@@ -192,7 +192,7 @@ async def test_missing_definitions_are_named() -> None:
         await cluster.stop()
     assert str(raised.value) == (
         "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-        "kubectl apply -k crds"
+        "claimctl install --component crds"
     )
 
 

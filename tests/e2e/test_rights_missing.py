@@ -32,7 +32,8 @@ async def test_what_may_not_be_read_is_named_at_the_start(
     with pytest.raises(NotReady) as raised:
         await task
     group = f".{missing.group}" if missing.group else ""
-    told = f"not permitted: {missing.verb} {missing.resource}{group}: kubectl apply -k rbac"
+    right = f"{missing.verb} {missing.resource}{group}"
+    told = f"not permitted: {right}: claimctl install --component rbac"
     assert str(raised.value) == told
 
 

@@ -62,7 +62,7 @@ async def test_a_missing_custom_resource_is_named_with_the_command_that_installs
     with pytest.raises(NotReady) as raised:
         await check_served(server().client)
     text = "the CustomResourceDefinition claimreservations.claimctl.io is missing"
-    assert str(raised.value) == f"{text}: kubectl apply -k crds"
+    assert str(raised.value) == f"{text}: claimctl install --component crds"
 
 
 async def test_a_resource_of_kubernetes_that_is_not_served_is_named(
@@ -106,7 +106,10 @@ async def test_a_read_that_is_forbidden_keeps_the_controller_from_starting() -> 
     client = Reviewed({"watch pods", "list jobs.batch", "get pods"})
     with pytest.raises(NotReady) as raised:
         await check_rights(client, binding=False)
-    assert str(raised.value) == "not permitted: watch pods, list jobs.batch: kubectl apply -k rbac"
+    assert (
+        str(raised.value)
+        == "not permitted: watch pods, list jobs.batch: claimctl install --component rbac"
+    )
 
 
 async def test_a_write_that_is_forbidden_is_logged() -> None:

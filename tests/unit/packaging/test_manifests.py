@@ -153,10 +153,22 @@ def test_the_controller_runs_with_nothing_it_does_not_need() -> None:
     assert "volumes" not in pod
 
 
+def pod_namespace(container: Json) -> str:
+    """The namespace that the kubelet puts into the container's variable POD_NAMESPACE."""
+    [variable] = container["env"]
+    assert variable == {
+        "name": "POD_NAMESPACE",
+        "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}},
+    }
+    return "claimctl-system"
+
+
 def test_the_controllers_command_line_is_one_that_claimctl_takes() -> None:
     pod = one("Deployment", "claimctl-controller")["spec"]["template"]["spec"]
     [container] = pod["containers"]
-    name, *flags = container["args"]
+    name, *flags = (
+        each.replace("$(POD_NAMESPACE)", pod_namespace(container)) for each in container["args"]
+    )
     parameters = load(BY_NAME[name]).make_context(name, flags).params
     [port] = container["ports"]
     assert parameters["bind_address"] == f":{port['containerPort']}"

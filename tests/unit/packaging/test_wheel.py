@@ -11,6 +11,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from claimctl import __version__
 
@@ -55,7 +56,24 @@ def test_the_manifests_are_in_it(contents: dict[str, bytes], directory: str) -> 
         for name, data in contents.items()
         if name.startswith(prefix)
     }
-    assert packed == {path.name: path.read_bytes() for path in (ROOT / directory).iterdir()}
+    folder = ROOT / directory
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert packed == {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_the_manifests_in_it_are_printed_without_a_clone(wheel: Path) -> None:
+    script = "import sys; from claimctl.cli.main import run; sys.exit(run(['manifests']))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    kinds = [each["kind"] for each in yaml.safe_load_all(done.stdout)]
+    assert kinds[0] == "CustomResourceDefinition"
+    assert "Deployment" in kinds
 
 
 def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) -> None:

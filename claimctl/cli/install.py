@@ -1,0 +1,139 @@
+"""``claimctl install``: applies the manifests and waits until the controller runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claimctl.cli.manifests import ComponentOption, InstallNamespaceOption, chosen_by
+from claimctl.cli.options import AsOption, ContextOption, Data, DryRunOption, KubeconfigOption
+
+if TYPE_CHECKING:
+    from claimctl.cli.session import Access, Session
+    from claimctl.install.apply import Applied
+    from claimctl.install.manifests import Choice
+    from claimctl.wire.base import Object
+
+ANSWER_SECONDS = 60
+"""How long all requests together may take, without the time of --wait."""
+
+
+def command(  # noqa: PLR0913 - one parameter per flag
+    components: ComponentOption = None,
+    namespace: InstallNamespaceOption = "claimctl-system",
+    image: Annotated[
+        str,
+        typer.Option(
+            "--image",
+            metavar="IMAGE",
+            help="Image of the controller, in a registry that the cluster can pull from. Needed "
+            "for the component controller. [default: none]",
+        ),
+    ] = "",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the controller is available. [default: off]")
+    ] = False,
+    timeout: Annotated[
+        int,
+        typer.Option("--timeout", metavar="SECONDS", min=1, help="How long --wait waits."),
+    ] = 120,
+    dry_run: DryRunOption = False,
+    output: Annotated[
+        Data | None,
+        typer.Option(
+            "--output", "-o", help="With --dry-run: print the manifests. [default: one line each]"
+        ),
+    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+) -> None:
+    """Install or upgrade claimctl: CRDs, rights and controller, by server-side apply.
+
+    It needs the rights of a cluster administrator. Running it again changes only what differs.
+    """
+    from claimctl.cli.errors import UsageError
+    from claimctl.cli.session import Access
+
+    if output is not None and not dry_run:
+        raise UsageError("--output: only with --dry-run")
+    if wait and dry_run:
+        raise UsageError("--wait and --dry-run exclude each other")
+    choice = chosen_by(components, namespace, image)
+    if "controller" in choice.components and not image:
+        raise UsageError(
+            "--image is missing: name the image of the controller, in a registry that the cluster "
+            "can pull from (the Dockerfile builds it)"
+        )
+    plan = _Plan(choice, seconds=timeout if wait else 0, dry_run=dry_run, output=output)
+    _install(Access(kubeconfig, context, as_user), plan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be done. With ``seconds`` 0 the command does not wait."""
+
+    choice: Choice
+    seconds: int
+    dry_run: bool
+    output: Data | None
+
+
+def _install(access: Access, plan: _Plan) -> None:
+    from claimctl.cli.errors import CommandFailed
+    from claimctl.cli.session import in_session
+    from claimctl.install.apply import InstallFailed, NotOurs
+    from claimctl.install.manifests import ManifestsMissing, chosen
+    from claimctl.kube.documents import NotServed, Refused
+
+    async def work(session: Session) -> None:
+        await _carried_out(session, plan, documents)
+
+    try:
+        documents = chosen(plan.choice)
+        in_session(access, work)
+    except (InstallFailed, NotOurs, ManifestsMissing, NotServed, Refused) as error:
+        raise CommandFailed(str(error)) from error
+    except TimeoutError as error:
+        raise CommandFailed(f"the server did not answer within {ANSWER_SECONDS} s") from error
+
+
+async def _carried_out(session: Session, plan: _Plan, documents: list[Object]) -> None:
+    import asyncio
+
+    from claimctl.cli.output import print_document
+    from claimctl.install.apply import MANAGER, Installer
+    from claimctl.install.manifests import as_list, as_yaml
+    from claimctl.kube.documents import DocumentClient
+
+    client = DocumentClient(session.transport, MANAGER)
+    silent = plan.output is not None
+    installer = Installer(client, session.clock, _ignore if silent else _teller(plan.dry_run))
+    async with asyncio.timeout(ANSWER_SECONDS):
+        await installer.check(documents)
+        await installer.apply(documents, dry_run=plan.dry_run)
+    if plan.output is Data.YAML:
+        typer.echo(as_yaml(documents), nl=False)
+    elif plan.output is Data.JSON:
+        print_document(as_list(documents), Data.JSON)
+    if plan.seconds:
+        await installer.wait(documents, plan.seconds)
+        typer.echo("claimctl is installed and runs", err=True)
+
+
+def _ignore(applied: Applied) -> None:
+    return None
+
+
+def _teller(dry_run: bool) -> Callable[[Applied], None]:
+    """Prints each result as kubectl does."""
+    suffix = " (dry run)" if dry_run else ""
+
+    def tell(applied: Applied) -> None:
+        name = "/".join(filter(None, (applied.namespace, applied.name)))
+        typer.echo(f"{applied.kind} {name} {applied.outcome}{suffix}")
+
+    return tell

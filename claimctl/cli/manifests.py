@@ -1,0 +1,82 @@
+"""``claimctl manifests``: prints what ``claimctl install`` applies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claimctl.cli.options import Data, namespace_name
+
+if TYPE_CHECKING:
+    from claimctl.install.manifests import Choice
+
+ComponentOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--component",
+        metavar="NAME",
+        help="Part of the installation; may be repeated: crds, rbac, controller, base (these "
+        "three), monitoring, network-policy or admission-policy. [default: base]",
+    ),
+]
+InstallNamespaceOption = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="Namespace of the controller.",
+        callback=namespace_name,
+    ),
+]
+DataOption = Annotated[Data, typer.Option("--output", "-o", help="Output format.")]
+
+
+def command(
+    components: ComponentOption = None,
+    namespace: InstallNamespaceOption = "claimctl-system",
+    image: Annotated[
+        str,
+        typer.Option(
+            "--image",
+            metavar="IMAGE",
+            help="Image of the controller, with tag or digest. [default: claimctl:VERSION, which "
+            "no registry has]",
+        ),
+    ] = "",
+    output: DataOption = Data.YAML,
+) -> None:
+    """Print the manifests that install claimctl, for kubectl apply -f - or for your repository.
+
+    They come from the package itself: no clone of the repository is needed, and no cluster.
+    """
+    from claimctl.cli.errors import CommandFailed
+    from claimctl.cli.output import print_document
+    from claimctl.install.manifests import ManifestsMissing, as_list, as_yaml, chosen
+
+    choice = chosen_by(components, namespace, image)
+    try:
+        documents = chosen(choice)
+    except ManifestsMissing as missing:
+        raise CommandFailed(str(missing)) from missing
+    if output is Data.YAML:
+        typer.echo(as_yaml(documents), nl=False)
+    else:
+        print_document(as_list(documents), Data.JSON)
+
+
+def chosen_by(components: list[str] | None, namespace: str, image: str) -> Choice:
+    """What the flags choose; raises UsageError for a component or an image that cannot be."""
+    from claimctl.cli.errors import UsageError
+    from claimctl.install.manifests import BASE, DEFAULT_IMAGE, FOLDERS, Choice
+
+    wanted: list[str] = []
+    for name in components or ["base"]:
+        if name != "base" and name not in FOLDERS:
+            known = ", ".join((*BASE, "base", *(each for each in FOLDERS if each not in BASE)))
+            raise UsageError(f"--component: {name!r} is not one of {known}")
+        wanted += BASE if name == "base" else [name]
+    if any(letter.isspace() for letter in image) or image.endswith((":", "@", "/")):
+        raise UsageError(f"--image: {image!r} is not the name of an image: REGISTRY/NAME:TAG")
+    return Choice(tuple(dict.fromkeys(wanted)), namespace, image or DEFAULT_IMAGE)

@@ -1,0 +1,1 @@
+"""Installs claimctl in a cluster, from the manifests that the package carries."""

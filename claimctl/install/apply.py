@@ -1,0 +1,234 @@
+"""Applies manifests on the server's side, and waits until the controller runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.wire.base import Object
+from claimctl.wire.seams import Clock
+
+MANAGER = "claimctl-install"
+"""The field manager of the installation."""
+CRD: Version = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+DEPLOYMENT: Version = ("apps/v1", "Deployment")
+VERSION_LABEL = "app.kubernetes.io/version"
+_HELM_RELEASE = "meta.helm.sh/release-name"
+_HELM_NAMESPACE = "meta.helm.sh/release-namespace"
+_POLL_SECONDS = 0.5
+_NOT_COMPARED = ("managedFields", "resourceVersion", "generation")
+
+
+class InstallFailed(Exception):
+    """The cluster refused something, or the controller does not run. The text is one line."""
+
+
+class NotOurs(Exception):
+    """Something else has installed claimctl in the cluster. The text is one line."""
+
+
+class Outcome(StrEnum):
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One object, and what applying it did or would do."""
+
+    kind: str
+    namespace: str
+    name: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Installer:
+    """Applies documents one by one, in their order; ``report`` gets each result."""
+
+    client: DocumentClient
+    clock: Clock
+    report: Callable[[Applied], None] = lambda _applied: None
+
+    async def check(self, documents: Iterable[Object]) -> None:
+        """Look at what is there already.
+
+        Raises:
+            NotOurs: an object belongs to a Helm release, claimctl is installed in another
+                namespace, or a CRD comes from a newer claimctl.
+            InstallFailed: the server refused a read.
+        """
+        for document in documents:
+            found = await self._find(document)
+            if found is not None:
+                _check_helm(found)
+                _check_namespace(document, found)
+                _check_age(document, found)
+
+    async def apply(self, documents: Sequence[Object], *, dry_run: bool = False) -> None:
+        """Apply all documents; a dry run changes nothing.
+
+        Raises:
+            InstallFailed: the server refused an object, or does not serve its kind.
+        """
+        for document in documents:
+            self.report(await self._applied(document, dry_run=dry_run))
+            if document["kind"] == CRD[1] and not dry_run:
+                await self._established(document["metadata"]["name"])
+
+    async def wait(self, documents: Iterable[Object], seconds: float) -> None:
+        """Wait until every Deployment among the documents is available.
+
+        Raises:
+            InstallFailed: it is not within ``seconds``; the text says why, if a pod does.
+        """
+        end = self.clock.monotonic() + seconds
+        for document in documents:
+            if document["kind"] != DEPLOYMENT[1]:
+                continue
+            where = document["metadata"]["namespace"], document["metadata"]["name"]
+            while not available(await self.client.get(DEPLOYMENT, *where)):
+                if self.clock.monotonic() >= end:
+                    raise InstallFailed(await self._late(document, seconds))
+                await self.clock.sleep(_POLL_SECONDS)
+
+    async def _find(self, document: Object) -> Object | None:
+        meta = document["metadata"]
+        kind = document["apiVersion"], document["kind"]
+        try:
+            return await self.client.get(kind, meta.get("namespace", ""), meta["name"])
+        except NotServed:
+            return None
+        except Refused as refused:
+            if refused.code == 404:
+                return None
+            raise InstallFailed(f"cannot read {_named(document)}: {refused}") from refused
+
+    async def _applied(self, document: Object, *, dry_run: bool) -> Applied:
+        before = await self._find(document)
+        if before is None and dry_run:
+            return _told(document, Outcome.CREATED)
+        try:
+            after = await self.client.apply(document, MANAGER, dry_run=dry_run)
+        except NotServed as missing:
+            raise InstallFailed(f"{missing}{_advice(missing.api_version)}") from missing
+        except Refused as refused:
+            raise InstallFailed(f"{_named(document)}: {refused}") from refused
+        if before is None:
+            return _told(document, Outcome.CREATED)
+        same = _compared(before) == _compared(after)
+        return _told(document, Outcome.UNCHANGED if same else Outcome.CHANGED)
+
+    async def _established(self, name: str, seconds: float = 30.0) -> None:
+        end = self.clock.monotonic() + seconds
+        while not _condition(await self.client.get(CRD, "", name), "Established"):
+            if self.clock.monotonic() >= end:
+                raise InstallFailed(f"CustomResourceDefinition {name} is not established")
+            await self.clock.sleep(_POLL_SECONDS)
+
+    async def _late(self, document: Object, seconds: float) -> str:
+        meta = document["metadata"]
+        what = f"{_named(document)} is not available within {seconds:g} s"
+        pods = await self.client.list(("v1", "Pod"), meta["namespace"])
+        wanted = document["spec"]["selector"]["matchLabels"].items()
+        ours = (pod for pod in pods if wanted <= pod["metadata"].get("labels", {}).items())
+        reasons = [reason for pod in ours if (reason := why_waiting(pod))]
+        return f"{what}: {reasons[0]}" if reasons else what
+
+
+def available(deployment: Object) -> bool:
+    """Whether all replicas run the newest pod template, as ``kubectl rollout status`` judges."""
+    status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
+    return bool(
+        status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 1)
+        and status.get("updatedReplicas", 0) >= wanted
+        and status.get("availableReplicas", 0) >= wanted
+        and status.get("replicas", 0) <= status.get("updatedReplicas", 0)
+    )
+
+
+def why_waiting(pod: Object) -> str:
+    """Why a pod does not run, in the words of its kubelet or scheduler; '' if it does not say."""
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    for container in status.get("containerStatuses", ()):
+        waiting = container.get("state", {}).get("waiting") or {}
+        if waiting.get("reason"):
+            return f"pod {name}: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+    for condition in status.get("conditions", ()):
+        if condition["status"] == "False" and condition.get("message"):
+            return f"pod {name}: {condition['message']}"
+    return ""
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """A version as numbers that can be compared; () for anything else."""
+    parts = text.split("+")[0].split(".")
+    return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else ()
+
+
+def _check_helm(found: Object) -> None:
+    annotations = found["metadata"].get("annotations", {})
+    release = annotations.get(_HELM_RELEASE)
+    if release is not None:
+        namespace = annotations.get(_HELM_NAMESPACE, "")
+        raise NotOurs(
+            f"the Helm release {release} in namespace {namespace} has installed claimctl: "
+            f"use helm upgrade {release} -n {namespace}"
+        )
+
+
+def _check_namespace(document: Object, found: Object) -> None:
+    """A ClusterRoleBinding names the namespace of the controller that is installed."""
+    if document["kind"] != "ClusterRoleBinding":
+        return
+    [wanted], others = document["subjects"], found.get("subjects") or []
+    there = {each.get("namespace", "") for each in others} - {wanted["namespace"]}
+    if there:
+        where = ", ".join(sorted(there))
+        raise NotOurs(
+            f"claimctl is installed in namespace {where} already, and a cluster has one claimctl: "
+            f"give --namespace {where}, or uninstall that one first"
+        )
+
+
+def _check_age(document: Object, found: Object) -> None:
+    """An older CRD would drop fields of stored objects that a newer claimctl needs."""
+    if document["kind"] != CRD[1]:
+        return
+    ours = document["metadata"].get("labels", {}).get(VERSION_LABEL, "")
+    theirs = found["metadata"].get("labels", {}).get(VERSION_LABEL, "")
+    if version_of(theirs) > version_of(ours):
+        raise NotOurs(
+            f"{_named(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
+            f"older schema would drop fields; install with claimctl {theirs} or newer"
+        )
+
+
+def _advice(api_version: str) -> str:
+    if api_version.startswith("monitoring.coreos.com/"):
+        return ": install the Prometheus Operator first, or leave the component monitoring out"
+    return ""
+
+
+def _told(document: Object, outcome: Outcome) -> Applied:
+    meta = document["metadata"]
+    return Applied(document["kind"], meta.get("namespace", ""), meta["name"], outcome)
+
+
+def _named(document: Object) -> str:
+    meta = document["metadata"]
+    return f"{document['kind']} {'/'.join(filter(None, (meta.get('namespace'), meta['name'])))}"
+
+
+def _compared(document: Object) -> Object:
+    """The object without the fields that change although nothing of it does."""
+    meta = {key: each for key, each in document["metadata"].items() if key not in _NOT_COMPARED}
+    return {**document, "metadata": meta, "status": None}
+
+
+def _condition(document: Object, wanted: str) -> bool:
+    conditions = document.get("status", {}).get("conditions") or ()
+    return any(each["type"] == wanted and each["status"] == "True" for each in conditions)

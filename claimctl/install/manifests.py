@@ -1,0 +1,123 @@
+"""The manifests of ``crds/``, ``rbac/`` and ``deploy/``, from the package's own copy.
+
+A wheel has them in ``claimctl/_manifests``. An editable installation reads them in the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from claimctl import __version__
+from claimctl.wire.base import Object
+
+NAMESPACE = "claimctl-system"
+"""The namespace in the files."""
+IMAGE = "claimctl"
+"""The image in the files, a name that ``Choice.image`` replaces."""
+DEFAULT_IMAGE = f"{IMAGE}:{__version__}"
+BASE = ("crds", "rbac", "controller")
+"""The components of an ordinary installation, in the order in which they are applied."""
+FOLDERS = {
+    "crds": "crds",
+    "rbac": "rbac",
+    "controller": "deploy",
+    "monitoring": "deploy/components/monitoring",
+    "network-policy": "deploy/components/network-policy",
+    "admission-policy": "deploy/components/admission-policy",
+}
+"""The folder of each component."""
+
+
+class ManifestsMissing(Exception):
+    """The package has no manifests. The text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which components are wanted, and what is changed in them."""
+
+    components: tuple[str, ...] = BASE
+    namespace: str = NAMESPACE
+    image: str = DEFAULT_IMAGE
+
+
+def chosen(choice: Choice) -> list[Object]:
+    """The documents of the components, in the order in which they can be applied."""
+    return [
+        _moved(_with_image(document, choice.image), choice.namespace)
+        for component in FOLDERS
+        if component in choice.components
+        for document in documents(component)
+    ]
+
+
+def documents(component: str) -> list[Object]:
+    """The documents of one component as they are in the files."""
+    folder = _root()
+    for part in FOLDERS[component].split("/"):
+        folder = folder / part
+    return [document for name in _resources(folder) for document in _parsed(folder / name)]
+
+
+def as_yaml(documents: Sequence[Object]) -> str:
+    """The documents as one YAML stream for ``kubectl apply -f -``."""
+    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=100)
+
+
+def as_list(documents: Sequence[Object]) -> Object:
+    """The documents as one List."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(documents)}
+
+
+def _root() -> Traversable:
+    packed = files("claimctl") / "_manifests"
+    if packed.is_dir():
+        return packed
+    repository = Path(__file__).parents[2]
+    if (repository / "crds").is_dir() and (repository / "deploy").is_dir():
+        return repository
+    raise ManifestsMissing("this installation of claimctl has no manifests: install its wheel")
+
+
+def _resources(folder: Traversable) -> list[str]:
+    """The files that the folder's kustomization lists, without those of other folders."""
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    return [name for name in listed["resources"] if "/" not in name]
+
+
+def _parsed(file: Traversable) -> Iterator[Object]:
+    for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+        if document is not None:
+            yield document
+
+
+def _with_image(document: Object, image: str) -> Object:
+    """The document with the controller's image, if it has a pod template."""
+    changed = deepcopy(document)
+    pod = changed.get("spec", {}).get("template", {}).get("spec", {})
+    for container in pod.get("containers", ()):
+        if container["image"] == IMAGE:
+            container["image"] = image
+    return changed
+
+
+def _moved(document: Object, namespace: str) -> Object:
+    """The document in another namespace: every field whose value is the namespace of the files."""
+    moved: Object = _replaced(document, namespace)
+    return moved
+
+
+def _replaced(value: Any, namespace: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(each, namespace) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, namespace) for each in value]
+    return namespace if value == NAMESPACE else value
