@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.errors import ExitCode, UsageError
 
 
 class DialectName(StrEnum):
@@ -35,7 +35,10 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     kubeconfig: Annotated[
         Path,
         typer.Option(
-            "--kubeconfig", metavar="FILE", help="File to write when the cluster is ready."
+            "--kubeconfig",
+            metavar="FILE",
+            help="Kubeconfig that gets a context 'embedded' while the cluster runs. "
+            "What is in the file stays.",
         ),
     ],
     port: Annotated[
@@ -62,7 +65,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         ),
     ] = False,
 ) -> int:
-    """Serve an embedded cluster until SIGTERM or Ctrl-C, and write a kubeconfig for it."""
+    """Serve an embedded cluster until SIGTERM or Ctrl-C, with a context in a kubeconfig."""
     import asyncio
     import signal
 
@@ -92,10 +95,12 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     except CannotWrite as error:
         raise UsageError(f"--kubeconfig: {error}") from error
     except CannotListen as error:
-        raise CommandFailed(str(error)) from error
+        raise UsageError(f"--port: {error}") from error
     return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
 
 
 def _announce(url: str, kubeconfig: Path) -> None:
-    typer.echo(f"cluster at {url}, kubeconfig {kubeconfig}")
+    from claimctl.embedded.serving.kubeconfig import NAME
+
+    typer.echo(f"cluster at {url}, context {NAME} in kubeconfig {kubeconfig}")
     typer.echo(f"try: kubectl --kubeconfig {kubeconfig} get nodes,resourceslices")

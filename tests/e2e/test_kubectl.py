@@ -317,6 +317,30 @@ def test_a_signal_ends_serving_in_order_also_with_watches_open(
             assert watch.recv(64).startswith(b"HTTP/1.1 200")
             process.send_signal(sent)
             assert process.wait(timeout=TIMEOUT_SECONDS) == code
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kubeconfig_of_somebody_elses_stays_and_a_taken_port_is_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    mine = "clusters:\n- name: prod\n  cluster:\n    server: https://prod.example.com\n"
+    path.write_text(mine)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = subprocess.run(
+            command("--kubeconfig", str(path), "--port", port, "--nodes", "0"),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    assert (refused.returncode, path.read_text()) == (2, mine)
+    assert refused.stderr.startswith(f"error: --port: cannot listen on 127.0.0.1:{port}: ")
+    with serving(path, "--nodes", "0") as process:
+        assert "prod.example.com" in path.read_text()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
+    assert mine in path.read_text()
+    assert "127.0.0.1" not in path.read_text()
 
 
 @pytest.mark.parametrize(

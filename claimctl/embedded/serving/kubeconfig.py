@@ -45,15 +45,20 @@ def kubeconfig(access: Access) -> str:
 
 
 def write_kubeconfig(path: Path, access: Access) -> None:
-    """Write the file in one step, readable for its owner only.
+    """Write a file of its own for one cluster, in one step, readable for its owner only.
 
     Raises OSError if the directory is not writable.
     """
+    replace_file(path, kubeconfig(access), 0o600)
+
+
+def replace_file(path: Path, text: str, mode: int) -> None:
+    """Write a file in one step. Raises OSError if the directory is not writable."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(kubeconfig(access))
-        os.chmod(name, 0o600)
+            file.write(text)
+        os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from ssl import SSLContext
@@ -14,7 +15,8 @@ from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.http.handler import ADMINISTRATOR
 from claimctl.embedded.http.listener import ServerHandle, serve
 from claimctl.embedded.options import Authorization, ClusterOptions
-from claimctl.embedded.serving.kubeconfig import Access, check_writable, write_kubeconfig
+from claimctl.embedded.serving import context
+from claimctl.embedded.serving.kubeconfig import NAME, Access
 from claimctl.embedded.serving.tls import loopback_identity
 from claimctl.wire.seams import Clock, Transport
 
@@ -32,7 +34,7 @@ class CannotWrite(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """``port`` 0 means any free port. ``kubeconfig`` is written when the server is ready."""
+    """``port`` 0 means any free port. ``kubeconfig`` has the cluster's context while it serves."""
 
     cluster: ClusterOptions
     port: int
@@ -46,18 +48,20 @@ async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
 
     Raises:
         CannotListen: the port cannot be used.
-        CannotWrite: the kubeconfig cannot be written; found out before anything starts.
+        CannotWrite: the kubeconfig cannot be written (found out before anything starts), or the
+            context could not be removed at the end.
     """
-    _check_kubeconfig(serving.kubeconfig)
+    with _writing(f"cannot write {serving.kubeconfig}"):
+        context.check(serving.kubeconfig)
     cluster = Cluster(serving.cluster, clock)
     server: ServerHandle | None = None
     stopped = _stop_signals()
     await cluster.start()
     try:
         server, access = await _listen(cluster, serving.port)
-        _write(serving.kubeconfig, access)
-        serving.ready(server.url)
-        return await stopped
+        with _in_kubeconfig(serving.kubeconfig, access):
+            serving.ready(server.url)
+            return await stopped
     finally:
         if server is not None:
             await server.close()
@@ -97,15 +101,24 @@ async def _serve(transport: Transport, port: int, tls: SSLContext | None) -> Ser
         raise CannotListen(f"cannot listen on 127.0.0.1:{port}: {why}") from error
 
 
-def _check_kubeconfig(path: Path) -> None:
+@contextmanager
+def _in_kubeconfig(path: Path, access: Access) -> Iterator[None]:
+    """Keep the cluster's context in the kubeconfig."""
+    with _writing(f"cannot write {path}"):
+        context.join(path, access)
     try:
-        check_writable(path)
-    except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
+        yield
+    finally:
+        with _writing(f"the context {NAME} stays in {path}"):
+            context.leave(path, access)
 
 
-def _write(path: Path, access: Access) -> None:
+@contextmanager
+def _writing(failed: str) -> Iterator[None]:
+    """Raise CannotWrite for what goes wrong with the kubeconfig."""
     try:
-        write_kubeconfig(path, access)
+        yield
     except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
+        raise CannotWrite(f"{failed}: {error.strerror}") from error
+    except context.NotUsable as error:
+        raise CannotWrite(str(error)) from error
