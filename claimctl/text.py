@@ -16,6 +16,11 @@ def listed(names: Iterable[str], most: int = MOST) -> str:
     return ", ".join(known[:most]) + more
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: '1 pod', '3 pods'."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def age(since: datetime | None, now: datetime) -> str:
     """How long ago, in the one or two largest units, as kubectl prints ages."""
     if since is None:
@@ -23,13 +28,22 @@ def age(since: datetime | None, now: datetime) -> str:
     return duration((now - since).total_seconds())
 
 
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+_RANGES = (
+    (3 * _HOUR, _MINUTE, "m", 1, "s", 10 * _MINUTE),
+    (2 * _DAY, _HOUR, "h", _MINUTE, "m", 8 * _HOUR),
+    (2 * _YEAR, _DAY, "d", _HOUR, "h", 8 * _DAY),
+    (float("inf"), _YEAR, "y", _DAY, "d", 8 * _YEAR),
+)
+"""Below how many seconds which unit is used, and up to where a smaller unit follows it."""
+
+
 def duration(seconds: float) -> str:
-    """Seconds as a person reads them: 90s, 12m, 5h, 3d."""
+    """Seconds as kubectl prints them (``HumanDuration`` of apimachinery): 90s, 6m9s, 12m, 3d."""
     whole = max(0, int(seconds))
-    if whole < 120:
+    if whole < 2 * _MINUTE:
         return f"{whole}s"
-    if whole < 2 * 3600:
-        return f"{whole // 60}m"
-    if whole < 2 * 86400:
-        return f"{whole // 3600}h"
-    return f"{whole // 86400}d"
+    _, unit, name, lesser, lesser_name, until = next(one for one in _RANGES if whole < one[0])
+    rest = whole % unit // lesser if whole < until else 0
+    return f"{whole // unit}{name}" + (f"{rest}{lesser_name}" if rest else "")

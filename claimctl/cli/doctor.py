@@ -1,9 +1,8 @@
-"""``claimctl doctor``: the cluster's dialect with reasons, and problems to look at."""
+"""``claimctl doctor``: checks the cluster and the installation, as far as the user may."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from claimctl.cli.options import (
     AsOption,
     ContextOption,
     KubeconfigOption,
+    NamespaceOption,
     Structured,
     StructuredOption,
 )
@@ -19,17 +19,8 @@ from claimctl.cli.options import (
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
     from claimctl.cli.session import Session
-    from claimctl.controller.dialect.api_versions import Served
-    from claimctl.controller.dialect.probe import Detection
-    from claimctl.inspect.cluster_checks import Finding, Observed
-    from claimctl.kube.client import Client
-    from claimctl.kube.codec import Listing
-    from claimctl.wire.coordination import Event
-    from claimctl.wire.resources import Resource
-    from claimctl.wire.unreadable import Unreadable
-
-INSTALLED = "claimctl-system"
-"""The namespace of the controller, if it was installed as README.md says."""
+    from claimctl.inspect.cluster_checks import Finding
+    from claimctl.inspect.examination import Examination
 
 
 def command(
@@ -39,147 +30,72 @@ def command(
             "--dialect", help="Assume this dialect: native, podgroup or hold; auto finds it out."
         ),
     ] = "auto",
+    namespace: NamespaceOption = None,
     output: StructuredOption = Structured.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Show the cluster's dialect with reasons, and problems; exit code 3 with problems.
+    """Check the cluster, the installation of claimctl and the claims; exit code 3 with problems.
 
-    The check of rights concerns your own user. To check the controller's rights, use
-    --as system:serviceaccount:claimctl-system:claimctl-controller.
+    Every check has a line: ok, fact, problem, or unknown where you may not read what it needs.
+    Without -n the checks concern all namespaces.
     """
-    from claimctl.cli.errors import CommandFailed, UsageError
+    from claimctl.cli.errors import UsageError
     from claimctl.cli.session import Access, in_session
-    from claimctl.controller.dialect.probe import DialectUnknown
 
     known = ("auto", "native", "podgroup", "hold")
     if dialect not in known:
         raise UsageError(f"--dialect: {dialect!r} is not one of {', '.join(known)}")
 
     async def work(session: Session) -> int:
-        return await run(session, dialect, output)
+        return await run(session, dialect, namespace or "", output)
 
-    try:
-        return in_session(Access(kubeconfig, context, as_user), work)
-    except DialectUnknown as error:
-        raise CommandFailed(str(error)) from error
+    return in_session(Access(kubeconfig, context, as_user), work)
 
 
-async def run(session: Session, override: str, output: Structured) -> int:
+async def run(session: Session, override: str, namespace: str, output: Structured) -> int:
     from claimctl.cli.output import render
-    from claimctl.controller.dialect.api_versions import look
-    from claimctl.inspect.cluster_checks import findings
+    from claimctl.inspect.cluster_checks import Verdict
+    from claimctl.inspect.diagnosis import diagnosis
+    from claimctl.inspect.examination import examine
 
-    served = await look(session.client)
-    detection = await _detect(session.client, override)
-    found = findings(await _observe(session, detection))
-    render(output, _table(detection, served, found), _document(detection, served, found))
-    return ExitCode.FINDINGS if found else ExitCode.OK
-
-
-async def _detect(client: Client, override: str) -> Detection:
-    """Detect the dialect. The controller may create claims only in its own namespace.
-
-    Raises:
-        DialectUnknown: the caller may create claims neither in ``default`` nor there.
-    """
-    from claimctl.controller.dialect.probe import DialectProbe, DialectUnknown
-
-    try:
-        return await DialectProbe(client, override=override).detect()
-    except DialectUnknown as unknown:
-        with suppress(DialectUnknown):
-            return await DialectProbe(client, override=override, namespace=INSTALLED).detect()
-        raise unknown from None
+    seen = await examine(session.client, session.clock, override, namespace)
+    found = diagnosis(seen)
+    render(output, _table(found), _document(seen, found))
+    problems = sum(each.verdict is Verdict.PROBLEM for each in found)
+    unknown = sum(each.verdict is Verdict.UNKNOWN for each in found)
+    if output is Structured.TABLE:
+        typer.echo(_summary(problems, unknown), err=True)
+    return ExitCode.FINDINGS if problems else ExitCode.OK
 
 
-async def _observe(session: Session, detection: Detection) -> Observed:
-    from claimctl.controller.preflight import missing_rights
-    from claimctl.inspect.cluster_checks import Observed, orphans, uids
-    from claimctl.orphans.scan import scan_claims
-    from claimctl.reservation.dialects import DIALECTS
-    from claimctl.wire import resources
+def _summary(problems: int, unknown: int) -> str:
+    from claimctl.text import counted
 
-    client = session.client
-    holders = (
-        resources.DEPLOYMENTS,
-        resources.STATEFULSETS,
-        resources.JOBS,
-        *((resources.PODGROUPS,) if detection.groups_version else ()),
-    )
-    seen = await scan_claims(client, session.clock)
-    listed = {
-        each.plural: await client.list_if_served(each) for each in (*holders, resources.NODES)
-    }
-    events = await _events(client)
-    also = (resources.REPLICASETS, resources.RESOURCESLICES, resources.DOWNGRADEPLANS)
-    return Observed(
-        dialect=detection.dialect,
-        claims=tuple(scanned.claim for scanned in seen.claims),
-        orphans=orphans(seen.claims),
-        uids={
-            resources.PODS.plural: seen.pods,
-            **{each.plural: uids(listed[each.plural]) for each in holders},
-        },
-        nodes=listed[resources.NODES.plural].items,
-        events=events.items,
-        unreadable=(
-            *seen.unreadable,
-            *(unread for found in listed.values() for unread in found.unreadable),
-            *events.unreadable,
-            *[unread for each in also for unread in await _unread(client, each)],
-        ),
-        missing_rights=await missing_rights(
-            client,
-            binding=detection.needs_binding,
-            groups=DIALECTS[detection.dialect].groups,
-        ),
-    )
+    told = counted(problems, "problem") if problems else "no problems"
+    if unknown:
+        told += f"; {counted(unknown, 'check')} not possible with your rights"
+    return told
 
 
-async def _events(client: Client) -> Listing[Event]:
-    """The Events; none, with a warning, if the user may not list them, as the controller."""
-    from claimctl.kube.codec import Listing
-    from claimctl.kube.errors import Forbidden
-    from claimctl.wire.resources import EVENTS
-
-    try:
-        return await client.list_if_served(EVENTS)
-    except Forbidden:
-        text = "warning: you may not list Events, so pods that kubelets refused are not reported"
-        typer.echo(text, err=True)
-        return Listing((), "")
+_SIGNS = {"ok": "✔", "problem": "✗", "unknown": "?", "fact": "·"}
 
 
-async def _unread(client: Client, resource: Resource[Any]) -> tuple[Unreadable, ...]:
-    """Objects of a resource that cannot be read; none if the user may not list it."""
-    from claimctl.kube.errors import Forbidden
+def _table(found: tuple[Finding, ...]) -> Table:
+    from claimctl.cli.output import Column, Table, printable
 
-    try:
-        return (await client.list_if_served(resource)).unreadable
-    except Forbidden:
-        return ()
-
-
-def _facts(detection: Detection, served: Served) -> list[tuple[str, str]]:
-    major, minor = detection.version
-    return [
-        ("dialect", detection.dialect),
-        *(("reason", reason) for reason in detection.reasons),
-        ("kubernetes", f"{major}.{minor}"),
-        ("resource.k8s.io", ", ".join(served.claims) or "not served"),
-        ("podgroups", ", ".join(served.groups) or "not served"),
-    ]
-
-
-def _table(detection: Detection, served: Served, found: tuple[Finding, ...]) -> Table:
-    from claimctl.cli.output import Column, Table
-
-    facts = [("fact", name, value) for name, value in _facts(detection, served)]
-    findings = [(each.check, _where(each), each.message) for each in found]
     return Table(
-        columns=(Column("CHECK"), Column("OBJECT"), Column("WHAT")), rows=(*facts, *findings)
+        columns=(Column("RESULT"), Column("CHECK"), Column("OBJECT"), Column("WHAT")),
+        rows=tuple(
+            (
+                f"{printable(_SIGNS[each.verdict])} {each.verdict}".strip(),
+                each.check,
+                _where(each) or "-",
+                each.message,
+            )
+            for each in found
+        ),
     )
 
 
@@ -187,20 +103,23 @@ def _where(finding: Finding) -> str:
     return "/".join(filter(None, (finding.namespace, finding.object)))
 
 
-def _document(
-    detection: Detection, served: Served, found: tuple[Finding, ...]
-) -> dict[str, object]:
+def _document(seen: Examination, found: tuple[Finding, ...]) -> dict[str, object]:
     from dataclasses import asdict
 
+    from claimctl.inspect.cluster_checks import Verdict
+
+    lines = [{**asdict(each), "verdict": str(each.verdict)} for each in found]
     return {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "Diagnosis",
-        "dialect": detection.dialect,
-        "reasons": list(detection.reasons),
-        "kubernetesVersion": ".".join(map(str, detection.version)),
+        "dialect": seen.observed.dialect or None,
+        "reasons": list(seen.detection.reasons if seen.detection else (seen.dialect_unknown,)),
+        "kubernetesVersion": ".".join(map(str, seen.version)),
         "servedVersions": {
-            "resource.k8s.io": list(served.claims),
-            "podgroups.scheduling.k8s.io": list(served.groups),
+            "resource.k8s.io": list(seen.served.claims),
+            "podgroups.scheduling.k8s.io": list(seen.served.groups),
         },
-        "findings": [asdict(each) for each in found],
+        "controller": {"state": str(seen.election.state), "message": seen.election.message},
+        "checks": lines,
+        "findings": [one for one in lines if one["verdict"] == Verdict.PROBLEM],
     }

@@ -55,6 +55,15 @@ def print_document(document: Document, form: Data) -> None:
         print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
 
 
+def printable(sign: str) -> str:
+    """The sign, or '' if stdout cannot show it. A word must always say the same."""
+    try:
+        sign.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return ""
+    return sign
+
+
 def print_table(table: Table, *, wide: bool = False, out: TextIO | None = None) -> None:
     """Print aligned columns as kubectl does; on a terminal with a highlighted header."""
     target = out or sys.stdout

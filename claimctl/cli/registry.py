@@ -21,7 +21,7 @@ COMMANDS = (
     Entry("explain", "Show who holds a claim and why."),
     Entry("release", "Release a claim by hand."),
     Entry("orphans", "Find and free claims that nobody will ever free."),
-    Entry("doctor", "Show the cluster's dialect, and problems."),
+    Entry("doctor", "Check the cluster and the installation."),
     Entry("downgrade-prepare", "Replace workload references by pod references."),
     Entry("downgrade-status", "Show the next step of a downgrade, and what blocks it."),
     Entry("downgrade-restore", "Let replaced workload references return."),

@@ -117,6 +117,12 @@ async def check_rights(client: Client, *, binding: bool, groups: bool = False) -
         log.warning("not permitted, some claims cannot be served", missing=_listed(unwritten))
 
 
+def wanted_rights(*, binding: bool, groups: bool) -> tuple[Right, ...]:
+    """All rights of the controller."""
+    reads, writes = _wanted(binding=binding, groups=groups)
+    return (*reads, *writes)
+
+
 def _wanted(*, binding: bool, groups: bool) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
     """The rights of the controller: reads and writes."""
     writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUP_WRITES if groups else ()))
@@ -125,8 +131,7 @@ def _wanted(*, binding: bool, groups: bool) -> tuple[tuple[Right, ...], tuple[Ri
 
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
     """The rights of the controller that the caller lacks, by SelfSubjectAccessReview."""
-    reads, writes = _wanted(binding=binding, groups=groups)
-    rights = (*reads, *writes)
+    rights = wanted_rights(binding=binding, groups=groups)
     return tuple([str(right) for right in rights if not await _allowed(client, right)])
 
 

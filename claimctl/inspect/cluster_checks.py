@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from claimctl.downgrade.look import PREPARE_FAILED
@@ -12,33 +13,58 @@ from claimctl.kube.codec import Listing
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.release.blockers import describe
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
     NEAR_LIMIT,
     is_tombstone,
 )
-from claimctl.text import listed
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.text import counted, listed
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event
+from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Node
 from claimctl.wire.releases import knows_pod_groups
+from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.unreadable import Unreadable
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    FACT = "fact"
+    """Neither good nor bad."""
+    UNKNOWN = "unknown"
+    """The user may not read what the check needs."""
+    PROBLEM = "problem"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem to act on; ``object`` is a claim, a node, a right, or ''."""
+    """One line of the result; ``object`` is a claim, a node, a workload, a right, or ''."""
 
     check: str
     message: str
     namespace: str = ""
     object: str = ""
+    verdict: Verdict = Verdict.PROBLEM
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What is wrong with a workload's annotation."""
+
+    namespace: str
+    workload: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The state of the cluster, read live."""
+    """The state of the cluster, read live.
+
+    ``refused`` has the reason why a check could not be made, by the name of the check.
+    """
 
     dialect: str
     claims: tuple[ResourceClaim, ...] = ()
@@ -50,11 +76,60 @@ class Observed:
     events: tuple[Event, ...] = ()
     missing_rights: tuple[str, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    reservations: tuple[ClaimReservation, ...] = ()
+    behind: frozenset[str] = frozenset()
+    """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
+    slices: tuple[ResourceSlice, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def checks(observed: Observed) -> tuple[Finding, ...]:
+    """One line at least for each check: its problems, or that there is none, or why not known."""
+    found = findings(observed)
+    with_problems = {each.check for each in found}
+    rest = tuple(
+        _without_problem(name, summary, observed)
+        for name, summary in _summaries(observed).items()
+        if name not in with_problems
+    )
+    return (*_drivers(observed), *rest, *found)
+
+
+def _without_problem(name: str, summary: str, observed: Observed) -> Finding:
+    refused = observed.refused.get(name)
+    if refused is not None:
+        return Finding(name, f"not checked: {refused}", verdict=Verdict.UNKNOWN)
+    return Finding(name, summary, verdict=Verdict.OK)
+
+
+def _summaries(observed: Observed) -> dict[str, str]:
+    """The checks in the order of their lines, and what there is to say about each without problem.
+
+    A check that does not concern the cluster is absent.
+    """
+    found = {
+        "permissions": "the controller has its rights",
+        "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all served",
+        "annotations": "every annotation of a workload names claims of its pods",
+        "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
+        "near-limit": f"no list has {NEAR_LIMIT} of {LIMIT} entries or more",
+        "dangling-references": "every listed object is there",
+        "mixed-versions": "every kubelet knows PodGroups",
+        "refused-pods": "no Event of a kubelet that refuses a pod",
+        "unreadable-objects": "every object can be read",
+    }
+    if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
+        del found["mixed-versions"]
+    return found
 
 
 def findings(observed: Observed) -> tuple[Finding, ...]:
+    """The problems."""
     return (
         *_rights(observed),
+        *_reservations(observed),
+        *_annotations(observed),
         *_unread(observed),
         *_claims(observed),
         *_kubelets(observed),
@@ -62,9 +137,45 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
     )
 
 
+def _drivers(observed: Observed) -> Iterator[Finding]:
+    """How many devices the drivers offer. Without any, no claim can be allocated."""
+    if "drivers" in observed.refused:
+        yield _without_problem("drivers", "", observed)
+        return
+    devices: Counter[str] = Counter()
+    for each in observed.slices:
+        devices[each.spec.driver] += len(each.spec.devices or ())
+    for driver, count in sorted(devices.items()):
+        text = f"{counted(count, 'device')} in ResourceSlices"
+        yield Finding("drivers", text, object=driver, verdict=Verdict.OK)
+    if not devices:
+        text = "no DRA driver offers devices: there is no ResourceSlice"
+        yield Finding("drivers", text, verdict=Verdict.FACT)
+
+
+def _reservations(observed: Observed) -> Iterator[Finding]:
+    for one in observed.reservations:
+        meta, ready = one.metadata, find_condition(one.status.conditions, ConditionType.READY)
+        if ready is not None and ready.status == "False" and ready.reason in _NOT_WRITTEN:
+            text = f"cannot be served ({ready.reason}): {ready.message}"
+            yield Finding("reservations", text, meta.namespace, meta.name)
+        elif meta.uid in observed.behind:
+            text = "its status is older than its spec: the controller does not act on it"
+            yield Finding("reservations", text, meta.namespace, meta.name)
+
+
+_NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
+
+
+def _annotations(observed: Observed) -> Iterator[Finding]:
+    for each in observed.annotations:
+        yield Finding("annotations", each.message, each.namespace, each.workload)
+
+
 def _rights(observed: Observed) -> Iterator[Finding]:
     for right in observed.missing_rights:
-        yield Finding("permissions", f"not permitted: {right}; see rbac/", object=right)
+        text = f"the controller may not {right}; see rbac/"
+        yield Finding("permissions", text, object=right)
 
 
 def _unread(observed: Observed) -> Iterator[Finding]:
@@ -126,7 +237,7 @@ def _about(claim: ResourceClaim, check: str, message: str) -> Finding:
 
 
 def _kubelets(observed: Observed) -> Iterator[Finding]:
-    if not DIALECTS[observed.dialect].groups:
+    if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
         return
     for node in observed.nodes:
         if not knows_pod_groups(node):
@@ -143,7 +254,7 @@ def _refused(observed: Observed) -> Iterator[Finding]:
         if event.reason == PREPARE_FAILED
     )
     for (namespace, note), count in sorted(counts.items()):
-        yield Finding("refused-pods", f"{note} ({count} events)", namespace)
+        yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
 
 
 def uids(found: Listing[Any]) -> frozenset[str]:

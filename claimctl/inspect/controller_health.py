@@ -29,6 +29,8 @@ from claimctl.wire.resources import LEASES
 SKEW_SECONDS = 30.0
 """Allowance for the difference between the controller's clock and the clock of this machine. An
 older Lease counts as not renewed."""
+INSTALLED = "claimctl-system"
+"""The namespace of the controller, if it was installed as README.md says."""
 STALLED_SECONDS = 60.0
 """A release without blockers has stalled after this time: each step takes the settle time at
 most."""
@@ -57,6 +59,8 @@ class Election:
 
     state: State
     message: str
+    readable: bool = True
+    """Whether the caller may read the Lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +106,28 @@ def advice(troubles: Iterable[Trouble]) -> tuple[str, ...]:
     return known or ((_BEHIND,) if signs else ())
 
 
-async def election(client: Client, now: datetime) -> Election:
-    """Find the Lease in any namespace; the state is unknown if the caller may not list Leases."""
+async def election(client: Client, now: datetime, namespace: str = INSTALLED) -> Election:
+    """Find the Lease in any namespace; else, if the caller may not list Leases, in ``namespace``.
+
+    The state is unknown if the caller may read it in neither way.
+    """
     try:
-        leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+        return elected(await _leases(client, namespace), now)
     except (Forbidden, NotFound):
-        return Election(State.UNKNOWN, "you may not list Leases")
+        return Election(State.UNKNOWN, "you may not list Leases", readable=False)
     except UnreadableObject as error:
-        return Election(State.UNKNOWN, error.found.describe())
-    return elected(leases.items, now)
+        return Election(State.UNKNOWN, error.found.describe(), readable=False)
+
+
+async def _leases(client: Client, namespace: str) -> tuple[Lease, ...]:
+    try:
+        found = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+        return found.items
+    except Forbidden:
+        try:
+            return (await client.get(LEASES, LEASE_NAME, namespace),)
+        except NotFound:
+            return ()
 
 
 def elected(leases: Iterable[Lease], now: datetime) -> Election:

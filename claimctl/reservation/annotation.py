@@ -129,10 +129,23 @@ def _wanted(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]
     named = named_claims(annotated.workload.spec.template)
     explicit = annotated.explicit()
     if value.strip() == "*":
-        return tuple(claim for claim in named if claim not in explicit), ()
+        wanted = tuple(claim for claim in named if claim not in explicit)
+        return wanted, () if named else (_matches_nothing(annotated.workload),)
     asked = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     wanted = tuple(claim for claim in asked if claim in named and claim not in explicit)
     return wanted, tuple(_problems(value, asked, named))
+
+
+def _matches_nothing(workload: Workload) -> Problem:
+    """The problem of ``*`` beside a pod template that names no claim by resourceClaimName."""
+    note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
+    note += "spec.resourceClaims[].resourceClaimName"
+    if any(one.resource_claim_template_name for one in workload.spec.template.spec.resource_claims):
+        note += (
+            ", and with resourceClaimTemplateName each pod has a claim of its own, which goes with "
+            "the pod; name one claim for all pods instead"
+        )
+    return Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
 
 
 def _problems(value: str, asked: tuple[str, ...], named: tuple[str, ...]) -> Iterator[Problem]:

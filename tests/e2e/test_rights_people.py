@@ -16,7 +16,7 @@ from claimctl.kube.client import Client
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.commands import Answer, claimctl
-from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_cluster
+from tests.e2e.harness import CONTROLLER_USER, HOLD_136, NAMESPACE, Stage, embedded_cluster
 from tests.e2e.rights import RESOURCES, as_account, grant, permissions, strict
 from tests.e2e.site import EmbeddedSite
 
@@ -44,6 +44,7 @@ async def _bind(stage: Stage) -> None:
         ("admin", "view"),
         ("admin", "claimctl-admin"),
         ("remover", "claimctl-uninstall"),
+        ("doctor", "claimctl-doctor"),
     ):
         await stage.client.create(RESOURCES["ClusterRoleBinding"], _binding(role, user))
 
@@ -175,6 +176,26 @@ async def test_an_administrator_sees_the_status_of_a_downgrade(tmp_path: Path) -
     (found,) = [each for each in answer.document["components"] if each["component"] == "api-server"]
     assert (found["feature"], "forbidden" in found["now"]) == ("Unknown", True)
     assert (refused.code, "forbidden" in refused.err) == (1, True), refused
+
+
+def _unknown(answer: Answer) -> set[str]:
+    return {one["check"] for one in answer.document["checks"] if one["verdict"] == "unknown"}
+
+
+async def test_the_doctor_answers_everybody_and_says_what_may_not_be_read(tmp_path: Path) -> None:
+    async with office(tmp_path) as made:
+        full = await made.ask("doctor", "doctor", "-o", "json")
+        own = await made.ask(CONTROLLER_USER, "doctor", "-o", "json")
+        viewer = await made.ask("view", "doctor", "-n", NAMESPACE, "-o", "json")
+        stranger = await made.ask("nobody", "doctor", "-o", "json")
+    for answer in (full, own, viewer, stranger):
+        assert (answer.code, answer.document["findings"]) == (0, []), answer
+    assert _unknown(full) == set()
+    assert full.document["dialect"] == viewer.document["dialect"] == "hold"
+    assert _unknown(own) == {"refused-pods"}
+    assert "orphans" not in _unknown(viewer)
+    assert {"permissions", "controller"} <= _unknown(viewer)
+    assert {"orphans", "controller", "permissions", "dialect"} <= _unknown(stranger)
 
 
 async def _leave_over(stage: Stage) -> None:

@@ -1,0 +1,167 @@
+"""The controller as its Deployment shows it, and the rights of its ServiceAccount."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claimctl.controller.preflight import Right, wanted_rights
+from claimctl.kube.client import Client
+from claimctl.kube.errors import ApiError, Forbidden
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import Resource
+
+SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controller"
+"""The labels of the controller's Deployment, however it was installed."""
+
+
+class _Container(Wire, frozen=True, kw_only=True):
+    name: str = ""
+    image: str = ""
+
+
+class _PodSpec(Wire, frozen=True, kw_only=True):
+    service_account_name: str = ""
+    containers: tuple[_Container, ...] = ()
+
+
+class _Template(Wire, frozen=True, kw_only=True):
+    spec: _PodSpec = _PodSpec()
+
+
+class _Spec(Wire, frozen=True, kw_only=True):
+    replicas: int | None = None
+    template: _Template = _Template()
+
+
+class _Status(Wire, frozen=True, kw_only=True):
+    ready_replicas: int = 0
+
+
+class _Deployment(Wire, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", _Deployment)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The controller's Deployment. The defaults are those of ``deploy/``."""
+
+    namespace: str
+    service_account: str = "claimctl-controller"
+    deployment: str = "claimctl-controller"
+    images: tuple[str, ...] = ()
+    wanted: int = 0
+    ready: int = 0
+
+    @property
+    def user(self) -> str:
+        """The user name of the ServiceAccount."""
+        return f"system:serviceaccount:{self.namespace}:{self.service_account}"
+
+
+async def account_of(client: Client) -> Account | None:
+    """The controller's Deployment in any namespace; None if there is none.
+
+    Raises:
+        Forbidden: the user may not list Deployments.
+    """
+    found = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
+    if not found:
+        return None
+    deployment = max(found, key=lambda each: each.status.ready_replicas)
+    spec = deployment.spec.template.spec
+    return Account(
+        namespace=deployment.metadata.namespace,
+        service_account=spec.service_account_name or "default",
+        deployment=deployment.metadata.name,
+        images=tuple(each.image for each in spec.containers),
+        wanted=1 if deployment.spec.replicas is None else deployment.spec.replicas,
+        ready=deployment.status.ready_replicas,
+    )
+
+
+class _ReviewStatus(Wire, frozen=True, kw_only=True):
+    allowed: bool = False
+
+
+class _AccessReview(Wire, frozen=True, kw_only=True):
+    status: _ReviewStatus = _ReviewStatus()
+
+
+_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "subjectaccessreviews",
+    "SubjectAccessReview",
+    _AccessReview,
+    namespaced=False,
+)
+
+
+async def missing_rights_of(
+    client: Client, account: Account, *, binding: bool, groups: bool
+) -> tuple[str, ...]:
+    """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview.
+
+    Raises:
+        Forbidden: the user may not ask about others.
+    """
+    lacking = []
+    for right in wanted_rights(binding=binding, groups=groups):
+        if not await _may(client, account, right):
+            lacking.append(str(right))
+    return tuple(lacking)
+
+
+async def _may(client: Client, account: Account, right: Right) -> bool:
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+    }
+    spec = {
+        "user": account.user,
+        "groups": [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{account.namespace}",
+            "system:authenticated",
+        ],
+        "resourceAttributes": {key: value for key, value in attributes.items() if value},
+    }
+    return (await client.create(_ACCESS_REVIEWS, {"spec": spec})).status.allowed
+
+
+class _UserInfo(Wire, frozen=True, kw_only=True):
+    username: str = ""
+
+
+class _IdentityStatus(Wire, frozen=True, kw_only=True):
+    user_info: _UserInfo = _UserInfo()
+
+
+class _Identity(Wire, frozen=True, kw_only=True):
+    status: _IdentityStatus = _IdentityStatus()
+
+
+_IDENTITIES = Resource(
+    "authentication.k8s.io",
+    "v1",
+    "selfsubjectreviews",
+    "SelfSubjectReview",
+    _Identity,
+    namespaced=False,
+)
+
+
+async def own_name(client: Client) -> str:
+    """The user name that the API server sees, by SelfSubjectReview; '' if it does not say."""
+    try:
+        return (await client.create(_IDENTITIES, {})).status.user_info.username
+    except (ApiError, Forbidden):
+        return ""

@@ -1,0 +1,60 @@
+"""What ``claimctl doctor`` finds in a cluster of a test, with or without a controller."""
+
+from __future__ import annotations
+
+from claimctl.inspect.cluster_checks import Finding, Verdict
+from claimctl.inspect.diagnosis import diagnosis
+from claimctl.inspect.examination import examine
+from claimctl.wire.coordination import micro_time
+from tests.support.claim_server import Server
+
+CHECKS = {
+    *("kubernetes", "resource.k8s.io", "podgroups", "dialect", "installation", "controller"),
+    *("deployment", "drivers", "permissions", "reservations", "annotations", "orphans"),
+    *("near-limit", "dangling-references", "refused-pods", "unreadable-objects"),
+}
+
+
+async def diagnosed(made: Server, namespace: str = "") -> tuple[Finding, ...]:
+    found = await examine(made.client, made.clock, namespace=namespace)
+    return diagnosis(found)
+
+
+def problems(found: tuple[Finding, ...]) -> list[tuple[str, str]]:
+    return [(each.check, each.object) for each in found if each.verdict is Verdict.PROBLEM]
+
+
+def the(found: tuple[Finding, ...], check: str) -> Finding:
+    (only,) = [each for each in found if each.check == check]
+    return only
+
+
+def elected(made: Server, *, renewed_before: float = 0.0) -> None:
+    """A Lease that a controller renewed, and the controller's namespace."""
+    made.admin.create("namespaces", {"metadata": {"name": "claimctl-system"}})
+    now = made.clock.now()
+    renewed = now.fromtimestamp(now.timestamp() - renewed_before, now.tzinfo)
+    meta = {"name": "claimctl-controller", "namespace": "claimctl-system"}
+    spec = {
+        "holderIdentity": "one",
+        "leaseDurationSeconds": 15,
+        "renewTime": micro_time(renewed),
+    }
+    made.admin.create("leases", {"metadata": meta, "spec": spec})
+
+
+def deployed(made: Server, *, ready: int, replicas: int = 2) -> None:
+    labels = {"app.kubernetes.io/name": "claimctl", "app.kubernetes.io/component": "controller"}
+    pod = {
+        "serviceAccountName": "keeper",
+        "containers": [{"name": "controller", "image": "registry.example.com/claimctl:0.1.0"}],
+    }
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    meta = {"name": "keeper", "namespace": "claimctl-system", "labels": labels}
+    made.admin.create("deployments", {"metadata": meta, "spec": spec})
+    status = {"status": {"replicas": replicas, "readyReplicas": ready}}
+    made.admin.patch("deployments", "claimctl-system", "keeper", status, "status")
