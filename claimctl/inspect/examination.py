@@ -73,7 +73,8 @@ async def examine(
     found = await election(client, clock.now(), where)
     observed = await _observe(reader, clock, detection)
     missing = await _missing_crds(client)
-    lacking, rights_refused = (), "claimctl is not installed"
+    lacking: tuple[str, ...] = ()
+    rights_refused = "claimctl is not installed"
     if account is not None or not missing:
         asked = account or Account(INSTALLED)
         lacking, rights_refused = await _rights(client, asked, detection, version)

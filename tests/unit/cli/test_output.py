@@ -11,7 +11,7 @@ import yaml
 
 from claimctl.cli.options import Output
 from claimctl.cli.output import Column, Table, print_table, render
-from claimctl.text import age, duration
+from claimctl.text import age, counted, duration
 
 TABLE = Table(
     columns=(Column("NAME"), Column("STATE"), Column("NODE", wide=True)),
@@ -78,14 +78,29 @@ def test_a_terminal_gets_the_same_words_and_no_markup_is_read_into_them() -> Non
         (0, "0s"),
         (119.9, "119s"),
         (120, "2m"),
-        (7199, "119m"),
-        (7200, "2h"),
+        (369, "6m9s"),
+        (599, "9m59s"),
+        (600, "10m"),
+        (10799, "179m"),
+        (10800, "3h"),
+        (10860, "3h1m"),
+        (28800, "8h"),
         (172799, "47h"),
         (172800, "2d"),
+        (180000, "2d2h"),
+        (691200, "8d"),
+        (63072000, "2y"),
+        (64000000, "2y10d"),
+        (252288000 + 86400, "8y"),
     ],
 )
-def test_durations_have_one_unit(seconds: float, text: str) -> None:
+def test_durations_are_those_that_kubectl_prints(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 pods"), (1, "1 pod"), (2, "2 pods")])
+def test_a_number_and_its_noun_agree(number: int, text: str) -> None:
+    assert counted(number, "pod") == text
 
 
 def test_ages_are_durations_until_now() -> None:

@@ -47,7 +47,7 @@ def test_the_exit_code_says_whether_anything_is_left() -> None:
 def test_the_table_has_a_line_for_each_object() -> None:
     made = table(Result((LEFT, STUCK)), "Left")
     assert made.rows == (
-        ("ml", "ClaimReservation", "train", "Left", "HistoryUnknown", "4m", "waits"),
+        ("ml", "ClaimReservation", "train", "Left", "HistoryUnknown", "4m10s", "waits"),
         ("ml", "PodGroup", "train", "Left", "Guarded", "", "pods use it"),
     )
 
