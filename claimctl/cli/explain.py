@@ -66,20 +66,18 @@ def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
 def show_unread(found: Unreadable, output: Data | None) -> None:
     """Print what is known about a claim that cannot be read."""
     from claimctl.cli.output import print_document
-    from claimctl.inspect.explain import ADVICE
-    from claimctl.reservation.reasons import Reason
+    from claimctl.inspect.advice import UNREADABLE
 
-    advice = ADVICE[Reason.UNREADABLE]
     shown = {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "ClaimExplanation",
         "unreadable": [_unread(found)],
-        "advice": [advice],
+        "advice": [UNREADABLE],
     }
     if output:
         print_document(shown, output)
     else:
-        typer.echo(f"{found.describe()}\n{_LEFT_ALONE}\nWhat to do:\n  {advice}")
+        typer.echo(f"{found.describe()}\n{_LEFT_ALONE}\nWhat to do:\n  {UNREADABLE}")
 
 
 _LEFT_ALONE = "The controller leaves the claim alone until that can be read."
@@ -96,6 +94,7 @@ def _unread(found: Unreadable) -> dict[str, str]:
 
 def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
     from claimctl.inspect import claim_view as claims_view
+    from claimctl.inspect.advice import advice
 
     return {
         "apiVersion": "cli.claimctl.io/v1alpha1",
@@ -112,11 +111,12 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
                 for one in explanation.obstacles
             ],
         },
+        "asked": list(explanation.asked),
         "orphan": _orphan_document(explanation),
         "unreadable": [_unread(each) for each in explanation.unreadable],
         "leftAlone": explanation.left_alone,
         "controller": _controller_document(explanation),
-        "advice": list(explanation.advice()),
+        "advice": list(advice(explanation)),
     }
 
 
@@ -168,7 +168,7 @@ def _reservation(retention: Any) -> dict[str, Any]:
 
 def lines(explanation: Explanation) -> list[str]:
     """The explanation as text."""
-    from claimctl.text import listed
+    from claimctl.text import counted, listed
 
     view = explanation.view
     consumers = view.consumers
@@ -178,10 +178,11 @@ def lines(explanation: Explanation) -> list[str]:
         ("Devices", ", ".join(view.devices) or "none"),
         ("Nodes", ", ".join(view.nodes) or "none"),
         ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
-        ("Listed", view.holders),
+        ("Listed", f"{view.holders or 'nobody'} ({view.places} places taken)"),
     ]
     if ahead := view.listed_ahead:
-        told = f"claimctl listed {len(ahead)} pending pods before the scheduler: {listed(ahead)}"
+        pods = counted(len(ahead), "pending pod")
+        told = f"claimctl listed {pods} before the scheduler: {listed(ahead)}"
         facts.append(("Ahead", told))
     shown = [f"{title + ':':<12}{value}" for title, value in facts]
     return [
@@ -208,7 +209,8 @@ def _holders(explanation: Explanation) -> list[str]:
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
         does = describe_retention(retention)
         found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
-    return ["Held by:", *(found or ["  no workload and no ClaimReservation"])]
+    asked = [f"  {line}" for line in explanation.asked]
+    return ["Held by:", *(found or ["  no workload and no ClaimReservation"]), *asked]
 
 
 _STATES = {"Acting": "acting", "NotActing": "not acting", "Unknown": "unknown"}
@@ -263,4 +265,6 @@ def _orphan(explanation: Explanation) -> list[str]:
 
 
 def _advice(explanation: Explanation) -> list[str]:
-    return ["What to do:", *(f"  {line}" for line in explanation.advice())]
+    from claimctl.inspect.advice import advice
+
+    return ["What to do:", *(f"  {line}" for line in advice(explanation))]

@@ -110,7 +110,11 @@ def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:
 
     columns = ("NAME", "STATE", "DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE")
     head = tuple(Column(title) for title in columns)
-    extra = (Column("CONSUMERS", wide=True), Column("UID", wide=True))
+    extra = (
+        Column("PLACES", wide=True),
+        Column("CONSUMERS", wide=True),
+        Column("UID", wide=True),
+    )
     rows: tuple[tuple[str, ...], ...] = tuple(
         (
             view.name,
@@ -120,6 +124,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:
             view.holders,
             view.retention,
             age(view.claim.metadata.creation_timestamp, now),
+            view.places,
             str(view.consumers.count),
             view.claim.metadata.uid,
         )

@@ -65,13 +65,14 @@ def _check(explanation: Explanation) -> None:
         CommandFailed: a release would do nothing.
     """
     from claimctl.cli.errors import CommandFailed
+    from claimctl.inspect.advice import advice
 
     view = explanation.view
     name = f"claim {view.namespace}/{view.name}"
     if not view.reservations:
         raise CommandFailed(
             f"no ClaimReservation names {name}, so claimctl does not hold it: "
-            f"{explanation.advice()[0].rstrip('.')}"
+            f"{advice(explanation)[0].rstrip('.')}"
         )
     if view.claim.status.allocation is None:
         raise CommandFailed(f"{name} is not allocated: there is nothing to release")

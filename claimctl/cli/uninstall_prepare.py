@@ -230,12 +230,15 @@ def document(result: Result, wanted: Wanted, *, dry_run: bool) -> dict[str, Any]
 
 def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool) -> str:
     """One line: the result, and what to do next."""
+    from claimctl.text import counted
+
     count = len(result.left)
     if not count and namespaces:
         return f"nothing of claimctl is left in {', '.join(namespaces)}"
     if not count:
         return "claimctl can be deleted"
     if dry_run:
-        return f"{count} objects would be changed or deleted; nothing was written"
+        return f"{counted(count, 'object')} would be changed or deleted; nothing was written"
     advice = "run `claimctl uninstall-prepare`" if verify else "do what MESSAGE says, and run again"
-    return f"claimctl cannot be deleted yet: something of it is left in {count} objects; {advice}"
+    where = counted(count, "object")
+    return f"claimctl cannot be deleted yet: something of it is left in {where}; {advice}"

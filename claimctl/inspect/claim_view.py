@@ -15,6 +15,7 @@ from claimctl.reservation.reserved_for.references import (
     is_workload,
     listed_ahead,
 )
+from claimctl.text import counted
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
@@ -88,10 +89,15 @@ class ClaimView:
 
     @property
     def holders(self) -> str:
-        """The number of listed pods and the limit, then the names of the workloads."""
-        entries = f"pods {len(self.listed_pods)}/{LIMIT}"
+        """The names of the listed workloads, then how many pods are listed; '' for nobody."""
         names = [f"{each.resource}/{each.name}" for each in self.workloads]
-        return ", ".join([entries, *names])
+        pods = [counted(len(self.listed_pods), "pod")] if self.listed_pods else []
+        return ", ".join([*names, *pods])
+
+    @property
+    def places(self) -> str:
+        """How many of the list's places are taken, of how many."""
+        return f"{len(self.claim.status.reserved_for)}/{LIMIT}"
 
     @property
     def retention(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claimctl.inspect import controller_health as acting
+from claimctl.inspect.asking import asking
 from claimctl.inspect.claim_view import ClaimView
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
@@ -24,7 +25,6 @@ from claimctl.reservation.pods import claim_names, unschedulable_since
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release.binding import PENDING_PODS_GIVE_WAY
 from claimctl.reservation.release.blockers import blockers
-from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import about_claim, may_concern
@@ -51,35 +51,6 @@ from claimctl.wire.workloads import Workload
 
 LOOK_AGAIN_SECONDS = 5.0
 """Time between two observations. A controller that acts has written its status by then."""
-ADVICE = {
-    Reason.CONSUMERS_LEFT: "Scale the workload down or delete the pods that use the claim.",
-    Reason.WORKLOAD_WANTS_PODS: "Scale the workload to 0, suspend it or delete it.",
-    Reason.IDLE_TIMEOUT: "Wait, or release it now with `claimctl release`.",
-    Reason.RETENTION: "Release it with `claimctl release`, or change retentionPolicy.",
-    Reason.FORCE_DELETED_PODS: (
-        "Make sure that the node no longer runs the pod; the grace ends by itself."
-    ),
-    Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
-    Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
-    Reason.UNKNOWN_REFERENCES: "Ask the owner of that reference to remove it; claimctl never does.",
-    Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
-        "Recreate the claim from a ResourceClaimTemplate (spec.resourceClaimTemplateName of the "
-        "ClaimReservation)."
-    ),
-    Reason.ALREADY_RESERVED_FOR: "Give the second workload a claim of its own.",
-    Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
-        "Name the claim in spec.template.spec.resourceClaims[].resourceClaimName of the workload."
-    ),
-    Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
-    Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
-    Reason.STRANDED_POD: "Delete the pod that was bound without the claim's devices.",
-    Reason.UNREADABLE: (
-        "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
-        "claimctl."
-    ),
-    Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
-}
-"""What an administrator can do about a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +71,9 @@ class Explanation:
     """Signs that the controller does not act, or that its writes fail."""
     orphan: Orphan | None = None
     """Set if the claim is an orphan."""
+    asked: tuple[str, ...] = ()
+    """One line for each workload whose annotation concerns the claim, if no ClaimReservation
+    does."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -120,46 +94,6 @@ class Explanation:
             and not self.obstacles
             and not self.left_alone
         )
-
-    def advice(self) -> tuple[str, ...]:
-        """What an administrator can do. Advice about the controller comes first."""
-        return (*acting.advice(self.troubles), *self._advice())
-
-    def _advice(self) -> tuple[str, ...]:
-        if not self.assessment.retentions and not self.left_alone:
-            return (_plain_advice(self),)
-        reasons = [blocker.reason for blocker in self.obstacles]
-        reasons += [Reason.UNREADABLE for _ in self.unreadable]
-        for retention in self.assessment.retentions:
-            reasons.append(retention.blocker.reason if retention.blocker else retention.reason)
-            conditions = retention.held.reservation.status.conditions
-            reasons += [Reason(one.reason) for one in conditions if one.reason in _REASONS]
-        known = [ADVICE[reason] for reason in reasons if reason in ADVICE]
-        if not known and self.troubles:
-            return ()
-        return tuple(dict.fromkeys(known)) or (_plain_advice(self),)
-
-
-_REASONS = frozenset(Reason)
-
-
-def _plain_advice(explanation: Explanation) -> str:
-    view = explanation.view
-    if explanation.orphan is not None:
-        return f"See `claimctl orphans -n {view.namespace}`, which writes nothing."
-    if view.claim.status.allocation is None:
-        return "Nothing: the claim holds no device."
-    if explanation.release is not None:
-        return "Nothing: its release is under way."
-    if explanation.releasable:
-        return f"`claimctl release {view.name} -n {view.namespace}` frees its devices now."
-    if view.workloads:
-        return (
-            "No ClaimReservation names it: the writer of the workload's reference has to remove it."
-        )
-    if view.listed_pods:
-        return "No workload holds it: the cluster frees its devices when the last pod is gone."
-    return "Nothing holds it: delete the claim to free its devices, or start a pod that uses it."
 
 
 async def explain_with_controller(
@@ -235,7 +169,8 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
-    return Explanation(view, found, found.reason, obstacles, orphan=orphan)
+    annotated = () if reservations else await asking(client, claim, pods)
+    return Explanation(view, found, found.reason, obstacles, orphan=orphan, asked=annotated)
 
 
 async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:

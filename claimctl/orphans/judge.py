@@ -36,7 +36,7 @@ from claimctl.reservation.reserved_for.references import (
 )
 from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import against_release
-from claimctl.text import listed
+from claimctl.text import counted, listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS
@@ -153,7 +153,8 @@ def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
         case Cause.UNKNOWN_REFERENCE:
             return f"reserved for {_names(entries.unknown)}, and no pod uses it"
         case Cause.ORPHANED_TOMBSTONES:
-            return f"reserved only for {len(entries.tombstones)} tombstones of finished pods"
+            tombstones = counted(len(entries.tombstones), "tombstone")
+            return f"reserved only for {tombstones} of finished pods"
         case Cause.DEAD_PODS:
             return f"reserved for pods that are gone or done: {_names(entries.pods)}"
     listed = claim.status.reserved_for

@@ -22,6 +22,7 @@ from claimctl.reservation.reserved_for.references import (
 )
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase
+from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
 
@@ -225,7 +226,8 @@ def _idle(
     snapshot: Snapshot, present: RetentionDecision, policy: RetentionPolicy, consumers: Consumers
 ) -> RetentionDecision:
     if consumers.count:
-        return _holds(present, Reason.CONSUMERS_LEFT, f"{consumers.count} pods still use the claim")
+        using = counted(consumers.count, "pod still uses the claim", "pods still use the claim")
+        return _holds(present, Reason.CONSUMERS_LEFT, using)
     if policy is not RetentionPolicy.WHILE_RUNNING:
         return _holds(
             present, Reason.RETENTION, f"retentionPolicy {policy} holds while the workload is idle"
@@ -311,7 +313,7 @@ def _wants(held: Held) -> str:
     if held.workload.phase is WorkloadPhase.ABSENT:
         return f"ReplicaSet {held.workload.orphaned_replica_sets[0]} goes on making pods"
     ref = held.reservation.spec.workload_ref
-    return f"{ref.kind} {ref.name} wants {held.workload.wants} pods"
+    return f"{ref.kind} {ref.name} wants {counted(held.workload.wants, 'pod')}"
 
 
 def _holds(

@@ -18,7 +18,7 @@ from claimctl.reservation.pods import Consumers, claim_names, is_done
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.reserved_for.references import is_tombstone
 from claimctl.reservation.workloads import group_of
-from claimctl.text import listed
+from claimctl.text import counted, listed
 from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import OwnerReference, find_condition
@@ -213,7 +213,8 @@ def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
     if not using:
         return None
     name = claim.claim.metadata.name
-    text = f"{len(using)} pods use claim {name}, and its hold keeps it for them: {listed(using)}"
+    users = counted(len(using), "pod uses", "pods use")
+    text = f"{users} claim {name}, and its hold keeps it for them: {listed(using)}"
     return Reason.CONSUMERS_LEFT, text, None
 
 

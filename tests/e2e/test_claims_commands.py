@@ -50,9 +50,9 @@ async def test_get_shows_claims_in_every_form(directory: Path) -> None:
         *("NAME", "STATE", "DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE"),
     ]
     assert lines[1].startswith("beside   InUse   node-")
-    assert "pods 1/256" in lines[1]
+    assert "   1 pod   " in lines[1]
     assert lines[2].startswith("slice    Held ")
-    assert "pods 3/256, deployments/train   WhileRunning" in lines[2]
+    assert "deployments/train, 3 pods   WhileRunning" in lines[2]
     assert wide.out.splitlines()[0].startswith("NAMESPACE")
     assert wide.out.splitlines()[0].endswith("UID")
     assert names.out == (

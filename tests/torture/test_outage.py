@@ -12,6 +12,7 @@ import pytest
 from claimctl.cli.explain import lines
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.storage.requests import Fault, FaultPoint
+from claimctl.inspect.advice import advice
 from claimctl.inspect.explain import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
@@ -155,8 +156,8 @@ def _check_reports(outage: Outage, seen: Seen) -> None:
     assert not seen.before.troubles
     assert {str(one.sign) for one in seen.half.troubles} == outage.signs, lines(seen.half)
     assert "Controller: degraded; " in "\n".join(lines(seen.half))
-    assert outage.advice in "\n".join(seen.half.advice())
-    assert not any(line.startswith("Nothing") for line in seen.half.advice())
+    assert outage.advice in "\n".join(advice(seen.half))
+    assert not any(line.startswith("Nothing") for line in advice(seen.half))
     assert not seen.after.troubles, lines(seen.after)
     assert "Controller: acting; " in "\n".join(lines(seen.after))
     assert ("Forbidden" in seen.reasons) == (REFUSED in outage.signs)

@@ -12,7 +12,7 @@ from claimctl.reservation.release.binding import binding_left, one_by_one, users
 from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone
 from claimctl.reservation.snapshot import Held, LiveList, Snapshot
 from claimctl.reservation.unreadable import against_release
-from claimctl.text import listed
+from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
@@ -36,11 +36,16 @@ def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[
     """Blockers for the pods that use the claim, or that may be bound to it at any moment."""
     using, binding = users_among(snapshot, reason, consumers)
     if using:
-        yield Blocker(Reason.CONSUMERS_LEFT, f"{len(using)} pods use the claim: {_names(using)}")
+        yield Blocker(Reason.CONSUMERS_LEFT, f"{_use(len(using))}: {_names(using)}")
     if binding:
-        text = f"a scheduler may still bind {len(binding)} pods to the claim as it was before"
+        pods = counted(len(binding), "pod")
+        text = f"a scheduler may still bind {pods} to the claim as it was before"
         left = max(binding_left(snapshot, pod) for pod in binding)
         yield Blocker(Reason.PODS_MAY_BE_BOUND, f"{text}: {_names(binding)}", left)
+
+
+def _use(number: int) -> str:
+    return counted(number, "pod uses the claim", "pods use the claim")
 
 
 def live_users(snapshot: Snapshot, reason: Reason, live: LiveList) -> Iterator[Blocker]:

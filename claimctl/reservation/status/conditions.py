@@ -29,7 +29,9 @@ from claimctl.wire.reservations import ForceDeletedPod
 _ADVICE = {
     Reason.CLAIM_NOT_FOUND: "the ResourceClaim does not exist; create it or name a template",
     Reason.TEMPLATE_NOT_FOUND: "the ResourceClaimTemplate does not exist; create it",
-    Reason.NOT_ALLOCATED: "no pod that uses the claim has been scheduled yet",
+    Reason.NOT_ALLOCATED: (
+        "the claim is not allocated; the scheduler allocates it for the next pod that uses it"
+    ),
     Reason.PENDING: "the reference is about to be written",
     Reason.WORKLOAD_NOT_FOUND: "the workload of workloadRef does not exist",
     Reason.WORKLOAD_ENDED: "the workload will create no more pods",

@@ -71,7 +71,7 @@ def test_the_document_has_what_was_removed_and_what_is_left() -> None:
     [
         ((), False, False, "claimctl can be deleted"),
         ((STUCK,), True, False, "run `claimctl uninstall-prepare`"),
-        ((STUCK,), False, True, "1 objects would be changed or deleted; nothing was written"),
+        ((STUCK,), False, True, "1 object would be changed or deleted; nothing was written"),
         ((STUCK,), False, False, "do what MESSAGE says, and run again"),
     ],
 )

@@ -44,7 +44,7 @@ def test_the_state_of_a_claim(shown: ClaimView, state: str) -> None:
 
 def test_the_holders_are_pods_against_the_limit_and_workloads_by_name() -> None:
     shown = view(claim(pod_ref("a"), tomb("b"), deployment_ref()), reservation())
-    assert shown.holders == "pods 1/256, deployments/train"
+    assert shown.holders == "deployments/train, 1 pod"
     assert (len(shown.tombstones), shown.retention) == (1, "WhileRunning")
 
 

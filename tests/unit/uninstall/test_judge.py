@@ -98,7 +98,7 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
         (
             of(GOING, scanned(held(pod_ref("a")), running("a"))),
             "ConsumersLeft",
-            "1 pods use claim slice, and its hold keeps it for them: a",
+            "1 pod uses claim slice, and its hold keeps it for them: a",
             None,
         ),
         (
@@ -164,7 +164,7 @@ def test_the_grace_of_a_ghost_passes() -> None:
         (
             scanned(held(pod_ref("a")), running("a"), reserved=False),
             "HoldWithoutReservation",
-            "1 pods use the claim",
+            "1 pod uses the claim",
             None,
         ),
         (
@@ -176,7 +176,7 @@ def test_the_grace_of_a_ghost_passes() -> None:
         (
             scanned(claim(tomb("f")), finished("f"), reserved=False),
             "TombstonesWithoutReservation",
-            "tombstones",
+            "1 tombstone of",
             25.0,
         ),
         (
