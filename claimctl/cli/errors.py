@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -36,6 +37,8 @@ class CommandFailed(Exception):
 def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
     """Run a command and return its exit code. An exception becomes one line on stderr."""
     err = stderr if stderr is not None else sys.stderr
+    if sys.stdout is None:
+        return _report(CommandFailed("cannot write the output: stdout is closed"), err)
     try:
         code = run()
         sys.stdout.flush()
@@ -47,16 +50,28 @@ def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
     except SystemExit as exit_:
         return ExitCode.FAILED if isinstance(exit_.code, str) else exit_.code or ExitCode.OK
     except Exception as error:
+        if cannot_print(error):
+            _drop_stdout()
         return _report(error, err)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 
-def _report(error: Exception, err: TextIO) -> int:
+def _report(error: Exception, err: TextIO | None) -> int:
     code, line = classify(error)
+    if err is None:  # stderr is closed, too
+        return code
     if debugging():
         traceback.print_exception(error, file=err)
     print(f"error: {line}", file=err)
     return code
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG})
+
+
+def cannot_print(error: Exception) -> bool:
+    """Whether stdout refused what a command printed, as a full disk does."""
+    return isinstance(error, OSError) and error.filename is None and error.errno in _FULL
 
 
 def classify(error: Exception) -> tuple[ExitCode, str]:
@@ -73,6 +88,8 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, one_line(str(error))
         case typer.Abort():
             return ExitCode.FAILED, "aborted"
+        case OSError() if cannot_print(error):
+            return ExitCode.FAILED, f"cannot write the output: {error.strerror}"
     text = one_line(f"{type(error).__name__}: {error}")
     return ExitCode.FAILED, f"unexpected {text} (run again with --debug for the traceback)"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
     AllNamespacesOption,
     AsOption,
@@ -18,6 +19,7 @@ from claimctl.cli.options import (
     Output,
     OutputOption,
     SelectorOption,
+    claim_names,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from claimctl.cli.session import Session
     from claimctl.inspect.claim_view import ClaimView
     from claimctl.kube.client import Client
+    from claimctl.wire.claims import ResourceClaim
     from claimctl.wire.unreadable import Unreadable
 
 
@@ -40,7 +43,11 @@ class Wanted:
 def command(  # noqa: PLR0913 - one parameter per flag
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CLAIM]...", help="Claims to show. [default: all]"),
+        typer.Argument(
+            metavar="[CLAIM]...",
+            help="Claims to show: NAME or claim/NAME. [default: all]",
+            callback=claim_names,
+        ),
     ] = None,
     namespace: NamespaceOption = None,
     all_namespaces: AllNamespacesOption = False,
@@ -68,22 +75,25 @@ def command(  # noqa: PLR0913 - one parameter per flag
 async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> int:
     from claimctl.cli.output import render
 
-    shown = await gather(client, wanted)
-    render(output, table(shown, now, wanted), _document(shown, now))
-    return 0
+    missing: list[str] = []
+    shown = await gather(client, wanted, missing)
+    if shown or not missing:
+        empty = "" if shown else await _none_found(client, wanted)
+        render(output, table(shown, now, wanted, empty), _document(shown, now))
+    for name in missing:
+        typer.echo(f"error: claim {wanted.namespace}/{name} not found", err=True)
+    return ExitCode.FAILED if missing else ExitCode.OK
 
 
-async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
-    """The claims, read live.
-
-    Raises:
-        NotFound: a claim in ``wanted.names`` does not exist.
-    """
+async def gather(
+    client: Client, wanted: Wanted, missing: list[str] | None = None
+) -> list[ClaimView]:
+    """The claims, read live. ``missing`` gets the names that do not exist."""
     from claimctl.inspect.claim_view import views
     from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 
     if wanted.names:
-        claims = [await client.get(RESOURCECLAIMS, name, wanted.namespace) for name in wanted.names]
+        claims = await _by_name(client, wanted, missing if missing is not None else [])
     else:
         listing = await client.list(
             RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector, partial=True
@@ -98,13 +108,26 @@ async def gather(client: Client, wanted: Wanted) -> list[ClaimView]:
     return views(claims, pods.items, reserved.items)
 
 
+async def _by_name(client: Client, wanted: Wanted, missing: list[str]) -> list[ResourceClaim]:
+    from claimctl.kube.errors import NotFound
+    from claimctl.wire.resources import RESOURCECLAIMS
+
+    found = []
+    for name in dict.fromkeys(wanted.names):
+        try:
+            found.append(await client.get(RESOURCECLAIMS, name, wanted.namespace))
+        except NotFound:
+            missing.append(name)
+    return found
+
+
 def _warn_unreadable(found: Iterable[Unreadable]) -> None:
     """Warn on stderr of objects that cannot be read: the output may lack them."""
     for each in found:
         typer.echo(f"warning: {each.describe()}", err=True)
 
 
-def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:
+def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = "") -> Table:
     from claimctl.cli.output import Column, Table
     from claimctl.text import age
 
@@ -137,7 +160,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: Wanted) -> Table:
         columns=(*head, *extra),
         rows=rows,
         names=tuple(f"resourceclaim.resource.k8s.io/{view.name}" for view in shown),
-        empty=_none_found(wanted),
+        empty=empty,
     )
 
 
@@ -145,9 +168,20 @@ def _nodes(nodes: tuple[str, ...]) -> str:
     return nodes[0] + (f"+{len(nodes) - 1}" if len(nodes) > 1 else "") if nodes else ""
 
 
-def _none_found(wanted: Wanted) -> str:
-    where = f" in namespace {wanted.namespace}" if wanted.namespace else ""
-    return f"No claims found{where}."
+async def _none_found(client: Client, wanted: Wanted) -> str:
+    """What to say instead of an empty table; also if the namespace does not exist."""
+    from claimctl.kube.errors import ApiError, NotFound
+    from claimctl.wire.resources import NAMESPACES
+
+    if not wanted.namespace:
+        return "No claims found."
+    try:
+        await client.get(NAMESPACES, wanted.namespace)
+    except NotFound:
+        return f"No claims found: there is no namespace {wanted.namespace}."
+    except ApiError:  # to read a namespace is a right of its own
+        pass
+    return f"No claims found in namespace {wanted.namespace}."
 
 
 def _document(shown: list[ClaimView], now: datetime) -> dict[str, object]:

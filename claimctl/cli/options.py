@@ -43,6 +43,27 @@ def object_name(value: str) -> str:
     return value
 
 
+_CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
+_CLAIM_GROUP = re.compile(r"(\.v[0-9][a-z0-9]*)?\.resource\.k8s\.io$")
+
+
+def is_claim_kind(word: str) -> bool:
+    """Whether a word before a slash names claims, as kubectl and claimctl print and accept it."""
+    return _CLAIM_GROUP.sub("", word.lower()) in _CLAIMS
+
+
+def claim_name(value: str) -> str:
+    """The name of a claim, given as NAME or as KIND/NAME, which `-o name` prints."""
+    kind, slash, name = value.rpartition("/")
+    if slash and not is_claim_kind(kind):
+        raise typer.BadParameter(f"{value!r} is no claim: NAME or resourceclaim/NAME is expected")
+    return object_name(name)
+
+
+def claim_names(values: list[str] | None) -> list[str] | None:
+    return [claim_name(value) for value in values] if values is not None else None
+
+
 def namespace_name(value: str | None) -> str | None:
     """Check a namespace by the API server's rule (RFC 1123 label, at most 63 characters)."""
     if value is not None and (len(value) > 63 or not _LABEL.fullmatch(value)):
@@ -59,7 +80,8 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
 
 
 ClaimArgument = Annotated[
-    str, typer.Argument(metavar="CLAIM", help="Name of the claim.", callback=object_name)
+    str,
+    typer.Argument(metavar="CLAIM", help="The claim: NAME or claim/NAME.", callback=claim_name),
 ]
 KubeconfigOption = Annotated[
     str | None,

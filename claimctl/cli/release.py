@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
     AsOption,
+    ClaimArgument,
     ContextOption,
     DryRunOption,
     KubeconfigOption,
     NamespaceOption,
-    object_name,
 )
 
 if TYPE_CHECKING:
@@ -25,16 +26,17 @@ ATTEMPTS = 5
 
 
 def command(
-    claim: Annotated[
-        str, typer.Argument(metavar="CLAIM", help="Name of the claim.", callback=object_name)
-    ],
+    claim: ClaimArgument,
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     as_user: AsOption = None,
 ) -> int:
-    """Ask for a release: the controller frees the devices as soon as no pod uses them."""
+    """Ask for a release: the controller frees the devices as soon as no pod uses them.
+
+    Exit code 3: the request is on record, but no controller acts on it now.
+    """
     from claimctl.cli.session import Access
 
     return _release_one(Access(kubeconfig, context, as_user), namespace, claim, dry_run=dry_run)
@@ -44,16 +46,16 @@ def _release_one(access: Access, namespace: str | None, claim: str, *, dry_run: 
     from claimctl.cli.session import in_session
 
     async def work(session: Session) -> int:
-        from claimctl.inspect.explain import explain
+        from claimctl.inspect.explain import explain_with_controller
 
         place = namespace or session.namespace
-        explanation = await explain(session.client, place, claim, session.clock.now())
+        explanation = await explain_with_controller(session.client, place, claim, session.clock)
         _check(explanation)
         if not dry_run:
             await ask(session.client, explanation)
         for line in lines(explanation, dry_run=dry_run):
             typer.echo(line)
-        return 0
+        return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
 
     return in_session(access, work)
 
@@ -110,6 +112,26 @@ async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: st
             meta = (await client.get(CLAIMRESERVATIONS, meta.name, meta.namespace)).metadata
 
 
+def _promise(explanation: Explanation) -> str:
+    """What happens next, as far as the Lease shows that there is a controller."""
+    found = explanation.election
+    if found is None or found.state == "Acting":
+        return "the controller frees its devices now"
+    return f"a controller frees its devices when it acts ({found.message})"
+
+
+def _not_acting(explanation: Explanation) -> list[str]:
+    """Why nobody acts on the request, what else blocks the release, and what to do."""
+    from claimctl.inspect import controller_health
+
+    return [
+        "it waits until a controller acts again:",
+        *(f"  {one.sign}: {one.message}" for one in explanation.troubles),
+        *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
+        *controller_health.advice(explanation.troubles),
+    ]
+
+
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     """The request, and what happens next, as text."""
     view = explanation.view
@@ -117,8 +139,10 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     where = f"{count} ClaimReservation{'s' if count > 1 else ''}"
     verb = "would be asked (dry run)" if dry_run else "asked"
     head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
+    if explanation.troubles:
+        return [head, *_not_acting(explanation)]
     if not explanation.obstacles:
-        return [head, "nothing blocks it: the controller frees its devices now"]
+        return [head, f"nothing blocks it: {_promise(explanation)}"]
     return [
         head,
         "it waits until nothing blocks it any more:",

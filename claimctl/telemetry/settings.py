@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 PROTOCOL = "http/protobuf"
 
@@ -43,8 +44,8 @@ def from_environment(
     """Settings from the variables. ``trace_console`` adds the console to the span exporters.
 
     Raises:
-        TelemetrySettingError: an unknown exporter, or OTLP by another protocol than
-            http/protobuf.
+        TelemetrySettingError: an unknown exporter, an endpoint that is no URL, or OTLP by another
+            protocol than http/protobuf.
     """
     env = os.environ if environment is None else environment
     traces, metrics = _exporters(env, "TRACES"), _exporters(env, "METRICS")
@@ -61,6 +62,7 @@ def _exporters(env: Mapping[str, str], signal: str) -> tuple[Exporter, ...]:
     chosen = tuple(_exporter(variable, name) for name in names if name not in _OWN)
     if Exporter.OTLP in chosen:
         _check_protocol(env, signal)
+        _check_endpoint(env, signal)
     return chosen
 
 
@@ -81,6 +83,26 @@ def _endpoint(env: Mapping[str, str], signal: str) -> str:
     return env.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or env.get(
         "OTEL_EXPORTER_OTLP_ENDPOINT", ""
     )
+
+
+def _check_endpoint(env: Mapping[str, str], signal: str) -> None:
+    """Raise TelemetrySettingError for an endpoint that is no http(s) URL."""
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"):
+        endpoint = env.get(variable)
+        if endpoint and not _is_url(endpoint):
+            raise TelemetrySettingError(
+                f"{variable}: {endpoint!r} is not a URL like http://collector:4318"
+            )
+        if endpoint:
+            return
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _check_protocol(env: Mapping[str, str], signal: str) -> None:

@@ -114,3 +114,22 @@ def test_a_reader_that_goes_away_makes_no_noise() -> None:
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "line"),
+    [
+        (">&-", "error: cannot write the output: stdout is closed\n"),
+        (">/dev/full", "error: cannot write the output: No space left on device\n"),
+        (">&- 2>&-", ""),
+    ],
+)
+def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m claimctl.cli.main version {redirection}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (1, line)

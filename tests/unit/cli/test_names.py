@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.cli.main import run
+from claimctl.cli.options import claim_name
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,9 @@ from claimctl.cli.main import run
         (["release", "-x-"], "No such option"),
         (["release", "a..b"], "'a..b' is not a DNS name"),
         (["explain", "a" * 254], "is not a DNS name"),
+        (["release", "pod/a"], "'pod/a' is no claim: NAME or resourceclaim/NAME is expected"),
+        (["get", "nodes/a"], "'nodes/a' is no claim"),
+        (["get", "claim/Bad_Name"], "'Bad_Name' is not a DNS name"),
         (["get", "-n", "a.b"], "'a.b' is not a DNS label"),
         (["get", "-n", ""], "'' is not a DNS label"),
     ],
@@ -26,3 +30,19 @@ def test_a_name_that_is_none(
     assert captured.out == ""
     assert expected in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "slice",
+        "claim/slice",
+        "resourceclaim/slice",
+        "ResourceClaims/slice",
+        "resourceclaim.resource.k8s.io/slice",
+        "resourceclaims.resource.k8s.io/slice",
+        "resourceclaims.v1beta1.resource.k8s.io/slice",
+    ],
+)
+def test_a_claim_is_named_as_commands_print_it(given: str) -> None:
+    assert claim_name(given) == "slice"

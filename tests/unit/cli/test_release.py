@@ -8,10 +8,11 @@ import pytest
 
 from claimctl.cli import release
 from claimctl.embedded.storage.requests import Fault
-from claimctl.inspect.explain import Explanation, explain
+from claimctl.inspect.explain import Explanation, explain, explain_with_controller
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.diagnosing import elected
 
 
 def marks(server: Server, name: str = "one") -> dict[str, Any]:
@@ -42,6 +43,38 @@ async def test_asking_twice_writes_once() -> None:
     before = server.handler.api.store.revision
     await release.ask(server.client, await explained(server))
     assert server.handler.api.store.revision == before
+
+
+async def told(server: Server) -> tuple[str, Explanation]:
+    found = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
+    return "\n".join(release.lines(found, dry_run=False)), found
+
+
+def idle(server: Server) -> None:
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    status = server.held_status(reference) | {"observedGeneration": 1}
+    server.reservation(status=status, retentionPolicy="Persistent")
+
+
+@pytest.mark.parametrize(
+    ("renewed_before", "promise"),
+    [
+        (0.0, "nothing blocks it: the controller frees its devices now"),
+        (60.0, "it waits until a controller acts again:\n  NoControllerActing: the Lease "),
+        (None, "nothing blocks it: a controller frees its devices when it acts (no Lease "),
+    ],
+)
+async def test_nothing_is_promised_that_no_controller_would_do(
+    renewed_before: float | None, promise: str
+) -> None:
+    server = Server.started()
+    idle(server)
+    if renewed_before is not None:
+        elected(server, renewed_before=renewed_before)
+    text, found = await told(server)
+    assert promise in text
+    assert bool(found.troubles) == (renewed_before == 60.0)
 
 
 def touched(server: Server, times: int) -> None:

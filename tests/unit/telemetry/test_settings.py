@@ -80,6 +80,19 @@ def test_the_console_flag_adds_the_console_once() -> None:
             "OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' is not supported; "
             "use http/protobuf (port 4318 by custom)",
         ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "nonsense"},
+            "OTEL_EXPORTER_OTLP_ENDPOINT: 'nonsense' is not a URL like http://collector:4318",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "collector:4318"},
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'collector:4318' is not a URL like "
+            "http://collector:4318",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://"},
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://' is not a URL like http://collector:4318",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused_in_one_line(
