@@ -234,7 +234,7 @@ async def test_a_pod_that_vanishes_while_neither_server_nor_controller_runs_is_a
 async def test_a_watch_that_is_refused_every_minute_costs_no_grace(stage: Stage) -> None:
     transport = await leader(stage)
     await held(stage)
-    for _ in range(4):
+    for _ in range(3):
         transport.forget()
         transport.cut_off()
         transport.cut = False
