@@ -262,8 +262,12 @@ def _early(segment: Segment) -> set[str]:
     """Pods that were created while their claim still listed a pod that was gone, and were refused.
 
     KCM frees such a claim at the same time as another controller creates the next pod. The
-    scheduler refuses that pod if it is first and the claim's node cannot take the pod.
+    scheduler refuses that pod if it is first and the claim's node cannot take the pod. A claim that
+    other pods keep is never free, so the scheduler refuses the pod in any order.
     """
+    freed = {
+        seen.name for seen in segment.events if seen.kind == "ResourceClaim" and not _listed(seen)
+    }
     listed: dict[str, set[str]] = {}
     gone: set[str] = set()
     early: set[str] = set()
@@ -275,7 +279,7 @@ def _early(segment: Segment) -> set[str]:
             gone.add(seen.object["metadata"]["uid"])
         elif seen.kind == "Pod" and seen.type == "ADDED":
             claims = (used.partition("/")[2] for used in claims_used(seen.object))
-            if any(listed.get(each, set()) & gone for each in claims):
+            if any(each in freed and listed.get(each, set()) & gone for each in claims):
                 early.add(seen.name)
         elif seen.name in early and _is_refused(seen):
             refused.add(seen.name)

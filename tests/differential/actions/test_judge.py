@@ -193,3 +193,21 @@ def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: boo
     event = {"reason": "FailedScheduling", "involvedObject": {"kind": "Pod", "name": "new"}}
     real = Played(segments=[Segment("", events=theirs)], messages=[event])
     assert bool(differences(real, Played(segments=[Segment("", events=ours)]))) is not gone
+
+
+def test_a_pod_is_refused_in_any_order_while_other_pods_keep_its_claim() -> None:
+    spec = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}]}
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]}
+
+    def pod(change: str = "MODIFIED", **status: Any) -> Seen:
+        return _seen("Pod", "new", {"spec": spec, "status": status}, change)
+
+    def claim(*listed: str) -> Seen:
+        entries = [{"resource": "pods", "name": each, "uid": f"uid-{each}"} for each in listed]
+        return _seen("ResourceClaim", "shared", {"status": {"reservedFor": entries}})
+
+    old, kept = _seen("Pod", "old", {"spec": spec}, "DELETED"), claim("kept")
+    created_first = [claim("old", "kept"), old, pod("ADDED"), kept, pod(**refused)]
+    freed_first = [claim("old", "kept"), old, kept, pod("ADDED"), pod(**refused)]
+    assert _found(created_first, freed_first) == []
+    assert _found(created_first, freed_first[:-1])
