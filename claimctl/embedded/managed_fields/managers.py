@@ -94,7 +94,8 @@ def reset_fields(kind: Kind, subresource: str, version: tuple[int, int]) -> tupl
         if kind.plural == "resourceclaims" and version < (1, 35):
             return (_SPEC,)
         return _STATUS_RESETS.get(kind.plural, (_SPEC,))
-    return (("f:status",),) if not subresource and "status" in kind.subresources else ()
+    without_status = not subresource or kind.plural == "namespaces"
+    return (("f:status",),) if without_status and "status" in kind.subresources else ()
 
 
 _SPEC = ("f:spec",)

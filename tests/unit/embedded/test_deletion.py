@@ -144,3 +144,14 @@ def test_a_job_deleted_without_options_orphans_its_pods_and_says_so() -> None:
     answer = run(made.send("DELETE", f"{path}/j"))
     assert answer.body["metadata"]["finalizers"] == ["orphan"]
     assert "child pods are preserved by default" in answer.headers["warning"]
+
+
+def test_the_finalize_subresource_of_a_namespace_owns_no_status() -> None:
+    """As seen on 1.32, 1.34 and 1.36: a status that is not stored makes no version and no owner."""
+    made = server()
+    path = "/api/v1/namespaces"
+    created = run(made.send("POST", path, {"metadata": {"name": "space"}})).body
+    body = {**created, "status": {"phase": "Terminating"}}
+    answer = run(made.send("PUT", f"{path}/space/finalize", body))
+    assert answer.status == 200
+    assert answer.body == created
