@@ -19,7 +19,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
+.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -80,6 +80,9 @@ bench: $(BENCH_STAMP) ## measure side by side, print one table (PART=name ARGS=-
 
 slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
 	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m tests.slow_scheduler
+
+switching: $(STAMP) ## switch PodGroups off and on again on a busy real 1.36 (CLAIMS=40 PODS=20 ORDER=naive SEED=)
+	CLAIMS=$(CLAIMS) PODS=$(PODS) ORDER=$(ORDER) SEED=$(SEED) $(BIN)/python -m tests.switching
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)

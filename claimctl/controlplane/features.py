@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from claimctl.controlplane.programs import CannotStart
 
 _GROUPS_SINCE = (1, 36)
+FEATURE_FLAGS = ("--feature-gates=", "--runtime-config=")
+"""The beginnings of all flags that ``Features`` gives."""
 
 
 @dataclass(frozen=True, slots=True)

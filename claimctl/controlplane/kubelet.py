@@ -83,6 +83,10 @@ class Kubelets:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def switch(self, *, pod_groups: bool) -> None:
+        """Switch the kubelets' gate of PodGroups; running pods are not touched."""
+        self.pod_groups = self._host.pod_groups = pod_groups
+
     def lose(self, node: str) -> None:
         """Cut the node off: its containers go on running, and its kubelet reports nothing."""
         self._lost.add(node)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from claimctl.controlplane.audit import AuditLog, policy
-from claimctl.controlplane.features import Features, features_of
+from claimctl.controlplane.features import FEATURE_FLAGS, Features, features_of
 from claimctl.controlplane.files import (
     ADMIN_USER,
     CONTROLLER_MANAGER_USER,
@@ -154,6 +154,21 @@ class ControlPlane:
         server.kill() if kill else server.stop()
         server.start()
         self.wait_until_ready()
+
+    def switch(self, name: str, *, pod_groups: bool) -> None:
+        """Restart one server with the feature gates of PodGroups on or off.
+
+        Raises:
+            CannotStart: the server does not start again.
+        """
+        server, features = (
+            self.servers[name],
+            features_of(self.programs.version, pod_groups=pod_groups),
+        )
+        flags = features.api_server_flags() if name == API_SERVER else features.gate_flags()
+        kept = [flag for flag in server.command if not flag.startswith(FEATURE_FLAGS)]
+        server.command = (*kept, *flags)
+        self.restart(name, kill=False)
 
     def wait_until_ready(self) -> None:
         """Wait until the API server is ready.

@@ -1,0 +1,1 @@
+"""Switches PodGroups off and on again on a busy real control plane."""

@@ -1,0 +1,75 @@
+"""``make switching``: PodGroups go off and on again on a busy real control plane.
+
+Claims are shared by the pods of Deployments through PodGroups, while users scale the Deployments
+and delete pods. The commands of docs/runbooks/downgrade.md are run word for word, and every gate is
+switched where the page says so. With ORDER=naive nothing is prepared. Exit code 1 if a kubelet
+refused a pod, a pod ran without an allocation, or the end differs from the beginning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from claimctl.controlplane.plane import ControlPlane, Wanted, running
+from claimctl.controlplane.programs import CannotStart
+from claimctl.kube.connection import load_connection
+from claimctl.kube.transport import HttpTransport
+from tests.support.variables import BadOption
+from tests.switching.options import Options
+from tests.switching.report import report
+from tests.switching.run import Run
+from tests.torture_real.controllers import Controllers
+
+
+def main() -> int:
+    try:
+        options = Options.given()
+        with _directory(options) as directory:
+            wanted = Wanted(pod_groups=True)
+            with running(ControlPlane(options.programs, directory, wanted)) as plane:
+                run = asyncio.run(_run(options, plane))
+    except BadOption as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (CannotStart, TimeoutError, AssertionError) as error:
+        # an assertion: a command of the page ended with another exit code than the page says
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 1 if report(run) else 0
+
+
+async def _run(options: Options, plane: ControlPlane) -> Run:
+    controllers = Controllers(plane.files, plane.directory)
+    connection = load_connection(str(plane.files.kubeconfig()))
+    async with HttpTransport(connection) as transport:
+        run = Run(options, plane, transport)
+        try:
+            await run.play(controllers)
+        finally:
+            await asyncio.to_thread(controllers.stop_all)
+    run.wrong += controllers.tracebacks()
+    return run
+
+
+@contextmanager
+def _directory(options: Options) -> Iterator[Path]:
+    """The folder of the servers' files. A folder in ``KEEP`` stays."""
+    if options.keep:
+        Path(options.keep).mkdir(parents=True, exist_ok=True)
+        directory = tempfile.mkdtemp(prefix="switching-", dir=options.keep)
+        print(f"logs are kept in {directory}", file=sys.stderr)
+        yield Path(directory)
+        return
+    with tempfile.TemporaryDirectory(prefix="switching-") as temporary:
+        yield Path(temporary)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""The workloads of the run, what their users do, and how their claims look."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+from claimctl.controlplane.nodes import Fleet
+from claimctl.controlplane.pod_worker import POD
+from claimctl.demo import objects
+from claimctl.demo.objects import DEPLOYMENT, RESERVATION, Workload
+from claimctl.embedded.components.pods import allocation_of, ended, node_name, reserved_for
+from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.errors import KubeError
+from claimctl.wire.base import Object
+
+NAMESPACE = "ml"
+GRACE = 20
+"""forceDeletedPodGraceSeconds of every reservation."""
+_AT_A_TIME = 8
+
+
+@dataclass(slots=True)
+class Workloads:
+    """One Deployment for each claim; its pods share the claim through a PodGroup."""
+
+    client: DocumentClient
+    fleet: Fleet
+    most: int
+    """The greatest number of pods of a Deployment."""
+    rng: Random
+    actions: int = 0
+    """How many user actions were carried out."""
+    wanted: dict[str, int] = field(default_factory=dict)
+    """By Deployment: its replicas."""
+
+    @property
+    def names(self) -> list[str]:
+        return [f"train-{number}" for number in range(self.fleet.count)]
+
+    async def create(self) -> None:
+        await self.client.create(objects.namespace(NAMESPACE))
+        await each_of(self._create(name) for name in self.names)
+
+    async def _create(self, name: str) -> None:
+        workload = Workload(NAMESPACE, name, name, self.most, group=name)
+        self.wanted[name] = self.most
+        await self.client.create(objects.claim(NAMESPACE, name))
+        made = objects.reservation(
+            workload, DEPLOYMENT, idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=GRACE
+        )
+        await self.client.create(made)
+        body = objects.deployment(workload)
+        body["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 2
+        await self.client.create(body)
+
+    async def scale(self, name: str, replicas: int) -> None:
+        self.wanted[name] = replicas
+        await self.client.patch(DEPLOYMENT, NAMESPACE, name, {"spec": {"replicas": replicas}})
+
+    async def churn(self) -> None:
+        """Scale Deployments and delete pods, some by force, until cancelled."""
+        while True:
+            await asyncio.sleep(self.rng.uniform(0.2, 1.0))
+            # the API server is away while its gates are switched
+            with suppress(Refused, KubeError, OSError):
+                await self._act(self.rng.choice(self.names))
+                self.actions += 1
+
+    async def _act(self, name: str) -> None:
+        kind = self.rng.randrange(3)
+        if kind == 0:
+            await self.scale(name, self.rng.randint(max(self.most // 2, 2), self.most))
+            return
+        pods = [pod for pod in await self.pods() if _owned(pod, name)]
+        if len(pods) > 1:
+            options = {"gracePeriodSeconds": 0} if kind == 1 else {}
+            await self.client.delete(
+                POD, NAMESPACE, self.rng.choice(pods)["metadata"]["name"], options
+            )
+
+    async def settle(self) -> None:
+        """Give every Deployment all of its pods again."""
+        await each_of(self.scale(name, self.most) for name in self.names)
+
+    # What is there
+
+    async def pods(self) -> list[Object]:
+        return await self.client.list(POD, NAMESPACE)
+
+    async def claims(self) -> list[Object]:
+        return await self.client.list(self.fleet.claims, NAMESPACE)
+
+    async def waiting(self) -> list[str]:
+        """The Deployments whose pods do not all run, with the number that runs."""
+        pods = await self.pods()
+        found = {name: [pod for pod in pods if _owned(pod, name)] for name in self.names}
+        return [
+            f"{name} {sum(map(_runs, each))}/{self.wanted[name]}"
+            for name, each in found.items()
+            if len(each) != self.wanted[name] or not all(map(_runs, each))
+        ]
+
+    async def unheld(self) -> list[str]:
+        """The claims whose list is not the Deployment and its PodGroup."""
+        held = ["deployments", "podgroups"]
+        lists = {
+            claim["metadata"]["name"]: sorted(each["resource"] for each in reserved_for(claim))
+            for claim in await self.claims()
+        }
+        return [f"{name} {resources}" for name, resources in lists.items() if resources != held]
+
+    async def unlisted(self) -> list[str]:
+        """The claims that do not list exactly the pods that are bound to a node."""
+        pods = await self.pods()
+        found = []
+        for claim in await self.claims():
+            name = claim["metadata"]["name"]
+            bound = {
+                pod["metadata"]["uid"]
+                for pod in pods
+                if _owned(pod, name) and node_name(pod) and not ended(pod)
+            }
+            listed = {each["uid"] for each in reserved_for(claim)}
+            if listed != bound:
+                found.append(f"{name} lists {len(listed - bound)} more, {len(bound - listed)} less")
+        return found
+
+    async def allocated(self) -> list[str]:
+        return [
+            claim["metadata"]["name"]
+            for claim in await self.claims()
+            if allocation_of(claim) is not None
+        ]
+
+    async def picture(self) -> dict[str, object]:
+        """By claim: its UID, its devices, and the entries of its list."""
+        return {
+            claim["metadata"]["name"]: (
+                claim["metadata"]["uid"],
+                allocation_of(claim),
+                sorted(tuple(sorted(each.items())) for each in reserved_for(claim)),
+            )
+            for claim in await self.claims()
+        }
+
+    async def without_reservations(self) -> None:
+        await each_of(self.client.delete(RESERVATION, NAMESPACE, name) for name in self.names)
+
+
+async def each_of(acts: Iterable[Awaitable[object]]) -> None:
+    """Carry out all of them, a few at a time."""
+    slots = asyncio.Semaphore(_AT_A_TIME)
+
+    async def one(act: Awaitable[object]) -> None:
+        async with slots:
+            await act
+
+    async with asyncio.TaskGroup() as group:
+        for act in acts:
+            group.create_task(one(act))
+
+
+def _owned(pod: Object, name: str) -> bool:
+    return (pod["metadata"].get("labels") or {}).get("app") == name
+
+
+def _runs(pod: Object) -> bool:
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
