@@ -19,7 +19,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate lock
+.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate helm lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -66,14 +66,19 @@ check: $(STAMP) ## check format, lint, types, imports, generated files and wheel
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m claimctl.api --check
+	$(BIN)/python -m generate --check
 	$(BIN)/python -m pytest -q tests/unit/packaging
 
 fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/ from the models
+generate: $(STAMP) ## write crds/ from the models, and the chart from crds/, rbac/ and deploy/
 	$(BIN)/python -m claimctl.api
+	$(BIN)/python -m generate
+
+helm: $(STAMP) ## put helm into .venv, for the tests of the chart
+	$(BIN)/python -m tests.chart.fetch
 
 bench: $(BENCH_STAMP) ## measure side by side, print one table (PART=name ARGS=--help; real servers: KUBEBUILDER_ASSETS)
 	$(BIN)/python -m bench $(PART) $(ARGS)

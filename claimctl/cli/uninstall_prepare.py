@@ -51,6 +51,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
         ),
     ] = False,
     dry_run: DryRunOption = False,
+    stop: Annotated[
+        bool,
+        typer.Option(
+            "--stop-controller",
+            help="When nothing is left, scale the controller to 0, and look once more: from then "
+            "on no controller makes another hold. [default: off]",
+        ),
+    ] = False,
     timeout: Annotated[
         int,
         typer.Option(
@@ -104,6 +112,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
     if verify and dry_run:
         raise UsageError("--verify and --dry-run exclude each other: both write nothing")
+    if stop and (verify or dry_run or namespaces):
+        raise UsageError("--stop-controller: not with --verify, --dry-run or --namespace")
     scope = tuple(dict.fromkeys(namespaces or ()))
     times = {
         "settle_seconds": settle_seconds,
@@ -124,7 +134,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
     )
 
     async def work(session: Session) -> Result:
-        return await _carried_out(session, wanted, write=not verify and not dry_run)
+        result = await _carried_out(session, wanted, write=not verify and not dry_run)
+        return await _stopped(session, wanted, result) if stop and not result.left else result
 
     result = in_session(Access(kubeconfig, context, as_user), work)
     _show(result, wanted, output, verify=verify, dry_run=dry_run)
@@ -146,6 +157,22 @@ async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Resu
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
     except NoSuccessor as error:
         raise CommandFailed(str(error)) from error
+
+
+async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
+    """Stop the controller, and take out what users have reserved in the meantime."""
+    from claimctl.cli.errors import CommandFailed
+    from claimctl.uninstall.stopping import StillRuns, stop_controller
+
+    namespace = wanted.settings.lease_namespace
+    try:
+        stopped = await stop_controller(session.client, session.clock, namespace)
+    except StillRuns as error:
+        raise CommandFailed(str(error)) from error
+    _progress("the controller is stopped" if stopped else "no controller is installed")
+    after = await _carried_out(session, wanted, write=True)
+    after.removed[:0] = before.removed
+    return after
 
 
 def _run(session: Session, wanted: Wanted) -> Uninstall:

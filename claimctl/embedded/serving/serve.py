@@ -58,7 +58,7 @@ async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
     stopped = _stop_signals()
     await cluster.start()
     try:
-        server, access = await _listen(cluster, serving.port)
+        server, access = await listen(cluster, serving.port)
         with _in_kubeconfig(serving.kubeconfig, access):
             serving.ready(server.url)
             return await stopped
@@ -81,7 +81,7 @@ def _stop_signals() -> asyncio.Future[signal.Signals]:
     return stopped
 
 
-async def _listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
+async def listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
     """The server and the access to it: with RBAC by TLS and an administrator's token."""
     guard = cluster.handler.guard
     if cluster.options.authorization is Authorization.ALWAYS_ALLOW:

@@ -20,6 +20,8 @@ WANTED = Wanted(Settings(identity="me"), ("ml",))
     ("arguments", "told"),
     [
         ("--verify --dry-run", "--verify and --dry-run exclude each other"),
+        ("--stop-controller --verify", "--stop-controller: not with --verify"),
+        ("--stop-controller -n ml", "--stop-controller: not with --verify, --dry-run or --names"),
         ("-n Team", "'Team' is not a DNS label"),
         ("--lease-namespace Team", "'Team' is not a DNS label"),
         ("--timeout 0", "'--timeout': Input should be greater than"),

@@ -1,0 +1,59 @@
+"""Stop the controller that is installed, so that it cannot make another hold."""
+
+from __future__ import annotations
+
+from claimctl.downgrade.plans import controller_runs
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, NotFound
+from claimctl.wire.resources import DEPLOYMENTS
+from claimctl.wire.seams import Clock
+
+CONTROLLER = "claimctl-controller"
+"""The name of the controller's Deployment, however it was installed."""
+STOP_SECONDS = 60.0
+"""A controller that is killed leaves its Lease, which others may take after 15 s."""
+_POLL_SECONDS = 0.5
+
+
+class StillRuns(Exception):
+    """A controller goes on although its Deployment has no replicas. The text is one line."""
+
+
+async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
+    """Scale the controller's Deployment to 0, and wait until no controller holds its Lease.
+
+    Returns:
+        False if there is no such Deployment.
+
+    Raises:
+        StillRuns: a controller still holds its Lease after ``STOP_SECONDS``.
+        KubeError: the caller may not patch the Deployment, or a request failed.
+    """
+    if not await _scale_to_0(client, namespace):
+        return False
+    end = clock.monotonic() + STOP_SECONDS
+    while await controller_runs(client, clock):
+        if clock.monotonic() >= end:
+            raise StillRuns(
+                f"the Deployment {namespace}/{CONTROLLER} has no replicas, but a controller still "
+                f"holds its Lease after {STOP_SECONDS:g} s: look for another controller"
+            )
+        await clock.sleep(_POLL_SECONDS)
+    return True
+
+
+async def _scale_to_0(client: Client, namespace: str) -> bool:
+    """Returns False if there is no such Deployment."""
+    patch = {"spec": {"replicas": 0}}
+    while True:
+        try:
+            found = await client.get(DEPLOYMENTS, CONTROLLER, namespace)
+            version = found.metadata.resource_version
+            await client.merge_patch(
+                DEPLOYMENTS, CONTROLLER, patch, namespace, resource_version=version
+            )
+        except NotFound:
+            return False
+        except Conflict:
+            continue
+        return True

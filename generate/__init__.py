@@ -1,0 +1,1 @@
+"""Generates files from other files of the repository: ``python -m generate``."""

@@ -1,0 +1,1 @@
+"""The Helm chart: rendered, and installed on clusters."""

@@ -1,0 +1,132 @@
+"""The clusters on which installations are tried: the embedded one, or a real control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from claimctl.controlplane.kubelet import Kubelets
+from claimctl.controlplane.nodes import Fleet
+from claimctl.controlplane.plane import ControlPlane, running
+from claimctl.controlplane.programs import find_programs
+from claimctl.demo import objects
+from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
+from claimctl.embedded.serving.kubeconfig import write_kubeconfig
+from claimctl.embedded.serving.serve import listen
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.connection import load_connection
+from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.transport import HttpTransport
+from claimctl.wire.seams import Transport
+from tests.chart import containers
+from tests.chart.containers import Containers
+
+ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
+CLUSTERS = ["embedded", *(["real"] if ASSETS else [])]
+PATIENCE = 60.0
+Json = dict[str, Any]
+TRAIN = objects.Workload("ml", "train", "slice", 2, reserve=True)
+
+
+@dataclass
+class Site:
+    """A cluster with nodes and devices, and processes for the pods of claimctl's image."""
+
+    kubeconfig: Path
+    transport: Transport
+    client: DocumentClient
+    containers: Containers
+    resource_api: str = objects.CLAIM[0]
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not await holds():  # noqa: ASYNC110 - the cluster is asked, it does not tell
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            told = [one.output for one in self.containers.ended]
+            raise AssertionError(f"not within {PATIENCE:g} s: {what}; ended: {told}") from None
+
+    async def train(self) -> None:
+        """A user's Deployment whose pods share a claim, with the annotation of claimctl."""
+        await self.client.create(objects.namespace(TRAIN.namespace))
+        await self.client.create(objects.claim("ml", TRAIN.claim, self.resource_api))
+        await self.client.create(objects.deployment(TRAIN))
+
+    async def listed(self) -> list[Json]:
+        """The list of the claim."""
+        kind = (self.resource_api, "ResourceClaim")
+        claim = await self.client.get(kind, "ml", TRAIN.claim)
+        return list(claim.get("status", {}).get("reservedFor") or [])
+
+    async def held(self) -> bool:
+        return "deployments" in [each["resource"] for each in await self.listed()]
+
+    async def pods(self) -> set[str]:
+        """The UIDs of the user's running pods."""
+        return {
+            pod["metadata"]["uid"]
+            for pod in await self.client.list(objects.POD, "ml")
+            if pod["status"].get("phase") == "Running"
+        }
+
+    async def gone(self, kind: tuple[str, str], namespace: str, name: str) -> bool:
+        try:
+            await self.client.get(kind, namespace, name)
+        except Refused as refused:
+            return refused.code == 404
+        return False
+
+
+@asynccontextmanager
+async def site(kind: str, directory: Path) -> AsyncIterator[Site]:
+    """A cluster of the kind ``embedded`` or ``real``."""
+    async with AsyncExitStack() as stack:
+        if kind == "real":
+            kubeconfig, api = await _real(stack, directory)
+        else:
+            kubeconfig, api = await _embedded(stack, directory / "kubeconfig"), objects.CLAIM[0]
+        transport = await stack.enter_async_context(HttpTransport(load_connection(str(kubeconfig))))
+        processes = Containers(transport, kubeconfig, directory)
+        await stack.enter_async_context(containers.running(processes))
+        client = DocumentClient(transport, "tests")
+        yield Site(kubeconfig, transport, client, processes, api)
+
+
+async def _embedded(stack: AsyncExitStack, kubeconfig: Path) -> Path:
+    options = ClusterOptions(
+        dialect=Dialect.HOLD, nodes=2, devices_per_node=2, authorization=Authorization.RBAC
+    )
+    cluster = Cluster(options, LoopClock())
+    await cluster.start()
+    stack.push_async_callback(cluster.stop)
+    server, access = await listen(cluster, 0)
+    stack.push_async_callback(server.close)
+    write_kubeconfig(kubeconfig, access)
+    return kubeconfig
+
+
+async def _real(stack: AsyncExitStack, directory: Path) -> tuple[Path, str]:
+    plane = ControlPlane(find_programs(Path(ASSETS)), directory)
+    stack.enter_context(running(plane))
+    kubeconfig = plane.files.kubeconfig()
+    admin = await stack.enter_async_context(HttpTransport(load_connection(str(kubeconfig))))
+    fleet = Fleet(plane.programs.version, count=2)
+    kubelets = Kubelets(admin, fleet)
+    joined = asyncio.Event()
+    task = asyncio.create_task(kubelets.run(joined), name="kubelets")
+    stack.push_async_callback(_ended, task)
+    async with asyncio.timeout(PATIENCE):
+        await joined.wait()
+    return kubeconfig, fleet.resource_api
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

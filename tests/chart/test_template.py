@@ -1,0 +1,147 @@
+"""What the chart renders is what ``crds/``, ``rbac/`` and ``deploy/`` say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claimctl.install.manifests import FOLDERS, Choice, chosen
+from tests.chart.helm import CHART, Helm, Json, documents, needs_helm
+
+pytestmark = needs_helm
+CHARTS_OWN = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> Helm:
+    return Helm(tmp_path)
+
+
+def plain(document: Json) -> Json:
+    """The document without the labels that mark a release or a version."""
+    meta = document["metadata"]
+    labels = {
+        key: each for key, each in (meta.get("labels") or {}).items() if key not in CHARTS_OWN
+    }
+    labels.pop("app.kubernetes.io/version", None)
+    return {**document, "metadata": {**meta, "labels": labels}}
+
+
+def place(document: Json) -> tuple[str, str]:
+    return document["kind"], document["metadata"]["name"]
+
+
+def by_place(found: list[Json]) -> dict[tuple[str, str], Json]:
+    placed = {place(each): plain(each) for each in found}
+    assert len(placed) == len(found)
+    return placed
+
+
+@pytest.mark.parametrize("namespace", ["claimctl-system", "gpus"])
+def test_the_defaults_are_the_base_installation(helm: Helm, namespace: str) -> None:
+    expected = by_place(chosen(Choice(namespace=namespace)))
+    # The namespace comes from helm install --create-namespace.
+    expected.pop(("Namespace", namespace))
+    assert by_place(helm.template(namespace=namespace)) == expected
+
+
+def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
+    switched = helm.template(
+        "monitoring.enabled=true", "networkPolicy.enabled=true", "admissionPolicy.enabled=true"
+    )
+    expected = by_place(chosen(Choice((*FOLDERS,))))
+    expected.pop(("Namespace", "claimctl-system"))
+    assert by_place(switched) == expected
+
+
+def test_parts_can_be_left_out(helm: Helm) -> None:
+    found = [place(each) for each in helm.template("crds.enabled=false", "templates.enabled=false")]
+    assert ("ClusterRole", "claimctl-controller") in found
+    assert "CustomResourceDefinition" not in [kind for kind, _ in found]
+    assert ("ClusterRole", "claimctl-templates") not in found
+
+
+def test_values_reach_the_controller(helm: Helm) -> None:
+    found = helm.template(
+        "image.repository=registry.example.com:5000/gpus/claimctl",
+        f"image.digest=sha256:{'a' * 64}",
+        "templateInjection.enabled=true",
+        "args={--settle-seconds=10,--log-level=debug}",
+        "env[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,env[0].value=http://collector:4318",
+        "priorityClassName=system-cluster-critical",
+        "podAnnotations.note=x",
+        "podLabels.team=gpus",
+        "replicas=1",
+        "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1",
+    )
+    deployment = by_place(found)[("Deployment", "claimctl-controller")]
+    pod = deployment["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    assert container["image"] == f"registry.example.com:5000/gpus/claimctl@sha256:{'a' * 64}"
+    assert container["args"][-3:] == [
+        "--allow-template-injection",
+        "--settle-seconds=10",
+        "--log-level=debug",
+    ]
+    assert container["env"][1]["value"] == "http://collector:4318"
+    assert (deployment["spec"]["replicas"], pod["spec"]["priorityClassName"]) == (
+        1,
+        "system-cluster-critical",
+    )
+    assert (pod["metadata"]["annotations"], pod["metadata"]["labels"]["team"]) == (
+        {"note": "x"},
+        "gpus",
+    )
+    assert list(pod["spec"]["affinity"]) == ["nodeAffinity"]
+    assert ("ClusterRoleBinding", "claimctl-template-injection") in by_place(found)
+
+
+def test_the_hooks_run_commands_that_claimctl_takes(helm: Helm) -> None:
+    from claimctl.cli.main import load
+    from claimctl.cli.registry import BY_NAME
+
+    rendered = helm("template", "claimctl", str(CHART), "-n", "gpus")
+    hooks = [
+        each
+        for each in documents(rendered)
+        if "helm.sh/hook" in (each["metadata"].get("annotations") or {})
+    ]
+    pods = [each["spec"] for each in hooks if each["kind"] == "Pod"]
+    pods += [each["spec"]["template"]["spec"] for each in hooks if each["kind"] == "Job"]
+    commands = [pod["containers"][0]["args"] for pod in pods]
+    assert sorted(name for name, *_ in commands) == ["doctor", "uninstall-prepare"]
+    for name, *flags in commands:
+        parameters = load(BY_NAME[name]).make_context(name, flags).params
+        assert parameters.get("lease_namespace", "gpus") == "gpus"
+    assert {each["metadata"].get("namespace", "gpus") for each in hooks} == {"gpus"}
+
+
+def test_it_is_linted(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("replicas=two", "replicas"),
+        ("replicas=11", "replicas"),
+        ("image.pullPolicy=Sometimes", "pullPolicy"),
+        ("image.digest=abc", "digest"),
+        ("image.repository=", "repository"),
+        ("image.repository=claimctl:latest", "repository"),
+        ("crds=false", "crds"),
+        ("monitoring.enabled=yes", "monitoring"),
+        ("logFormat=xml", "logFormat"),
+        ("args={log-level=debug}", "args"),
+        ("admissionPolicy.action=Shout", "action"),
+        ("uninstall.timeoutSeconds=1", "timeoutSeconds"),
+        ("replica=3", "replica"),
+        ("image.name=x", "name"),
+    ],
+)
+def test_wrong_values_are_refused_by_their_name(helm: Helm, setting: str, words: str) -> None:
+    done = helm.run("template", "claimctl", str(CHART), "--set", setting)
+    assert done.returncode == 1
+    assert "values don't meet the specifications of the schema" in done.stderr
+    assert words in done.stderr
