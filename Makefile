@@ -67,15 +67,17 @@ check: $(STAMP) ## check format, lint, types, imports, generated files and wheel
 	$(BIN)/lint-imports
 	$(BIN)/python -m claimctl.api --check
 	$(BIN)/python -m generate --check
+	$(BIN)/python -m tests.pictures --check
 	$(BIN)/python -m pytest -q tests/unit/packaging
 
 fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/ from the models, and the chart from crds/, rbac/ and deploy/
+generate: $(STAMP) ## write crds/ from the models, the chart from crds/, rbac/ and deploy/, and the picture
 	$(BIN)/python -m claimctl.api
 	$(BIN)/python -m generate
+	$(BIN)/python -m tests.pictures
 
 helm: $(STAMP) ## put helm into .venv, for the tests of the chart
 	$(BIN)/python -m tests.chart.fetch

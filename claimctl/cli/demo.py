@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +15,8 @@ from claimctl.cli.options import Data
 
 if TYPE_CHECKING:
     from claimctl.controlplane.plane import ControlPlane
-    from claimctl.demo.report import Report
+    from claimctl.demo.play import PlayReport
+    from claimctl.demo.report import Printer, Report
 
 
 class Dialects(StrEnum):
@@ -63,6 +66,14 @@ FilesOption = Annotated[
         help="Play these manifests instead of the story; - is stdin; may be repeated.",
     ),
 ]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Write a page that shows what happened. [default: none]",
+    ),
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print only one JSON object with the results.")
 ]
@@ -73,6 +84,7 @@ def command(
     kubernetes_version: VersionOption = None,
     assets: AssetsOption = None,
     files: FilesOption = None,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> int:
     """Start a cluster, run the controller against it, and show what it does.
@@ -88,16 +100,69 @@ def command(
 
     logs.configure(level=logs.Level.ERROR)
     version = kubernetes_version.value if kubernetes_version else None
+    results = Results(json, html)
+    results.check()
     try:
         if assets is not None:
             _check_for_assets(dialect, version, files)
-            return _on_real_programs(assets, dialect or Dialects.HOLD, json)
+            return _on_real_programs(assets, dialect or Dialects.HOLD, results)
         chosen = dialect or Dialects.NATIVE
         if files:
-            return asyncio.run(_manifests(files, chosen, version or Versions.V1_36.value, json))
-        return asyncio.run(_story(chosen, version, json))
+            return asyncio.run(_manifests(files, chosen, version or Versions.V1_36.value, results))
+        return asyncio.run(_story(chosen, version, results))
     except StoryFailed as failed:
         raise CommandFailed(str(failed)) from failed
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Where the results go: lines or one JSON object on stdout, and a page."""
+
+    json: bool
+    html: Path | None
+
+    def check(self) -> None:
+        """Raise UsageError if the page cannot be written, before anything is played."""
+        if self.html is None:
+            return
+        try:
+            with self.html.open("a", encoding="utf-8"):
+                pass
+        except OSError as error:
+            raise UsageError(f"--html: cannot write {self.html}: {error.strerror}") from error
+
+    def printer(self) -> Printer:
+        from claimctl.demo.report import Printer, Quiet
+
+        return Quiet() if self.json else Printer()
+
+    def story(self, report: Report) -> None:
+        from claimctl.demo.page import page
+
+        self._print(report.document())
+        self._write(lambda: page(report))
+
+    def play(self, report: PlayReport) -> None:
+        from claimctl.demo.page import play_page
+
+        self._print(report.document())
+        self._write(lambda: play_page(report))
+
+    def _print(self, document: Mapping[str, Any]) -> None:
+        from claimctl.cli.output import print_document
+
+        if self.json:
+            print_document(document, Data.JSON)
+
+    def _write(self, page: Callable[[], str]) -> None:
+        if self.html is None:
+            return
+        try:
+            self.html.write_text(page(), encoding="utf-8")
+        except OSError as error:
+            raise CommandFailed(f"--html: cannot write {self.html}: {error.strerror}") from error
+        if not self.json:
+            typer.echo(f"{self.html} shows what happened: open it in a browser")
 
 
 def _check_for_assets(
@@ -118,7 +183,7 @@ def _check_for_assets(
         raise UsageError("--filename: manifests are played without --assets only; leave it out")
 
 
-def _on_real_programs(assets: Path, dialect: Dialects, json: bool) -> int:
+def _on_real_programs(assets: Path, dialect: Dialects, results: Results) -> int:
     """Start the servers before the event loop, so that Ctrl-C during the start stops them."""
     import asyncio
 
@@ -127,30 +192,24 @@ def _on_real_programs(assets: Path, dialect: Dialects, json: bool) -> int:
 
     try:
         with real_plane(assets, pod_groups=dialect is Dialects.PODGROUP) as plane:
-            return asyncio.run(_real_story(plane, dialect, json))
+            return asyncio.run(_real_story(plane, dialect, results))
     except CannotStart as error:
         raise CommandFailed(f"--assets: {error}") from error
 
 
-async def _real_story(plane: ControlPlane, dialect: Dialects, json: bool) -> int:
-    from claimctl.cli.output import print_document
-    from claimctl.demo.report import Printer, Quiet
+async def _real_story(plane: ControlPlane, dialect: Dialects, results: Results) -> int:
     from claimctl.demo.show import play_real
 
-    report = await play_real(plane, dialect.value, Quiet() if json else Printer())
-    if json:
-        print_document(report.document(), Data.JSON)
+    report = await play_real(plane, dialect.value, results.printer())
+    results.story(report)
     return exit_code(report)
 
 
-async def _story(dialect: str, version: str | None, json: bool) -> int:
-    from claimctl.cli.output import print_document
-    from claimctl.demo.report import Printer, Quiet
+async def _story(dialect: str, version: str | None, results: Results) -> int:
     from claimctl.demo.show import play
 
-    report = await play(dialect, version, Quiet() if json else Printer())
-    if json:
-        print_document(report.document(), Data.JSON)
+    report = await play(dialect, version, results.printer())
+    results.story(report)
     return exit_code(report)
 
 
@@ -161,18 +220,15 @@ def exit_code(report: Report) -> int:
     return ExitCode.OK if report.ok else ExitCode.FAILED
 
 
-async def _manifests(files: list[str], dialect: str, version: str, json: bool) -> int:
-    from claimctl.cli.output import print_document
+async def _manifests(files: list[str], dialect: str, version: str, results: Results) -> int:
     from claimctl.demo.applying import BadManifests
     from claimctl.demo.play import play_files
-    from claimctl.demo.report import Printer, Quiet
 
     try:
-        report = await play_files(files, dialect, version, Quiet() if json else Printer())
+        report = await play_files(files, dialect, version, results.printer())
     except BadManifests as bad:
         for problem in bad.problems:
             typer.echo(f"error: {one_line(problem)}", err=True)
         return ExitCode.USAGE
-    if json:
-        print_document(report.document(), Data.JSON)
+    results.play(report)
     return ExitCode.FINDINGS if report.violations else ExitCode.OK

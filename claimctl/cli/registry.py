@@ -19,6 +19,8 @@ class Entry:
 COMMANDS = (
     Entry("get", "List claims, their state and their holders."),
     Entry("explain", "Show who holds a claim and why."),
+    Entry("timeline", "Show who held a claim's devices when."),
+    Entry("tree", "Show what hangs together, from workloads to nodes."),
     Entry("release", "Release a claim by hand."),
     Entry("orphans", "Find and free claims that nobody will ever free."),
     Entry("doctor", "Check the cluster and the installation."),

@@ -13,8 +13,10 @@ from claimctl.demo.claims_seen import ClaimSeen, Observer
 from claimctl.demo.invent import pods_of
 from claimctl.demo.manifests import Manifest, load
 from claimctl.demo.report import Printer
-from claimctl.demo.stage import Stage, StoryFailed, staged
+from claimctl.demo.stage import EmbeddedStage, StoryFailed, staged
+from claimctl.demo.timelines import embedded_timelines
 from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.timeline.model import Timeline
 from claimctl.wire.base import Object
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
@@ -38,6 +40,8 @@ class PlayReport:
     pending: list[str] = field(default_factory=list)
     """Pods that never ran, each with the scheduler's message."""
     violations: list[Violation] = field(default_factory=list)
+    timelines: list[Timeline] = field(default_factory=list)
+    """The timelines of all claims. Only the page needs them."""
 
     def document(self) -> Object:
         return {
@@ -77,7 +81,7 @@ async def play_files(
 
 @dataclass(slots=True)
 class _Play:
-    stage: Stage
+    stage: EmbeddedStage
     manifests: list[Manifest]
     printer: Printer
     report: PlayReport
@@ -92,6 +96,7 @@ class _Play:
         self.stage.look()
         self.report.claims = self.observer.claims(self.stage.witness, self.stage.world)
         self.report.violations = self.stage.witness.violations
+        self.report.timelines = embedded_timelines(self.stage)
         self._print_results()
         return self.report
 

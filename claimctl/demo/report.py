@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, TextIO
 
 from claimctl.audit.witness import Violation
+from claimctl.timeline.model import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Step:
     figures: Figures
     message: str
     version: str
+    began: datetime | None = None
 
     def document(self) -> dict[str, Any]:
         return {
@@ -58,10 +61,20 @@ class Report:
     """Errors inside the cluster itself."""
     played_on: str = "an embedded cluster"
     seconds: float = 0.0
+    timelines: dict[str, list[Timeline]] = field(default_factory=dict)
+    """By version: the timelines of all claims. Only the page needs them."""
 
     @property
     def ok(self) -> bool:
         return all(step.ok for step in self.steps) and not self.violations and not self.errors
+
+    def conclusion(self) -> str:
+        """The result in one line."""
+        good = sum(step.ok for step in self.steps)
+        return (
+            f"{good} of {len(self.steps)} steps as they should be, {len(self.violations)} "
+            f"violations in the server's history, {self.seconds:.1f}s"
+        )
 
     def document(self) -> dict[str, Any]:
         return {
@@ -91,7 +104,7 @@ class Printer:
 
     def step(self, step: Step) -> None:
         mark, colour = ("ok  ", "green") if step.ok else ("FAIL", "red")
-        figures = _figures(step)
+        figures = f" {found}" if (found := figures_of(step)) else ""
         self._line(f"{mark} {step.seconds:5.1f}s  {step.name}: {step.message}{figures}", colour)
 
     def text(self, text: str) -> None:
@@ -102,13 +115,7 @@ class Printer:
             self._line(f"VIOLATION {violation.rule}: {violation.message}", "red")
         for error in report.errors:
             self._line(f"ERROR in the cluster: {error}", "red")
-        good = sum(step.ok for step in report.steps)
-        count = len(report.violations)
-        self._line(
-            f"{good} of {len(report.steps)} steps as they should be, {count} violations in the "
-            f"server's history, {report.seconds:.1f}s",
-            "bold" if report.ok else "red",
-        )
+        self._line(report.conclusion(), "bold" if report.ok else "red")
 
     def _line(self, text: str, style: str) -> None:
         if not self._colours:
@@ -127,11 +134,12 @@ class Quiet(Printer):
         return None
 
 
-def _figures(step: Step) -> str:
+def figures_of(step: Step) -> str:
+    """The figures of a step in brackets; empty if it has none."""
     known = (
         ("pods", step.figures.pods),
         ("references", step.figures.references),
         ("writes by claimctl", step.figures.writes),
     )
     shown: Sequence[str] = [f"{title} {value}" for title, value in known if value is not None]
-    return f" [{', '.join(shown)}]" if shown else ""
+    return f"[{', '.join(shown)}]" if shown else ""

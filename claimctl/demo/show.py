@@ -11,6 +11,7 @@ from claimctl.demo.real import really_staged
 from claimctl.demo.report import Printer, Report
 from claimctl.demo.stage import staged
 from claimctl.demo.story import Plot, Story
+from claimctl.demo.timelines import embedded_timelines, timelines
 from claimctl.embedded.options import ClusterOptions, Dialect
 
 VERSIONS = {
@@ -41,6 +42,8 @@ async def play_real(plane: ControlPlane, dialect: str, printer: Printer) -> Repo
         plot = Plot.of_real(Dialect(dialect), version)
         async with really_staged(plane) as (stage, scene):
             await Story(stage, plot, report, printer).play()
+            await stage.look_closely()
+            report.timelines[version] = timelines(scene.history(), 0.0, stage.clock.now())
         report.violations += stage.witness.violations + scene.findings()
         report.errors += [str(error) for error in scene.failures]
     return report
@@ -65,6 +68,7 @@ async def play(dialect: str, version: str | None, printer: Printer) -> Report:
             options = ClusterOptions(dialect=chosen, kubernetes_version=(major, minor), nodes=3)
             async with staged(options) as stage:
                 await Story(stage, Plot.of(chosen, each), report, printer).play()
+                report.timelines[each] = embedded_timelines(stage)
             report.violations += stage.witness.violations
             report.errors += [str(error) for error in stage.scene.failures]
     return report

@@ -109,13 +109,14 @@ class Story:
 
     async def _step(self, name: str, play: Play) -> None:
         loop = asyncio.get_running_loop()
-        start = loop.time()
+        start, began = loop.time(), self.stage.clock.now()
         try:
             figures, message = await play()
             ok = True
         except TROUBLE as trouble:
             figures, message, ok = Figures(), str(trouble), False
-        step = Step(name, ok, loop.time() - start, figures, message, self.plot.version)
+        took = loop.time() - start
+        step = Step(name, ok, took, figures, message, self.plot.version, began)
         self.report.steps.append(step)
         self.printer.step(step)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,8 +48,9 @@ def test_the_story_in_native() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.34", "1.36"])
-def test_the_story_in_hold(version: str) -> None:
-    arguments = ("--dialect", "hold", "--kubernetes-version", version)
+def test_the_story_in_hold(version: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    arguments = ("--dialect", "hold", "--kubernetes-version", version, "--html", str(page))
     document = asyncio.run(shown(*arguments))
     assert (document["dialect"], document["version"]) == ("hold", version)
     names = tuple(step["name"] for step in document["steps"])
@@ -56,6 +58,7 @@ def test_the_story_in_hold(version: str) -> None:
     assert figures(document, "shared-claim") == (40, 41)
     assert figures(document, "downgrade") == (120, 120)
     assert figures(document, "more-than-256") == (300, 256)
+    assert page.read_text().count(": claim ") == 6
     (finished,) = (step for step in document["steps"] if step["name"] == "finished-pod")
     assert finished["claimRevisionsPerSecond"] <= 5
 

@@ -1,0 +1,46 @@
+"""Names of objects as users give them: ``NAME``, or ``kind/NAME`` as kubectl prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from claimctl.cli.errors import UsageError
+
+CLAIM, RESERVATION, POD, NODE = "ResourceClaim", "ClaimReservation", "Pod", "Node"
+WORKLOADS = ("Deployment", "StatefulSet", "Job", "ReplicaSet")
+_NAMES = {
+    CLAIM: ("resourceclaim", "resourceclaims", "claim", "claims"),
+    RESERVATION: ("claimreservation", "claimreservations", "crsv"),
+    POD: ("pod", "pods", "po"),
+    NODE: ("node", "nodes", "no"),
+    "Deployment": ("deployment", "deployments", "deploy"),
+    "StatefulSet": ("statefulset", "statefulsets", "sts"),
+    "Job": ("job", "jobs"),
+    "ReplicaSet": ("replicaset", "replicasets", "rs"),
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
+
+
+def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
+    """The kind and the name of ``NAME`` or ``kind/NAME``.
+
+    The kind may be singular, plural, a short name, or have its API group behind a dot, as in
+    ``resourceclaim.resource.k8s.io/train``.
+
+    Args:
+        default: the kind of a name without one.
+        kinds: the kinds that the command takes.
+
+    Raises:
+        UsageError: the kind is not one of ``kinds``, or the name is not a DNS name.
+    """
+    from claimctl.cli.options import object_name
+
+    word, slash, name = given.rpartition("/")
+    if not slash:
+        return default, object_name(given)
+    kind = _KINDS.get(word.split(".")[0].lower(), "")
+    if kind not in kinds:
+        expected = ", ".join(_NAMES[each][0] for each in _NAMES if each in kinds)
+        raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")
+    return kind, object_name(name)

@@ -1,0 +1,129 @@
+"""The timeline of one claim: spans in lanes, and marks. All times are in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+WAITING, RUNNING = "Waiting", "Running"
+"""The states of a pod's spans: it uses the claim and has not started, or it has started."""
+
+
+class Lane(StrEnum):
+    """What a span is about."""
+
+    DEVICE = "device"
+    """A device that the claim has."""
+    HOLDER = "holder"
+    """An entry of the claim's list that is not a pod: a workload or a PodGroup."""
+    POD = "pod"
+
+
+class Source(StrEnum):
+    """Where a timeline comes from."""
+
+    HISTORY = "history"
+    """Every change since the claim was created."""
+    OBJECTS = "objects"
+    """The objects as they are now, and Events. What they do not say is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that lasted from ``start`` to ``end``."""
+
+    lane: Lane
+    name: str
+    start: datetime
+    end: datetime | None = None
+    """None: it still lasts at the end of the timeline."""
+    state: str = ""
+    """Waiting or Running for a pod, else empty."""
+    started_before: bool = False
+    """True: it began at ``start`` or earlier; the objects do not say when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened at one moment."""
+
+    at: datetime
+    about: str
+    """The object, like ``ResourceClaim/train-slice``."""
+    reason: str
+    message: str = ""
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything that is known about one claim between ``begin`` and ``end``."""
+
+    namespace: str
+    claim: str
+    begin: datetime
+    end: datetime
+    spans: tuple[Span, ...]
+    marks: tuple[Mark, ...]
+    source: Source
+    notes: tuple[str, ...] = ()
+    """What the reader must know about gaps."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the timeline is; never 0, so that places on it can be computed."""
+        return max((self.end - self.begin).total_seconds(), 0.001)
+
+    def place(self, at: datetime) -> float:
+        """Where a time is, between 0 (``begin``) and 1 (``end``)."""
+        return min(max((at - self.begin).total_seconds() / self.seconds, 0.0), 1.0)
+
+    def of(self, lane: Lane, state: str = "") -> tuple[Span, ...]:
+        """The spans of a lane; with ``state``, only those."""
+        return tuple(each for each in self.spans if each.lane is lane and state in ("", each.state))
+
+    def rows(self, lane: Lane) -> dict[str, tuple[Span, ...]]:
+        """The spans of a lane by name, in the order of their first start."""
+        found: dict[str, list[Span]] = {}
+        for each in sorted(self.of(lane), key=lambda span: span.start):
+            found.setdefault(each.name, []).append(each)
+        return {name: tuple(spans) for name, spans in found.items()}
+
+    def names_at(self, lane: Lane, at: datetime) -> tuple[str, ...]:
+        """The names of the spans of a lane that contain a moment."""
+        return tuple(
+            each.name
+            for each in self.of(lane)
+            if each.start <= at and (each.end is None or at < each.end)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """From ``at`` on there are ``count`` of something."""
+
+    at: datetime
+    count: int
+
+
+def levels(spans: Iterable[Span]) -> tuple[Level, ...]:
+    """How many of the spans there are at each time, as steps."""
+    changes: dict[datetime, int] = {}
+    for each in spans:
+        changes[each.start] = changes.get(each.start, 0) + 1
+        if each.end is not None:
+            changes[each.end] = changes.get(each.end, 0) - 1
+    steps: list[Level] = []
+    count = 0
+    for at in sorted(changes):
+        if changes[at]:
+            count += changes[at]
+            steps.append(Level(at, count))
+    return tuple(steps)
+
+
+def most(steps: Sequence[Level]) -> int:
+    """The highest level; 0 if there is none."""
+    return max((each.count for each in steps), default=0)

@@ -1,0 +1,97 @@
+"""Objects with the fields that say when something happened. The controller does not need them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from claimctl.wire.base import Wire
+from claimctl.wire.coordination import Event
+from claimctl.wire.meta import ManagedObjectMeta
+from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODS, RESOURCECLAIMS, Resource
+
+T = TypeVar("T")
+
+
+class TimedState(Wire, frozen=True, kw_only=True):
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class TimedContainerState(Wire, frozen=True, kw_only=True):
+    running: TimedState | None = None
+    terminated: TimedState | None = None
+
+
+class TimedContainerStatus(Wire, frozen=True, kw_only=True):
+    state: TimedContainerState = TimedContainerState()
+
+
+class TimedPodStatus(PodStatus, frozen=True, kw_only=True):
+    start_time: datetime | None = None
+    timed: tuple[TimedContainerStatus, ...] = msgspec.field(name="containerStatuses", default=())
+    container_statuses: tuple[ContainerStatus, ...] = msgspec.field(name="-", default=())
+
+
+class TimedPod(Pod, frozen=True, kw_only=True):
+    metadata: ManagedObjectMeta = ManagedObjectMeta()
+    status: TimedPodStatus = TimedPodStatus()
+
+
+class TimedReservation(ClaimReservation, frozen=True, kw_only=True):
+    metadata: ManagedObjectMeta = ManagedObjectMeta()
+
+
+class TimedEvent(Event, frozen=True, kw_only=True):
+    """Components that still use the old API set only the deprecated times."""
+
+    deprecated_first_timestamp: datetime | None = None
+
+
+def _timed(resource: Resource[Any], type_: type[T]) -> Resource[T]:
+    return Resource(resource.group, resource.version, resource.plural, resource.kind, type_)
+
+
+TIMED_PODS = _timed(PODS, TimedPod)
+TIMED_RESERVATIONS = _timed(CLAIMRESERVATIONS, TimedReservation)
+TIMED_EVENTS = _timed(EVENTS, TimedEvent)
+"""The same resources, read with their times."""
+
+
+def last_write(meta: ManagedObjectMeta) -> datetime | None:
+    """When the object was last written, by managedFields."""
+    return max((each.time for each in meta.managed_fields if each.time is not None), default=None)
+
+
+def event_time(event: TimedEvent) -> datetime | None:
+    """When an Event happened first."""
+    if event.event_time:
+        return datetime.fromisoformat(event.event_time)
+    return event.deprecated_first_timestamp or event.metadata.creation_timestamp
+
+
+def started(pod: TimedPod) -> datetime | None:
+    """When the first container of the pod started; None if none has, as far as it is known."""
+    times = [
+        each.started_at
+        for status in pod.status.timed
+        for each in (status.state.running, status.state.terminated)
+        if each is not None and each.started_at is not None
+    ]
+    if times:
+        return min(times)
+    return pod.status.start_time if pod.status.phase != "Pending" else None
+
+
+def finished(pod: TimedPod) -> datetime | None:
+    """When the last container of the pod ended."""
+    ended = [status.state.terminated for status in pod.status.timed]
+    times = [each.finished_at for each in ended if each is not None and each.finished_at]
+    return max(times, default=None)
+
+
+RESOURCES = (RESOURCECLAIMS, TIMED_PODS, TIMED_RESERVATIONS)

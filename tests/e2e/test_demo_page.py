@@ -1,0 +1,83 @@
+"""The page of ``claimctl demo --html`` in a browser: at two widths, in light and dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claimctl.demo.page import page
+from claimctl.demo.report import Figures, Report, Step
+from claimctl.timeline import html
+from tests.e2e.browser import look
+from tests.e2e.commands import claimctl
+from tests.support.builders import after
+from tests.unit.timeline.stories import life, timeline
+
+pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
+LONG = "x" * 120
+"""A word that fits into no line."""
+
+
+def pages() -> dict[str, str]:
+    steps = [
+        Step(f"step-{number}", number != 3, 5.0, Figures(8, 9, 1), LONG, "1.36", after(number * 9))
+        for number in range(1, 10)
+    ]
+    found = {"1.36": [timeline(life(pods=8)), timeline(life())]}
+    report = Report("hold", ("1.36",), steps=steps, seconds=60.0, timelines=found)
+    return {"demo": page(report), "claim": html.document(timeline(life()))}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("name", ["demo", "claim"])
+async def test_the_page_is_readable(name: str, width: int, dark: bool) -> None:
+    found = await look(pages()[name], width, dark=dark)
+    assert found.texts > 10
+    assert found.scroll <= width
+    assert found.outside == []
+    assert found.smallest >= 12
+    assert found.contrast >= 4.5
+    assert (found.back < 0.05) if dark else (found.back > 0.9)
+
+
+async def test_devices_holders_and_waiting_pods_differ_by_more_than_colour() -> None:
+    found = await look(pages()["claim"], 1280, dark=False)
+    assert found.looks == {
+        "device": [False, "solid"],
+        "holder": [True, "solid"],
+        "waiting": [False, "dashed"],
+    }
+
+
+MANIFEST = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared, namespace: ml}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: ml}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimName: shared}]
+  containers: [{name: main, image: x, resources: {claims: [{name: gpu}]}}]
+"""
+
+
+async def test_a_page_about_own_manifests(tmp_path: Path) -> None:
+    file, out = tmp_path / "own.yaml", tmp_path / "own.html"
+    file.write_text(MANIFEST)
+    answer = await claimctl("demo", "-f", str(file), "--html", str(out))
+    assert answer.code == 0, answer
+    assert answer.out.endswith(f"{out} shows what happened: open it in a browser\n")
+    assert "<h3>A: claim ml/shared</h3>" in out.read_text()
+
+
+async def test_a_page_that_cannot_be_written_is_reported_before_anything_starts() -> None:
+    answer = await claimctl("demo", "--html", "/nowhere/page.html")
+    assert answer.code == 2
+    assert answer.err == (
+        "error: --html: cannot write /nowhere/page.html: No such file or directory\n"
+    )
