@@ -153,8 +153,8 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     import asyncio
     import signal
 
+    from claimctl.cli.access import Access
     from claimctl.cli.controller_process import Launch, serve, who_am_i
-    from claimctl.cli.session import Access
     from claimctl.controller.dialect.probe import DialectUnknown
     from claimctl.controller.manager import NotSynced
     from claimctl.controller.preflight import NotReady

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from claimctl.cli.session import Access
+from claimctl.cli.access import Access
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
-    KubeconfigOption,
     NamespaceOption,
     Structured,
     StructuredOption,
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from claimctl.inspect.examination import Examination
 
 
+@connecting
 def command(
     dialect: Annotated[
         str,
@@ -32,9 +31,7 @@ def command(
     ] = "auto",
     namespace: NamespaceOption = None,
     output: StructuredOption = Structured.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Check the cluster, the installation of claimctl and the claims; exit code 3 with problems.
 
@@ -42,7 +39,7 @@ def command(
     Without -n the checks concern all namespaces.
     """
     from claimctl.cli.errors import UsageError
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     known = ("auto", "native", "podgroup", "hold")
     if dialect not in known:
@@ -51,7 +48,7 @@ def command(
     async def work(session: Session) -> int:
         return await run(session, dialect, namespace or "", output)
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 async def run(session: Session, override: str, namespace: str, output: Structured) -> int:

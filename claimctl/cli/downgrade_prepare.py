@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.downgrade_report import (
     ParallelismOption,
     Result,
@@ -16,10 +17,7 @@ from claimctl.cli.downgrade_report import (
     time_limit,
 )
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
     DryRunOption,
-    KubeconfigOption,
     SelectorOption,
     Structured,
     StructuredOption,
@@ -53,6 +51,7 @@ SkipOption = Annotated[
 ]
 
 
+@connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,
     selector: SelectorOption = "",
@@ -61,16 +60,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
     timeout: TimeoutOption = None,
     dry_run: DryRunOption = False,
     output: StructuredOption = Structured.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Replace workload references by pod references, before the feature is switched off.
 
     Exit code 3: some claims cannot list their pods and were left as they are.
     """
     from claimctl.cli.output import render
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
     from claimctl.wire.base import to_plain
     from claimctl.wire.reservations import DowngradePlanSpec
 
@@ -85,7 +82,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         result = await within(timeout, session, spec, dry_run=dry_run)
         return result, None if dry_run else await next_step(session)
 
-    result, report = in_session(Access(kubeconfig, context, as_user), work)
+    result, report = in_session(access, work)
     details = {
         "namespaces": list(spec.namespaces),
         "claimSelector": spec.claim_selector,

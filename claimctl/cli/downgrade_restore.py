@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.downgrade_report import (
     ParallelismOption,
     Result,
@@ -16,10 +17,7 @@ from claimctl.cli.downgrade_report import (
     time_limit,
 )
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
     DryRunOption,
-    KubeconfigOption,
     Structured,
     StructuredOption,
 )
@@ -29,14 +27,13 @@ if TYPE_CHECKING:
     from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 
+@connecting
 def command(
     parallelism: ParallelismOption = None,
     timeout: TimeoutOption = None,
     dry_run: DryRunOption = False,
     output: StructuredOption = Structured.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Let the workload references return that downgrade-prepare replaced, and end its freeze.
 
@@ -45,12 +42,12 @@ def command(
     return; they stay on record.
     """
     from claimctl.cli.output import render
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     async def work(session: Session) -> Result | None:
         return await within(timeout, session, parallelism, dry_run=dry_run)
 
-    result = in_session(Access(kubeconfig, context, as_user), work)
+    result = in_session(access, work)
     if result is None:
         typer.echo("There is no DowngradePlan, so there is nothing to restore.", err=True)
         return 0

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
-    KubeconfigOption,
     Structured,
     StructuredOption,
 )
@@ -46,26 +44,25 @@ WatchOption = Annotated[
 ]
 
 
+@connecting
 def command(
     switched_off: SwitchedOffOption = None,
     watch: WatchOption = False,
     output: StructuredOption = Structured.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Show the next step of a downgrade, what each component does now, and the blocked claims.
 
     Exit code 3: something is in the way of the next step.
     """
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     believed = parts(switched_off or ())
 
     async def work(session: Session) -> int:
         return await run(session, believed, output, watch=watch)
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 def parts(names: Sequence[str]) -> frozenset[Part]:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
-    AsOption,
     ClaimArgument,
-    ContextOption,
     Data,
     DataOption,
-    KubeconfigOption,
     NamespaceOption,
 )
 
@@ -23,16 +21,15 @@ if TYPE_CHECKING:
     from claimctl.wire.unreadable import Unreadable
 
 
+@connecting
 def command(
     claim: ClaimArgument,
     namespace: NamespaceOption = None,
     output: DataOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Show who holds a claim and why, whether it can be released, and what to do."""
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     async def work(session: Session) -> int:
         from claimctl.inspect.explain import explain_with_controller
@@ -50,7 +47,7 @@ def command(
         show(shown, session.clock.now(), output)
         return 0
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 def show(explanation: Explanation, now: datetime, output: Data | None) -> None:

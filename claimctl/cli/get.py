@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
     AllNamespacesOption,
-    AsOption,
-    ContextOption,
-    KubeconfigOption,
     NamespaceOption,
     Output,
     OutputOption,
@@ -40,7 +38,16 @@ class Wanted:
     selector: str = ""
 
 
-def command(  # noqa: PLR0913 - one parameter per flag
+EXAMPLES = (
+    "claimctl get                            # the claims of the context's namespace",
+    "claimctl get -A -o wide",
+    "claimctl get train-slice -n ml -o json",
+    "claimctl get -o name | xargs -n1 claimctl explain",
+)
+
+
+@connecting
+def command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -53,13 +60,11 @@ def command(  # noqa: PLR0913 - one parameter per flag
     all_namespaces: AllNamespacesOption = False,
     selector: SelectorOption = "",
     output: OutputOption = Output.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""
     from claimctl.cli.errors import UsageError
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     if names and (all_namespaces or selector):
         raise UsageError("names of claims cannot be given together with -A or -l")
@@ -69,7 +74,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         wanted = Wanted(place, tuple(names or ()), selector)
         return await run(session.client, session.clock.now(), wanted, output)
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> int:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.manifests import ComponentOption, InstallNamespaceOption, chosen_by
-from claimctl.cli.options import AsOption, ContextOption, Data, DryRunOption, KubeconfigOption
+from claimctl.cli.options import Data, DryRunOption
 
 if TYPE_CHECKING:
-    from claimctl.cli.session import Access, Session
+    from claimctl.cli.session import Session
     from claimctl.install.apply import Applied
     from claimctl.install.manifests import Choice
     from claimctl.wire.base import Object
@@ -21,6 +22,7 @@ ANSWER_SECONDS = 60
 """How long all requests together may take, without the time of --wait."""
 
 
+@connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     components: ComponentOption = None,
     namespace: InstallNamespaceOption = "claimctl-system",
@@ -47,16 +49,13 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--output", "-o", help="With --dry-run: print the manifests. [default: one line each]"
         ),
     ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> None:
     """Install or upgrade claimctl: CRDs, rights and controller, by server-side apply.
 
     It needs the rights of a cluster administrator. Running it again changes only what differs.
     """
     from claimctl.cli.errors import UsageError
-    from claimctl.cli.session import Access
 
     if output is not None and not dry_run:
         raise UsageError("--output: only with --dry-run")
@@ -69,7 +68,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "can pull from (the Dockerfile builds it)"
         )
     plan = _Plan(choice, seconds=timeout if wait else 0, dry_run=dry_run, output=output)
-    _install(Access(kubeconfig, context, as_user), plan)
+    _install(access, plan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -33,9 +34,19 @@ class LazyGroup(typer.core.TyperGroup):
 def load(entry: Entry) -> Any:
     """Import a command's module and turn its function ``command`` into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function = importlib.import_module(entry.module).command
-    single.command(entry.name, context_settings=SETTINGS)(function)
+    module = importlib.import_module(entry.module)
+    single.command(entry.name, context_settings=SETTINGS, epilog=_epilog(module))(module.command)
     return typer.main.get_command(single)
+
+
+def _epilog(module: ModuleType) -> str:
+    """The end of a command's help: its examples, and the flags that are not listed."""
+    examples = "\n".join(f"  {line}" for line in getattr(module, "EXAMPLES", ()))
+    parts = (
+        f"\b\nExamples:\n{examples}" if examples else "",
+        getattr(module.command, "epilog", ""),
+    )
+    return "\n\n".join(filter(None, parts))
 
 
 def _placeholder() -> None:

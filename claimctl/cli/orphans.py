@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
     AllNamespacesOption,
-    AsOption,
-    ContextOption,
     DryRunOption,
-    KubeconfigOption,
     NamespaceOption,
     Output,
     OutputOption,
@@ -48,6 +46,7 @@ def _seconds(flag: str, help_: str) -> Any:
     return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
 
 
+@connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     yes: Annotated[
         bool, typer.Option("--yes", help="Free the orphans. [default: only list them]")
@@ -91,16 +90,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "[default: 600]",
         ),
     ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """List the claims that nobody will ever free; free them with --yes.
 
     No ClaimReservation names such a claim and no pod uses it. Exit code 3: some orphans are left.
     """
     from claimctl.cli.errors import UsageError
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     if namespace is not None and all_namespaces:
         raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
@@ -118,7 +115,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         )
         return await run(session, wanted, output)
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 async def run(session: Session, wanted: Wanted, output: Output) -> int:

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
-    AsOption,
     ClaimArgument,
-    ContextOption,
     DryRunOption,
-    KubeconfigOption,
     NamespaceOption,
 )
 
 if TYPE_CHECKING:
-    from claimctl.cli.session import Access, Session
+    from claimctl.cli.session import Session
     from claimctl.inspect.explain import Explanation
     from claimctl.kube.client import Client
     from claimctl.wire.reservations import ClaimReservation
@@ -25,21 +23,19 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 
 
+@connecting
 def command(
     claim: ClaimArgument,
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Ask for a release: the controller frees the devices as soon as no pod uses them.
 
     Exit code 3: the request is on record, but no controller acts on it now.
     """
-    from claimctl.cli.session import Access
 
-    return _release_one(Access(kubeconfig, context, as_user), namespace, claim, dry_run=dry_run)
+    return _release_one(access, namespace, claim, dry_run=dry_run)
 
 
 def _release_one(access: Access, namespace: str | None, claim: str, *, dry_run: bool) -> int:

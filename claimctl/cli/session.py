@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from claimctl.cli.access import Access
+
 if TYPE_CHECKING:
     from claimctl.kube.client import Client
-    from claimctl.wire.seams import Clock, Transport
+    from claimctl.kube.connection import Connection
+    from claimctl.wire.seams import Clock, Query, Response, Transport
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The flags that select the cluster and the user."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    as_user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +40,72 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     from claimctl.controller.dialect.api_versions import look
     from claimctl.kube.client import Client
     from claimctl.kube.clock import LoopClock
-    from claimctl.kube.connection import load_connection
     from claimctl.kube.transport import HttpTransport
     from claimctl.telemetry.logs import Level, configure
 
     configure(level=Level.WARNING)
-    connection = load_connection(access.kubeconfig, access.context, access.as_user)
+    connection = connection_of(access)
     clock = LoopClock()
-    async with HttpTransport(connection) as transport:
-        client = Client(transport, clock)
+    limit = access.request_timeout or None
+    async with HttpTransport(connection) as http:
+        transport = _Announcing(http, connection.server)
+        client = Client(transport, clock, overall_seconds=limit)
         await look(client)
         yield Session(client, clock, connection.namespace, transport)
+
+
+def connection_of(access: Access) -> Connection:
+    """How to connect, by the flags and the environment.
+
+    Raises:
+        ConfigError: there is no usable connection.
+    """
+    from claimctl.kube.connection import load_connection
+    from claimctl.kube.kubeconfig import Overrides
+
+    return load_connection(
+        access.kubeconfig,
+        access.context,
+        access.as_user,
+        Overrides(
+            cluster=access.cluster or "",
+            user=access.user or "",
+            server=access.server or "",
+            token=access.token or "",
+            certificate_authority=access.certificate_authority or "",
+            insecure_skip_tls_verify=access.insecure_skip_tls_verify,
+            tls_server_name=access.tls_server_name or "",
+            as_groups=access.as_groups,
+            as_uid=access.as_uid or "",
+        ),
+    )
+
+
+PATIENCE_SECONDS = 3.0
+"""After this time without an answer, a line on stderr says what the command waits for."""
+
+
+class _Announcing:
+    """A transport that says once, on stderr, that it waits for an answer."""
+
+    def __init__(self, transport: Transport, server: str) -> None:
+        self._transport = transport
+        self._server = server
+        self._told = False
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._tell)
+        try:
+            return await self._transport.send(method, path, query, headers, body)
+        finally:
+            timer.cancel()
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            print(f"waiting for an answer from {self._server} ...", file=sys.stderr, flush=True)
 
 
 def in_session(access: Access, work: Callable[[Session], Awaitable[T]]) -> T:

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
     DryRunOption,
-    KubeconfigOption,
     Structured,
     StructuredOption,
     namespace_name,
@@ -40,6 +38,7 @@ def _seconds(flag: str, help_: str) -> Any:
     return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
 
 
+@connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,
     verify: Annotated[
@@ -95,9 +94,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         ),
     ] = "claimctl-system",
     output: StructuredOption = Structured.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Remove everything of claimctl that would block anything, before it is uninstalled.
 
@@ -105,7 +102,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     """
     from claimctl.cli.controller_process import who_am_i
     from claimctl.cli.errors import UsageError
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
     from claimctl.controller.settings import Settings
     from claimctl.orphans.model import WatchTimes
     from claimctl.uninstall.run import Wanted
@@ -137,7 +134,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         result = await _carried_out(session, wanted, write=not verify and not dry_run)
         return await _stopped(session, wanted, result) if stop and not result.left else result
 
-    result = in_session(Access(kubeconfig, context, as_user), work)
+    result = in_session(access, work)
     _show(result, wanted, output, verify=verify, dry_run=dry_run)
     return exit_code(result)
 

@@ -33,6 +33,7 @@ class Client:
     Args:
         field_manager: the name under which the server records our writes.
         timeout_seconds: the deadline of each attempt, in seconds of the running loop.
+        overall_seconds: the deadline of a request with all its attempts; None means no deadline.
         rng: the source of the jitter in pauses.
     """
 
@@ -44,10 +45,16 @@ class Client:
         *,
         field_manager: str = "claimctl",
         timeout_seconds: float = 30.0,
+        overall_seconds: float | None = None,
         rng: Random | None = None,
     ) -> None:
         self._sender = Sender(
-            transport, clock, telemetry or Silent(), rng or Random(), timeout_seconds
+            transport,
+            clock,
+            telemetry or Silent(),
+            rng or Random(),
+            timeout_seconds,
+            overall=overall_seconds,
         )
         self._manager = field_manager
         self._versions: dict[str, str] = {}

@@ -22,7 +22,7 @@ from claimctl.kube.auth import (
     provider_auth,
 )
 from claimctl.kube.errors import ConfigError
-from claimctl.kube.kubeconfig import Entry, Selection, locate, select
+from claimctl.kube.kubeconfig import Entry, Overrides, Selection, locate, select
 from claimctl.kube.tls import Pem, Tls, pem
 
 _POD_HOST, _POD_PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
@@ -58,7 +58,10 @@ class Connection:
 
 
 def load_connection(
-    kubeconfig: str | None = None, context: str | None = None, as_user: str | None = None
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    as_user: str | None = None,
+    overrides: Overrides | None = None,
 ) -> Connection:
     """Load the connection from the arguments, KUBECONFIG, ~/.kube/config or the pod.
 
@@ -68,18 +71,25 @@ def load_connection(
         ConfigError: the configuration is not usable; one line says what is wrong, where, and what
             to do.
     """
+    flags = overrides or Overrides()
     paths = locate(kubeconfig, os.environ)
+    if not paths and flags.server:
+        return _from_selection(flags.applied(_NO_FILE), as_user, flags)
     if not paths and context is None and os.environ.get(_POD_HOST):
-        return _in_cluster(as_user)
+        return _in_cluster(as_user, flags)
     if not paths:
         raise ConfigError(
             "no kubeconfig: KUBECONFIG is not set, ~/.kube/config does not exist and this is not"
             " a pod; name one with --kubeconfig"
         )
-    return _from_selection(select(paths, context), as_user)
+    return _from_selection(select(paths, context, flags), as_user, flags)
 
 
-def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
+_NO_FILE = Selection("", "default", Entry("--server"), Entry("--server"), "--server")
+"""What there is without any kubeconfig."""
+
+
+def _from_selection(chosen: Selection, as_user: str | None, flags: Overrides) -> Connection:
     tls = Tls(
         authority=pem(chosen.cluster, "certificate-authority"),
         certificate=pem(chosen.user, "client-certificate"),
@@ -95,7 +105,7 @@ def _from_selection(chosen: Selection, as_user: str | None) -> Connection:
         namespace=chosen.namespace,
         context=chosen.context,
         source=chosen.source,
-        headers=_impersonation(chosen.user, as_user),
+        headers=_impersonation(chosen.user, as_user, flags),
         server_name=chosen.cluster.text("tls-server-name"),
         proxy=chosen.cluster.text("proxy-url"),
     )
@@ -163,9 +173,13 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def _impersonation(user: Entry, as_user: str | None) -> tuple[tuple[str, str], ...]:
+def _impersonation(
+    user: Entry, as_user: str | None, flags: Overrides
+) -> tuple[tuple[str, str], ...]:
     if as_user:
-        return (("Impersonate-User", as_user),)
+        uid = (("Impersonate-Uid", flags.as_uid),) if flags.as_uid else ()
+        groups = (("Impersonate-Group", group) for group in flags.as_groups)
+        return (("Impersonate-User", as_user), *uid, *groups)
     name = user.text("as")
     if not name:
         return ()
@@ -178,7 +192,7 @@ def _impersonation(user: Entry, as_user: str | None) -> tuple[tuple[str, str], .
     return tuple(pairs)
 
 
-def _in_cluster(as_user: str | None) -> Connection:
+def _in_cluster(as_user: str | None, flags: Overrides) -> Connection:
     host, port = os.environ[_POD_HOST], os.environ.get(_POD_PORT, "")
     if not port:
         raise ConfigError(f"in-cluster: {_POD_PORT} is not set, although {_POD_HOST} is")
@@ -198,7 +212,7 @@ def _in_cluster(as_user: str | None) -> Connection:
         tls=tls,
         namespace=_pod_namespace(),
         source="in-cluster",
-        headers=_impersonation(Entry("in-cluster"), as_user),
+        headers=_impersonation(Entry("in-cluster"), as_user, flags),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,51 @@ class Selection:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """kubectl's flags that replace a part of what a kubeconfig says; '' and () keep it."""
+
+    cluster: str = ""
+    user: str = ""
+    server: str = ""
+    token: str = ""
+    certificate_authority: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_uid: str = ""
+
+    def applied(self, chosen: Selection) -> Selection:
+        """The selection with the flags' values."""
+        return replace(
+            chosen, cluster=self._on_cluster(chosen.cluster), user=self._on_user(chosen.user)
+        )
+
+    def _on_cluster(self, entry: Entry) -> Entry:
+        value = dict(entry.value)
+        if self.certificate_authority or self.insecure_skip_tls_verify:
+            for key in (*_AUTHORITY, "insecure-skip-tls-verify"):
+                value.pop(key, None)
+        flags = {
+            "server": self.server,
+            "certificate-authority": self.certificate_authority,
+            "insecure-skip-tls-verify": self.insecure_skip_tls_verify,
+            "tls-server-name": self.tls_server_name,
+        }
+        value |= {key: flag for key, flag in flags.items() if flag}
+        return replace(entry, value=value, where="--server" if self.server else entry.where)
+
+    def _on_user(self, entry: Entry) -> Entry:
+        if not self.token:
+            return entry
+        others = ("exec", "auth-provider", "username", "password", "tokenFile")
+        kept = {key: value for key, value in entry.value.items() if key not in others}
+        return replace(entry, value={**kept, "token": self.token}, where="--token")
+
+
+_AUTHORITY = ("certificate-authority", "certificate-authority-data")
+
+
 @dataclass(slots=True)
 class _Merged:
     """Several files merged into one. The first file that has an entry wins."""
@@ -94,8 +139,12 @@ def locate(kubeconfig: str | None, environ: Mapping[str, str]) -> list[Path]:
     return found
 
 
-def select(paths: Sequence[Path], context: str | None) -> Selection:
+def select(
+    paths: Sequence[Path], context: str | None, overrides: Overrides | None = None
+) -> Selection:
     """Read ``paths`` and look up a context, by default the current one.
+
+    A cluster and a user that ``overrides`` name replace those of the context.
 
     Raises:
         ConfigError: a file cannot be read, or the context, its cluster or its user is missing.
@@ -103,24 +152,28 @@ def select(paths: Sequence[Path], context: str | None) -> Selection:
     merged = _Merged(list(paths))
     for path in paths:
         _merge(merged, path)
+    flags = overrides or Overrides()
     name = context or merged.current
-    if not name:
+    if not name and not (flags.cluster or flags.server):
         raise ConfigError(
             f"{merged.source}: no current-context is set; choose one with --context"
             f"{_choices(merged.entries['contexts'])}"
         )
-    chosen = _lookup(merged, "contexts", name, "")
-    cluster = _lookup(merged, "clusters", chosen.text("cluster"), f"context {name!r} names the ")
-    user = chosen.text("user")
-    return Selection(
+    nothing = Entry(f"{merged.source}: context {name!r} without a user")
+    chosen = _lookup(merged, "contexts", name, "") if name else nothing
+    by = f"context {name!r} names the "
+    cluster = flags.cluster or chosen.text("cluster")
+    user = flags.user or chosen.text("user")
+    found = Selection(
         context=name,
         namespace=chosen.text("namespace") or "default",
-        cluster=cluster,
-        user=_lookup(merged, "users", user, f"context {name!r} names the ")
-        if user
-        else Entry(f"{merged.source}: context {name!r} without a user"),
+        cluster=_lookup(merged, "clusters", cluster, "--cluster: " if flags.cluster else by)
+        if cluster or not flags.server
+        else nothing,
+        user=_lookup(merged, "users", user, "--user: " if flags.user else by) if user else nothing,
         source=merged.source,
     )
+    return flags.applied(found)
 
 
 def _parts(paths: str) -> Iterator[str]:

@@ -93,6 +93,7 @@ class Sender:
     Attributes:
         timeout: the deadline of each attempt, in seconds of the running loop.
         retries: whether to retry; False sends every call once.
+        overall: the deadline of all attempts of a call together; None means no deadline.
         rng: the source of the jitter in pauses.
     """
 
@@ -102,6 +103,7 @@ class Sender:
     rng: Random
     timeout: float
     retries: bool = True
+    overall: float | None = None
 
     async def send(self, call: Call) -> bytes:
         """Send a call, with the retries of its policy, and return the body of the answer."""
@@ -111,7 +113,11 @@ class Sender:
 
         policy = call.policy if self.retries else ONCE
         try:
-            return await with_retries(policy, self.clock, self.rng, attempt)
+            async with asyncio.timeout(self.overall):
+                return await with_retries(policy, self.clock, self.rng, attempt)
+        except TimeoutError as error:
+            text = f"no answer within {self.overall:g} s"
+            raise RequestTimeout(call.method, call.path, message=text) from error
         except Conflict:
             self.telemetry.add(Metric.WRITE_CONFLICTS, {"resource": call.plural})
             raise

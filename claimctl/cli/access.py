@@ -1,0 +1,157 @@
+"""kubectl's connection flags, for every command that talks to a cluster."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
+
+REQUEST_SECONDS = 30.0
+_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+
+def seconds(value: str) -> float:
+    """A duration as kubectl takes it, in seconds: 30, 30s, 500ms, 1m30s; 0 means no limit."""
+    text = value.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise typer.BadParameter(f"{value!r} is not a duration like 30s, 500ms or 1m30s")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def _text(flag: str, metavar: str, help_: str) -> Any:
+    return Annotated[
+        str | None,
+        typer.Option(flag, metavar=metavar, help=f"{help_} [default: none]", hidden=True),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The flags that select the cluster and the user, and say how long a request may take."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    server: str | None = None
+    token: str | None = None
+    certificate_authority: str | None = None
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
+    as_user: str | None = None
+    as_groups: tuple[str, ...] = ()
+    as_uid: str | None = None
+    request_timeout: float = REQUEST_SECONDS
+
+
+DEFAULT = Access()
+_FLAGS: dict[str, Any] = {
+    "kubeconfig": KubeconfigOption,
+    "context": ContextOption,
+    "cluster": _text("--cluster", "NAME", "Cluster in the kubeconfig, besides the context's."),
+    "user": _text("--user", "NAME", "User in the kubeconfig, besides the context's."),
+    "server": Annotated[
+        str | None,
+        typer.Option(
+            "--server", "-s", metavar="URL", help="The API server. [default: none]", hidden=True
+        ),
+    ],
+    "token": _text("--token", "TOKEN", "Bearer token for the API server."),
+    "certificate_authority": _text(
+        "--certificate-authority", "FILE", "Certificates (PEM) to trust the server by."
+    ),
+    "insecure_skip_tls_verify": Annotated[
+        bool,
+        typer.Option(
+            "--insecure-skip-tls-verify",
+            help="Trust any certificate of the server. [default: off]",
+            hidden=True,
+        ),
+    ],
+    "tls_server_name": _text("--tls-server-name", "NAME", "The name in the server's certificate."),
+    "as_user": AsOption,
+    "as_groups": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as-group",
+            metavar="GROUP",
+            help="Group to impersonate, with --as; may be repeated. [default: none]",
+            hidden=True,
+        ),
+    ],
+    "as_uid": _text("--as-uid", "UID", "UID to impersonate, with --as."),
+    "request_timeout": Annotated[
+        str,
+        typer.Option(
+            "--request-timeout",
+            metavar="DURATION",
+            callback=seconds,
+            help="How long a request may take, with its repetitions; 0: no limit.",
+        ),
+    ],
+}
+
+
+HIDDEN = (
+    "kubectl's other connection flags work, too: --cluster, --user, --server, --token, "
+    "--certificate-authority, --insecure-skip-tls-verify, --tls-server-name, --as-group, --as-uid."
+)
+"""What the help of a command says about the flags that it does not list."""
+
+
+def connecting(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Give a command the connection flags. Its parameter ``access`` gets their values."""
+    hints = get_type_hints(function, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "access"
+    ]
+    defaults = {each.name: each.default for each in fields(Access)}
+    defaults |= {"as_groups": None, "request_timeout": "30s"}
+    only = inspect.Parameter.KEYWORD_ONLY
+    flags = [
+        inspect.Parameter(name, only, default=defaults[name], annotation=kind)
+        for name, kind in _FLAGS.items()
+    ]
+
+    def command(**given: Any) -> int | None:
+        values = {name: given.pop(name) for name in _FLAGS}
+        values["as_groups"] = tuple(values["as_groups"] or ())
+        _check(values)
+        return function(**given, access=Access(**values))
+
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # typer reads it
+        [each.replace(kind=only) for each in own] + flags
+    )
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *flags)} | {
+        "return": int | None
+    }
+    command.__doc__, command.__module__ = function.__doc__, function.__module__
+    command.epilog = HIDDEN  # type: ignore[attr-defined]  # main reads it
+    return command
+
+
+def _check(values: dict[str, Any]) -> None:
+    """Raise UsageError for flags that do not go together, or a file that cannot be read."""
+    from claimctl.cli.errors import UsageError
+
+    for flag, name in (("--as-group", "as_groups"), ("--as-uid", "as_uid")):
+        if values[name] and not values["as_user"]:
+            raise UsageError(f"{flag} needs --as, the user to impersonate")
+    file = values["certificate_authority"]
+    if file and values["insecure_skip_tls_verify"]:
+        raise UsageError("--certificate-authority: leave out --insecure-skip-tls-verify")
+    if file and not Path(file).is_file():
+        raise UsageError(f"--certificate-authority: there is no file {file}")
