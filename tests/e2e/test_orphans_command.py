@@ -108,7 +108,7 @@ async def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(
         "No orphans found in namespace default.\n",
     )
     assert "Orphan:     allocated and reserved for nobody" in told.out
-    assert "`claimctl orphans -n ml`" in told.out
+    assert "claimctl orphans -n ml" in told.out
     assert left.document["orphan"]["reason"] == "UnknownReference"
     assert left.document["orphan"]["blockers"][0]["reason"] == "UnknownReferences"
 
