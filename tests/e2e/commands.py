@@ -24,6 +24,7 @@ from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.documents import Version
 from tests.e2e.harness import chosen
 from tests.e2e.real_cluster import RealCluster
+from tests.e2e.rights import bodies
 
 SECONDS = 120.0
 
@@ -117,6 +118,9 @@ async def _on_real_cluster(real: RealCluster, options: ClusterOptions) -> AsyncI
     folder = Path(os.environ["KUBEBUILDER_ASSETS"])
     with real_plane(folder, pod_groups=real.dialect is Dialect.PODGROUP) as plane:
         async with really_staged(plane) as (stage, scene):
+            # doctor asks a real API server for the rights of the controller's ServiceAccount
+            for body in bodies("controller.yaml", "templates.yaml"):
+                await stage.user.create(body)
             yield Cluster(stage, plane.files.kubeconfig())
             await stage.look_closely()
             assert stage.witness.violations == []
