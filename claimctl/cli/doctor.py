@@ -76,14 +76,18 @@ def _summary(problems: int, unknown: int) -> str:
     return told
 
 
+_STYLES = {"ok": "green", "problem": "bold red", "unknown": "yellow", "fact": "dim"}
 _SIGNS = {"ok": "✔", "problem": "✗", "unknown": "?", "fact": "·"}
 
 
 def _table(found: tuple[Finding, ...]) -> Table:
-    from claimctl.cli.output import Column, Table, printable
+    from claimctl.cli.output import Column, Table, columns, printable
 
     return Table(
-        columns=(Column("RESULT"), Column("CHECK"), Column("OBJECT"), Column("WHAT")),
+        columns=(
+            Column("RESULT", styles=_STYLES),
+            *columns("CHECK", "OBJECT", "WHAT", text=("WHAT",)),
+        ),
         rows=tuple(
             (
                 f"{printable(_SIGNS[each.verdict])} {each.verdict}".strip(),

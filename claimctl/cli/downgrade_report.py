@@ -103,9 +103,9 @@ def progress() -> Iterator[Progress]:
 
 
 def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Table:
-    from claimctl.cli.output import Column, Table
+    from claimctl.cli.output import Table, columns
 
-    columns = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
+    titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
     rows = tuple(
         (
             one.namespace,
@@ -118,7 +118,8 @@ def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Tabl
         )
         for one in claims
     )
-    return Table(columns=tuple(map(Column, columns)), rows=rows, empty=empty)
+    shown = columns(*titles, text=("MESSAGE",), drop=("PODS", "WORKLOAD"))
+    return Table(columns=shown, rows=rows, empty=empty)
 
 
 def _state(one: DowngradedClaim, result: Result) -> str:

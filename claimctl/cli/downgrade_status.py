@@ -161,15 +161,15 @@ def conclusion(report: Report) -> str:
 
 
 def _components(found: Sequence[ComponentReport]) -> Table:
-    from claimctl.cli.output import Column, Table
+    from claimctl.cli.output import Table, columns
 
     rows = tuple((str(each.part), each.node, str(each.switch), each.now) for each in found)
-    columns = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
-    return Table(columns=tuple(map(Column, columns)), rows=rows)
+    titles = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
+    return Table(columns=columns(*titles, text=titles[-1:]), rows=rows)
 
 
 def _claims(report: Report) -> Table:
-    from claimctl.cli.output import Column, Table
+    from claimctl.cli.output import Table, columns
 
     rows = tuple(
         (
@@ -184,8 +184,10 @@ def _claims(report: Report) -> Table:
         )
         for each in report.claims
     )
-    columns = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
-    return Table(columns=tuple(map(Column, columns)), rows=rows)
+    titles = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
+    return Table(
+        columns=columns(*titles, text=titles[-2:], drop=("PODS", "UNLISTED", "STATE")), rows=rows
+    )
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -132,16 +132,29 @@ def _warn_unreadable(found: Iterable[Unreadable]) -> None:
         typer.echo(f"warning: {each.describe()}", err=True)
 
 
+_WIDE = ("PLACES", "CONSUMERS", "UID")
+STATE_STYLES = {
+    "Held": "green",
+    "InUse": "green",
+    "Allocated": "yellow",
+    "Releasing": "cyan",
+    "Deleting": "yellow",
+    "Pending": "dim",
+}
+
+
 def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = "") -> Table:
-    from claimctl.cli.output import Column, Table
+    from claimctl.cli.output import Column, Table, columns
     from claimctl.text import age
 
-    columns = ("NAME", "STATE", "DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE")
-    head = tuple(Column(title) for title in columns)
-    extra = (
-        Column("PLACES", wide=True),
-        Column("CONSUMERS", wide=True),
-        Column("UID", wide=True),
+    head = (
+        Column("NAME"),
+        Column("STATE", styles=STATE_STYLES),
+        *columns(
+            *("DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE", *_WIDE),
+            drop=("AGE", "RETENTION", "NODE", "DEVICES", "HOLDERS"),
+            wide=_WIDE,
+        ),
     )
     rows: tuple[tuple[str, ...], ...] = tuple(
         (
@@ -162,7 +175,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = ""
         head = (Column("NAMESPACE"), *head)
         rows = tuple((view.namespace, *row) for view, row in zip(shown, rows, strict=True))
     return Table(
-        columns=(*head, *extra),
+        columns=head,
         rows=rows,
         names=tuple(f"resourceclaim.resource.k8s.io/{view.name}" for view in shown),
         empty=empty,

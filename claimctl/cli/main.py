@@ -14,6 +14,8 @@ import typer
 import typer.core
 import typer.main
 
+from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
+from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, guarded
 from claimctl.cli.registry import BY_NAME, COMMANDS, Entry
@@ -61,10 +63,15 @@ def _root(
             help=f"Print tracebacks of errors, as {DEBUG_VARIABLE}=1 does. [default: off]",
         ),
     ] = False,
+    color: Annotated[
+        When, typer.Option("--color", help="When to print colors; NO_COLOR=1 means never.")
+    ] = When.AUTO,
 ) -> None:
     """Reserve DRA claims for workloads, and release them when the workloads have ended."""
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
+    if color is not When.AUTO:
+        os.environ[COLOR_VARIABLE] = color.value
 
 
 def build() -> Callable[..., object]:
@@ -84,7 +91,7 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         _teach_shells()
     return guarded(
         lambda: build()(
-            args=_without_alias(arguments) or ["--help"],
+            args=_color_first(_without_alias(arguments)) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
@@ -99,6 +106,17 @@ def _without_alias(arguments: Sequence[str]) -> list[str]:
         given[given.index("release")] = "orphans"
         given.remove("--orphans")
     return given
+
+
+def _color_first(arguments: list[str]) -> list[str]:
+    """Take ``--color`` after the command, too: it is moved before it."""
+    for index, each in enumerate(arguments):
+        if each == "--":
+            break
+        if each == "--color" or each.startswith("--color="):
+            end = index + (2 if each == "--color" else 1)
+            return arguments[index:end] + arguments[:index] + arguments[end:]
+    return arguments
 
 
 def _teach_shells() -> None:

@@ -43,21 +43,11 @@ def object_name(value: str) -> str:
     return value
 
 
-_CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
-_CLAIM_GROUP = re.compile(r"(\.v[0-9][a-z0-9]*)?\.resource\.k8s\.io$")
-
-
-def is_claim_kind(word: str) -> bool:
-    """Whether a word before a slash names claims, as kubectl and claimctl print and accept it."""
-    return _CLAIM_GROUP.sub("", word.lower()) in _CLAIMS
-
-
 def claim_name(value: str) -> str:
     """The name of a claim, given as NAME or as KIND/NAME, which `-o name` prints."""
-    kind, slash, name = value.rpartition("/")
-    if slash and not is_claim_kind(kind):
-        raise typer.BadParameter(f"{value!r} is no claim: NAME or resourceclaim/NAME is expected")
-    return object_name(name)
+    from claimctl.cli.objects import CLAIM, parse
+
+    return parse(value, CLAIM, (CLAIM,))[1]
 
 
 def claim_names(values: list[str] | None) -> list[str] | None:

@@ -145,11 +145,15 @@ def exit_code(found: Sequence[Candidate]) -> int:
 
 
 def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
-    from claimctl.cli.output import Column, Table
+    from claimctl.cli.output import Table, columns
 
-    columns = ("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT")
     return Table(
-        columns=(*map(Column, columns), Column("REFERENCES", wide=True), Column("UID", wide=True)),
+        columns=columns(
+            *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT", "REFERENCES", "UID"),
+            text=("WHAT",),
+            drop=("WHAT", "REASON"),
+            wide=("REFERENCES", "UID"),
+        ),
         rows=tuple(
             (
                 each.key.namespace,

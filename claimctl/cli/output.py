@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from claimctl.cli.color import in_color
 from claimctl.cli.options import Data, Output, Structured
 
 Document = Mapping[str, Any]
 
+_GAP = 3
+_TEXT_WIDTH = 24
+"""A column of text gets at least so many places on a terminal, if it needs them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table. Only ``-o wide`` shows ``wide`` columns."""
+    """One column of a table.
+
+    Attributes:
+        wide: only ``-o wide`` shows the column.
+        text: its cells are sentences, which may wrap. No other cell is ever cut.
+        drop: on a narrow terminal, columns with a higher number are left out first; 0 is never.
+        styles: the color of a cell by the last word in it.
+    """
 
     title: str
     wide: bool = False
+    text: bool = False
+    drop: int = 0
+    styles: Mapping[str, str] = field(default_factory=dict)
+
+
+def columns(
+    *titles: str, text: Iterable[str] = (), drop: Sequence[str] = (), wide: Iterable[str] = ()
+) -> tuple[Column, ...]:
+    """Columns by their titles; ``drop`` has the titles to leave out first, in this order."""
+    texts, wides = set(text), set(wide)
+    priority = {title: len(drop) - index for index, title in enumerate(drop)}
+    return tuple(
+        Column(title, title in wides, title in texts, priority.get(title, 0)) for title in titles
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +90,42 @@ def printable(sign: str) -> str:
     return sign
 
 
-def print_table(table: Table, *, wide: bool = False, out: TextIO | None = None) -> None:
-    """Print aligned columns as kubectl does; on a terminal with a highlighted header."""
+def print_table(
+    table: Table, *, wide: bool = False, out: TextIO | None = None, width: int | None = None
+) -> None:
+    """Print aligned columns as kubectl does.
+
+    A terminal gets a highlighted header and colors. Where it is narrow, columns are left out (not
+    with ``wide``) and sentences wrap; no name is ever cut.
+
+    Args:
+        width: the width of the terminal; None means that ``out`` tells it.
+    """
     target = out or sys.stdout
     if not table.rows:
         print(table.empty, file=sys.stderr)
         return
-    shown = [index for index, column in enumerate(table.columns) if wide or not column.wide]
-    head = [table.columns[index].title for index in shown]
-    rows = [[row[index] or "<none>" for index in shown] for row in table.rows]
+    shown = [column for column in table.columns if wide or not column.wide]
+    if not (target.isatty() or in_color(target)):
+        _print_plain(_cells(table, shown), target)
+        return
     if target.isatty():
-        _print_rich(head, rows, target)
-    else:
-        _print_plain([head, *rows], target)
+        shown, left_out = _fitting(table, shown, width or _width(target), wide=wide)
+        if left_out:
+            print(f"left out for lack of room: {', '.join(left_out)}", file=sys.stderr)
+    _print_rich(table, shown, target, width)
+
+
+def _width(out: TextIO) -> int:
+    from rich.console import Console
+
+    return Console(file=out).width
+
+
+def _cells(table: Table, shown: Sequence[Column]) -> list[list[str]]:
+    indices = [table.columns.index(column) for column in shown]
+    rows = [[row[index] or "<none>" for index in indices] for row in table.rows]
+    return [[column.title for column in shown], *rows]
 
 
 def _print_plain(lines: Sequence[Sequence[str]], out: TextIO) -> None:
@@ -86,14 +135,63 @@ def _print_plain(lines: Sequence[Sequence[str]], out: TextIO) -> None:
         print("   ".join(cells).rstrip(), file=out)
 
 
-def _print_rich(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> None:
+def _fitting(
+    table: Table, shown: Sequence[Column], width: int, *, wide: bool
+) -> tuple[list[Column], list[str]]:
+    """The columns that fit into the width, and the titles of those that are left out."""
+    kept, left_out = list(shown), []
+    while not wide and _needed(table, kept) > width:
+        last = max(kept, key=lambda column: column.drop)
+        if not last.drop:
+            break
+        kept.remove(last)
+        left_out.append(last.title)
+    return kept, left_out
+
+
+def _needed(table: Table, shown: Sequence[Column]) -> int:
+    return sum(_least(table, column) + _GAP for column in shown) - _GAP
+
+
+def _least(table: Table, column: Column) -> int:
+    """The least width of a column: its longest cell; for text, its longest word or a bit more."""
+    from rich.cells import cell_len
+
+    cells = [row[0] for row in _cells(table, [column])]
+    widest = max(map(cell_len, cells))
+    if not column.text:
+        return widest
+    longest = max(cell_len(word) for cell in cells for word in cell.split() or ("",))
+    return min(widest, max(longest, _TEXT_WIDTH))
+
+
+def _print_rich(table: Table, shown: Sequence[Column], out: TextIO, width: int | None) -> None:
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for title in head:
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console(file=out).print(table)
+    made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for column in shown:
+        least = _least(table, column)
+        made.add_column(column.title, overflow="fold", no_wrap=not column.text, min_width=least)
+    for row in _cells(table, shown)[1:]:
+        styled = (
+            Text(cell, style=column.styles.get(cell.split()[-1], ""))
+            for cell, column in zip(row, shown, strict=True)
+        )
+        made.add_row(*styled)
+    colored = in_color(out)
+    console = Console(
+        file=out,
+        color_system="standard" if colored else None,
+        force_terminal=colored or None,
+        no_color=not colored,
+        width=width,
+    )
+    needed = _needed(table, shown) + _GAP
+    if not out.isatty():
+        needed = sum(
+            max(map(len, cells)) + _GAP for cells in zip(*_cells(table, shown), strict=True)
+        )
+    console.width = max(console.width, needed)
+    console.print(made, crop=False)

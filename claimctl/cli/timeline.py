@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
-    KubeconfigOption,
     NamespaceOption,
 )
 
@@ -27,6 +25,7 @@ class Picture(StrEnum):
     YAML = "yaml"
 
 
+@connecting
 def command(
     claim: Annotated[
         str, typer.Argument(metavar="CLAIM", help="Name of the claim, or resourceclaim/NAME.")
@@ -35,23 +34,21 @@ def command(
     output: Annotated[Picture, typer.Option("--output", "-o", help="Output format.")] = (
         Picture.TEXT
     ),
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Show who held a claim's devices when: devices, holders and pods over time.
 
     The picture is made of the objects and Events. An embedded cluster knows its whole history.
     """
     from claimctl.cli.objects import CLAIM, parse
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     _, name = parse(claim, CLAIM, (CLAIM,))
 
     async def work(session: Session) -> int:
         return await run(session, namespace or session.namespace, name, output)
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 async def run(session: Session, namespace: str, claim: str, output: Picture) -> int:

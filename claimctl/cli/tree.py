@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
-    AsOption,
-    ContextOption,
-    KubeconfigOption,
     NamespaceOption,
 )
 
@@ -27,6 +25,7 @@ class Diagram(StrEnum):
     YAML = "yaml"
 
 
+@connecting
 def command(
     names: Annotated[
         list[str] | None,
@@ -42,13 +41,11 @@ def command(
     output: Annotated[Diagram, typer.Option("--output", "-o", help="Output format.")] = (
         Diagram.TEXT
     ),
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    as_user: AsOption = None,
+    access: Access = DEFAULT,
 ) -> int:
     """Show what hangs together: workload, pods, claims, devices and nodes."""
     from claimctl.cli.objects import CLAIM, NODE, POD, WORKLOADS, parse
-    from claimctl.cli.session import Access, in_session
+    from claimctl.cli.session import in_session
 
     kinds = (CLAIM, POD, NODE, *WORKLOADS)
     wanted = ["/".join(parse(each, CLAIM, kinds)) for each in names or ()]
@@ -56,7 +53,7 @@ def command(
     async def work(session: Session) -> int:
         return await run(session, namespace or session.namespace, wanted, output, every_pod=pods)
 
-    return in_session(Access(kubeconfig, context, as_user), work)
+    return in_session(access, work)
 
 
 async def run(

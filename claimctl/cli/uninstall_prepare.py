@@ -206,11 +206,11 @@ def _show(
 
 
 def table(result: Result, state: str) -> Table:
-    from claimctl.cli.output import Column, Table
+    from claimctl.cli.output import Table, columns
 
-    columns = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
+    titles = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
     return Table(
-        columns=tuple(map(Column, columns)),
+        columns=columns(*titles, text=("MESSAGE",), drop=("STATE",)),
         rows=tuple(
             (one.namespace, one.kind, one.name, state, one.reason, _time(one), one.message)
             for one in result.left

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from claimctl import __version__
+from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, ExitCode
 from claimctl.cli.main import run
 from claimctl.cli.registry import BY_NAME, COMMANDS
@@ -133,3 +134,24 @@ def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (1, line)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--color", "always", "version"],
+        ["version", "--color", "always"],
+        ["version", "--color=always"],
+    ],
+)
+def test_color_may_stand_before_and_after_the_command(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COLOR_VARIABLE, "auto")
+    assert run(arguments) == ExitCode.OK
+    assert os.environ[COLOR_VARIABLE] == "always"
+
+
+def test_an_unknown_color_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["get", "--color", "red"]) == ExitCode.USAGE
+    assert "'red' is not one of 'auto', 'always', 'never'" in capsys.readouterr().err

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
+from claimctl.cli.color import VARIABLE
 from claimctl.cli.options import Output
-from claimctl.cli.output import Column, Table, print_table, render
+from claimctl.cli.output import Column, Table, columns, print_table, render
 from claimctl.text import age, counted, duration
 
 TABLE = Table(
@@ -64,11 +65,100 @@ def test_an_empty_table_says_so_beside_the_output(capsys: pytest.CaptureFixture[
     assert capsys.readouterr() == ("", "No claims found.\n")
 
 
-def test_a_terminal_gets_the_same_words_and_no_markup_is_read_into_them() -> None:
+def on_terminal(table: Table, width: int, *, wide: bool = False) -> list[str]:
     out = Terminal()
-    print_table(Table(columns=(Column("NAME"),), rows=(("[red]x[/red]",),)), out=out)
-    assert "NAME" in out.getvalue()
-    assert "[red]x[/red]" in out.getvalue()
+    print_table(table, out=out, width=width, wide=wide)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+@pytest.fixture
+def no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+LONG = "train-slice-with-a-very-long-name"
+CLAIMS = Table(
+    columns=columns(
+        *("NAME", "STATE", "NODE", "HOLDERS", "AGE", "UID"),
+        drop=("AGE", "NODE", "HOLDERS"),
+        wide=("UID",),
+    ),
+    rows=((LONG, "Held", "node-1.example.com", "deployments/train, 3 pods", "6m9s", "u" * 36),),
+)
+
+
+@pytest.mark.usefixtures("no_color")
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (200, ["NAME", "STATE", "NODE", "HOLDERS", "AGE"]),
+        (96, ["NAME", "STATE", "NODE", "HOLDERS"]),
+        (75, ["NAME", "STATE", "HOLDERS"]),
+        (60, ["NAME", "STATE"]),
+        (10, ["NAME", "STATE"]),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_names(
+    width: int, titles: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    head, row = on_terminal(CLAIMS, width)
+    assert head.split() == titles
+    assert row.startswith(LONG + "   Held")
+    gone = [each.title for each in CLAIMS.columns if not each.wide and each.title not in titles]
+    told = capsys.readouterr().err
+    assert all(title in told for title in gone)
+    assert bool(told) == bool(gone)
+
+
+@pytest.mark.usefixtures("no_color")
+def test_wide_output_leaves_nothing_out(capsys: pytest.CaptureFixture[str]) -> None:
+    head, row = on_terminal(CLAIMS, 40, wide=True)
+    assert head.split()[-1] == "UID"
+    assert row.split()[-1] == "u" * 36
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("no_color")
+def test_sentences_wrap_between_words_beside_whole_names() -> None:
+    table = Table(
+        columns=columns("CLAIM", "WHAT", text=("WHAT",)),
+        rows=((LONG, "the pods of this claim are gone, and nobody will ever free it"),),
+    )
+    lines = on_terminal(table, 60)
+    assert len(lines) > 2
+    assert lines[1].startswith(f"{LONG}   the pods")
+    words = " ".join(line.replace(LONG, "") for line in lines[1:]).split()
+    assert words == table.rows[0][1].split()
+
+
+@pytest.mark.parametrize(
+    ("when", "no_color", "terminal", "colored"),
+    [
+        ("", "", True, True),
+        ("", "", False, False),
+        ("", "1", True, False),
+        ("always", "1", False, True),
+        ("never", "", True, False),
+    ],
+)
+def test_colors_are_for_terminals_that_want_them(
+    when: str, no_color: str, terminal: bool, colored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(VARIABLE, when or "auto")
+    out = Terminal() if terminal else io.StringIO()
+    table = Table(columns=(Column("STATE", styles={"Held": "green"}),), rows=(("✔ Held",),))
+    print_table(table, out=out)
+    assert ("\x1b[32m" in out.getvalue()) == colored
+    assert ("\x1b" in out.getvalue()) == colored
+    assert "✔ Held" in out.getvalue()
+
+
+@pytest.mark.usefixtures("no_color")
+def test_no_markup_is_read_into_the_words_of_a_cell() -> None:
+    table = Table(columns=(Column("NAME"),), rows=(("[red]x[/red]",),))
+    assert on_terminal(table, 80)[1] == "[red]x[/red]"
 
 
 @pytest.mark.parametrize(
