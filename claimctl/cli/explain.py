@@ -1,15 +1,16 @@
-"""``claimctl explain CLAIM``: who holds a claim and why, and what would release it."""
+"""``claimctl explain``: who holds a claim and why, or why a pod or a workload waits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
-    ClaimArgument,
     Data,
     DataOption,
     NamespaceOption,
@@ -21,33 +22,103 @@ if TYPE_CHECKING:
     from claimctl.wire.unreadable import Unreadable
 
 
+EXAMPLES = (
+    "claimctl explain train-slice            # who holds the claim, and what would release it",
+    "claimctl explain pod/train-0            # why the pod waits, and who has the devices",
+    "claimctl explain deployment/train -n ml",
+    "claimctl explain train-slice -o json",
+)
+
+
 @connecting
 def command(
-    claim: ClaimArgument,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="OBJECT",
+            help="A claim, or kind/NAME: pod, deployment, statefulset, job, claimreservation.",
+        ),
+    ],
     namespace: NamespaceOption = None,
     output: DataOption = None,
     access: Access = DEFAULT,
 ) -> int:
-    """Show who holds a claim and why, whether it can be released, and what to do."""
+    """Show who holds a claim and why, or why a pod or a workload waits, and what to do."""
+    from claimctl.cli.objects import CLAIM, POD, RESERVATION, parse
     from claimctl.cli.session import in_session
 
-    async def work(session: Session) -> int:
-        from claimctl.inspect.explain import explain_with_controller
-        from claimctl.kube.errors import UnreadableObject
-        from claimctl.wire.resources import RESOURCECLAIMS
+    kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *KINDS))
 
+    async def work(session: Session) -> int:
         place = namespace or session.namespace
-        try:
-            shown = await explain_with_controller(session.client, place, claim, session.clock)
-        except UnreadableObject as error:
-            if error.found.resource.plural != RESOURCECLAIMS.plural:
-                raise
-            show_unread(error.found, output)
-            return 0
-        show(shown, session.clock.now(), output)
-        return 0
+        with naming(kind, place, name):
+            return await run(session, place, kind, name, output)
 
     return in_session(access, work)
+
+
+KINDS = ("Deployment", "StatefulSet", "Job")
+"""The kinds of workloads that can be explained: those that claims are reserved for."""
+
+
+@contextmanager
+def naming(kind: str, namespace: str, name: str) -> Iterator[None]:
+    """Raise CommandFailed with a plain sentence if the object does not exist."""
+    from claimctl.cli.errors import CommandFailed
+    from claimctl.kube.errors import NotFound
+
+    try:
+        yield
+    except NotFound as error:
+        if f'"{name}" not found' not in error.message:
+            raise
+        what = "claim" if kind == "ResourceClaim" else kind
+        raise CommandFailed(f"{what} {namespace}/{name} not found") from error
+
+
+async def run(session: Session, namespace: str, kind: str, name: str, output: Data | None) -> int:
+    from claimctl.cli import explain_pods as texts
+    from claimctl.cli.objects import POD, RESERVATION
+    from claimctl.inspect.explain_pods import explain_pod, explain_workload
+    from claimctl.wire.resources import CLAIMRESERVATIONS
+
+    client, clock = session.client, session.clock
+    if kind == POD:
+        pod = await explain_pod(client, namespace, name, clock)
+        _print(output, texts.pod_document(pod), texts.pod_lines(pod))
+    elif kind in KINDS:
+        found = await explain_workload(client, namespace, kind, name, clock)
+        _print(output, texts.workload_document(found), texts.workload_lines(found))
+    else:
+        if kind == RESERVATION:
+            made = await client.get(CLAIMRESERVATIONS, name, namespace)
+            name = made.spec.resource_claim_name
+        await _claim(session, namespace, name, output)
+    return 0
+
+
+def _print(output: Data | None, document: dict[str, Any], lines: list[str]) -> None:
+    from claimctl.cli.output import print_document
+
+    if output:
+        print_document(document, output)
+    else:
+        typer.echo("\n".join(lines))
+
+
+async def _claim(session: Session, namespace: str, claim: str, output: Data | None) -> None:
+    from claimctl.inspect.explain import explain_with_controller
+    from claimctl.kube.errors import UnreadableObject
+    from claimctl.wire.resources import RESOURCECLAIMS
+
+    try:
+        shown = await explain_with_controller(session.client, namespace, claim, session.clock)
+    except UnreadableObject as error:
+        if error.found.resource.plural != RESOURCECLAIMS.plural:
+            raise
+        show_unread(error.found, output)
+        return
+    show(shown, session.clock.now(), output)
 
 
 def show(explanation: Explanation, now: datetime, output: Data | None) -> None:

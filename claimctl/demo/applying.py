@@ -11,6 +11,7 @@ from claimctl.demo.manifests import Manifest
 from claimctl.demo.objects import namespace
 from claimctl.demo.report import Printer
 from claimctl.kube.documents import DocumentClient, NotServed, Refused
+from claimctl.text import counted
 from claimctl.wire.base import Object
 
 NODES = 3
@@ -94,7 +95,7 @@ class Application:
             problems += await self._try(each, dry_run=False)
         if problems:
             raise BadManifests(problems)
-        self.printer.text(f"{len(self.manifests)} objects created")
+        self.printer.text(f"{counted(len(self.manifests), 'object')} created")
 
     def _objects(self) -> list[Manifest]:
         return [each for each in self.manifests if each.kind != "Namespace"]

@@ -99,6 +99,25 @@ def test_each_claims_life_is_told(tmp_path: Path) -> None:
     assert (answer.document["pendingPods"], answer.document["violations"]) == ([], 0)
 
 
+def test_pod_groups_of_their_own_are_played_in_their_dialect(tmp_path: Path) -> None:
+    shared = [{"name": "tpu", "resourceClaimName": "shared"}]
+    group = obj(
+        "PodGroup",
+        "gang",
+        {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared},
+        "scheduling.k8s.io/v1alpha2",
+    )
+    train = deployment("shared")
+    train["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+    documents = [obj("ResourceClaim", "shared", DEVICES), group, train]
+    answer = played(tmp_path, documents, "--dialect", "podgroup", "--json")
+    assert answer.code == 0
+    (life,) = answer.document["claims"]
+    assert life["workloads"] == ["deployments/train", "podgroups/gang"]
+    assert (life["allocated"], life["whileIdle"]) == (False, "kept")
+    assert (answer.document["pendingPods"], answer.document["violations"]) == ([], 0)
+
+
 def test_people_get_a_line_per_claim(tmp_path: Path) -> None:
     documents = [obj("ResourceClaim", "shared", DEVICES), deployment("shared")]
     answer = played(tmp_path, documents)

@@ -1,0 +1,39 @@
+"""Claims without devices, claims that have them, and pods that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.claim_server import NAMESPACE, Server
+
+Json = dict[str, Any]
+
+
+def asks(server: Server, name: str, of_class: str = "gpu") -> None:
+    """A claim without devices that asks for a device of a class."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": of_class}}
+    body = {
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"devices": {"requests": [request]}},
+    }
+    server.admin.create("resourceclaims", body)
+
+
+def has_devices(server: Server, name: str, *references: Json, of_class: str = "gpu") -> None:
+    asks(server, name, of_class)
+    device = {"request": "gpu", "driver": "d.example.com", "pool": "n1", "device": name}
+    status = {
+        "allocation": {"devices": {"results": [device]}},
+        "reservedFor": list(references),
+    }
+    server.admin.patch("resourceclaims", NAMESPACE, name, {"status": status}, "status")
+
+
+def unschedulable(server: Server, name: str) -> None:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available: 1 cannot allocate all claims.",
+    }
+    server.admin.patch("pods", NAMESPACE, name, {"status": {"conditions": [condition]}}, "status")
