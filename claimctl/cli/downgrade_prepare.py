@@ -16,13 +16,13 @@ from claimctl.cli.downgrade_report import (
     table,
     time_limit,
 )
+from claimctl.cli.objects import object_name
 from claimctl.cli.options import (
     DryRunOption,
     SelectorOption,
     Structured,
     StructuredOption,
     namespace_names,
-    object_name,
 )
 
 if TYPE_CHECKING:

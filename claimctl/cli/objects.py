@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+
+import typer
 
 from claimctl.cli.errors import UsageError
 
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 CLAIM, RESERVATION, POD, NODE = "ResourceClaim", "ClaimReservation", "Pod", "Node"
 WORKLOADS = ("Deployment", "StatefulSet", "Job", "ReplicaSet")
 _NAMES = {
@@ -34,8 +38,6 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
     Raises:
         UsageError: the kind is not one of ``kinds``, or the name is not a DNS name.
     """
-    from claimctl.cli.options import object_name
-
     word, slash, name = given.rpartition("/")
     if not slash:
         return default, object_name(given)
@@ -44,3 +46,12 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
         expected = ", ".join(_NAMES[each][0] for each in _NAMES if each in kinds)
         raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")
     return kind, object_name(name)
+
+
+def object_name(value: str) -> str:
+    """Check a name by the API server's rule (RFC 1123 subdomain, at most 253 characters)."""
+    if len(value) > 253 or not _SUBDOMAIN.fullmatch(value):
+        raise typer.BadParameter(
+            f"{value!r} is not a DNS name: lower-case letters, digits, '-' and '.' are expected"
+        )
+    return value

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from claimctl.cli.objects import CLAIM, parse
+
 
 class Output(StrEnum):
     TABLE = "table"
@@ -30,23 +32,11 @@ class Data(StrEnum):
     YAML = "yaml"
 
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-
-
-def object_name(value: str) -> str:
-    """Check a name by the API server's rule (RFC 1123 subdomain, at most 253 characters)."""
-    if len(value) > 253 or not _SUBDOMAIN.fullmatch(value):
-        raise typer.BadParameter(
-            f"{value!r} is not a DNS name: lower-case letters, digits, '-' and '.' are expected"
-        )
-    return value
 
 
 def claim_name(value: str) -> str:
     """The name of a claim, given as NAME or as KIND/NAME, which `-o name` prints."""
-    from claimctl.cli.objects import CLAIM, parse
-
     return parse(value, CLAIM, (CLAIM,))[1]
 
 

@@ -113,7 +113,7 @@ def test_pod_groups_of_their_own_are_played_in_their_dialect(tmp_path: Path) -> 
     answer = played(tmp_path, documents, "--dialect", "podgroup", "--json")
     assert answer.code == 0
     (life,) = answer.document["claims"]
-    assert life["workloads"] == ["deployments/train", "podgroups/gang"]
+    assert sorted(life["workloads"]) == ["deployments/train", "podgroups/gang"]
     assert (life["allocated"], life["whileIdle"]) == (False, "kept")
     assert (answer.document["pendingPods"], answer.document["violations"]) == ([], 0)
 
