@@ -109,5 +109,6 @@ e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)
 	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml
+	$(BIN)/python -m generate.image | $(COMPILE) --constraint requirements.lock --output-file requirements-image.lock -
 	$(COMPILE) --upgrade --constraint requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra bench --output-file requirements-bench.lock pyproject.toml

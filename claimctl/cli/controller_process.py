@@ -107,7 +107,7 @@ async def _health(
     probes = Probes(
         live={"manager": lambda: manager.healthy},
         ready={"caches": lambda: manager.ready},
-        metrics=telemetry.scrape,
+        metrics=telemetry.registry,
     )
     async with HealthServer(probes, bind_address) as server:
         log.info("serving health and metrics", url=server.url)

@@ -95,7 +95,7 @@ class Controller(Generic[K]):
         outcome = "error"
         with (
             self.telemetry.span(f"reconcile {self.reconciler.name}") as span,
-            self._logged(key, span),
+            self._logged(key),
         ):
             try:
                 _again(self.queue, key, await self.reconciler.reconcile(key, span))
@@ -108,13 +108,14 @@ class Controller(Generic[K]):
                 span.fail(error)
                 log.exception("reconcile failed")
                 self.queue.retry(key)
-        labels = {"controller": self.reconciler.name, "outcome": outcome}
-        self.telemetry.observe(Metric.RECONCILE_SECONDS, self.clock.monotonic() - began, labels)
+            # within the span, so that the duration can lead to its trace
+            labels = {"controller": self.reconciler.name, "outcome": outcome}
+            took = self.clock.monotonic() - began
+            self.telemetry.observe(Metric.RECONCILE_SECONDS, took, labels)
 
-    def _logged(self, key: K, span: Span) -> AbstractContextManager[None]:
-        """Bind controller, key and trace to all log lines."""
-        trace = {"trace_id": span.trace_id} if span.trace_id else {}
-        return bound_contextvars(controller=self.reconciler.name, **key._asdict(), **trace)
+    def _logged(self, key: K) -> AbstractContextManager[None]:
+        """Bind controller and key to all log lines."""
+        return bound_contextvars(controller=self.reconciler.name, **key._asdict())
 
 
 def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:

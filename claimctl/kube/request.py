@@ -29,6 +29,8 @@ from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
 MERGE_PATCH = "application/merge-patch+json"
+NO_ANSWER = "<error>"
+"""The code of a request without an answer, as in the metrics of Kubernetes' own clients."""
 _HEADERS = {"accept": "application/json", "user-agent": f"claimctl/{__version__}"}
 
 
@@ -153,8 +155,7 @@ class Sender:
                 raise
 
     async def _answer(self, call: Call, span: Span) -> Response:
-        headers = {**_HEADERS, **call.headers}
-        response = await self.transport.send(call.method, call.path, call.query, headers, call.body)
+        response = await self._measured(call)
         span.set(http__response__status_code=response.status)
         if 200 <= response.status < 300:
             return response
@@ -170,6 +171,21 @@ class Sender:
                 message=f"redirected to {response.headers.get('location', '?')}: not an API server",
             )
         raise error_of(call.method, call.path, response.status, response.headers, body)
+
+    async def _measured(self, call: Call) -> Response:
+        """Send, and count the answer, or that there was none, with the time until it began."""
+        headers = {**_HEADERS, **call.headers}
+        began, code = self.clock.monotonic(), NO_ANSWER
+        try:
+            response = await self.transport.send(
+                call.method, call.path, call.query, headers, call.body
+            )
+            code = str(response.status)
+        finally:
+            took = self.clock.monotonic() - began
+            self.telemetry.add(Metric.REQUESTS, {"method": call.method, "code": code})
+            self.telemetry.observe(Metric.REQUEST_SECONDS, took, {"verb": call.method})
+        return response
 
 
 def connection_lost(call: Call, error: ConnectionError) -> Unreachable:

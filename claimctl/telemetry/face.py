@@ -34,14 +34,12 @@ class Metric(StrEnum):
     WATCH_BROKEN = "claimctl_watch_broken"
     UNREADABLE_OBJECTS = "claimctl_unreadable_objects"
     BUILD_INFO = "claimctl_build_info"
+    REQUESTS = "rest_client_requests_total"
+    """This name and the next are those of Kubernetes' own clients, so that dashboards fit."""
+    REQUEST_SECONDS = "rest_client_request_duration_seconds"
 
 
 class Span(Protocol):
-    @property
-    def trace_id(self) -> str:
-        """32 hexadecimal digits; '' where nothing is traced."""
-        ...
-
     def set(self, **attributes: Value) -> None:
         """Add attributes. A double underscore in a name means a dot."""
         ...
@@ -72,8 +70,6 @@ class Telemetry(Protocol):
 
 
 class _SilentSpan:
-    trace_id = ""
-
     def set(self, **attributes: Value) -> None:
         return None
 

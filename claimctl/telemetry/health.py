@@ -8,20 +8,24 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from aiohttp import web
+from prometheus_client.aiohttp import make_aiohttp_handler
+from prometheus_client.registry import Collector
 
 from claimctl.telemetry.settings import BindError
 
-PROMETHEUS = "text/plain; version=1.0.0; charset=utf-8"
 Check = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The named checks, all of which must hold, and the text of the metrics."""
+    """The named checks, all of which must hold, and the metrics.
+
+    A scraper chooses between the text format and OpenMetrics, which has exemplars.
+    """
 
     live: Mapping[str, Check] = field(default_factory=dict)
     ready: Mapping[str, Check] = field(default_factory=dict)
-    metrics: Callable[[], bytes] | None = None
+    metrics: Collector | None = None
 
 
 class HealthServer:
@@ -62,7 +66,8 @@ class HealthServer:
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
-        application.router.add_get("/metrics", self._metrics)
+        if self._probes.metrics is not None:
+            application.router.add_get("/metrics", make_aiohttp_handler(self._probes.metrics))
         return application
 
     async def _healthz(self, _request: web.Request) -> web.Response:
@@ -70,11 +75,6 @@ class HealthServer:
 
     async def _readyz(self, _request: web.Request) -> web.Response:
         return _verdict(self._probes.ready)
-
-    async def _metrics(self, _request: web.Request) -> web.Response:
-        if self._probes.metrics is None:
-            raise web.HTTPNotFound
-        return web.Response(body=self._probes.metrics(), headers={"Content-Type": PROMETHEUS})
 
 
 def _verdict(checks: Mapping[str, Check]) -> web.Response:

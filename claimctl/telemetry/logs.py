@@ -74,6 +74,7 @@ def _shared(now: Callable[[], datetime]) -> list[Processor]:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         stamp,
+        add_trace,
         hide_secrets,
     ]
 
@@ -88,6 +89,19 @@ def _rendering(*, human: bool, colors: bool) -> list[Processor]:
         structlog.processors.EventRenamer("message"),
         structlog.processors.JSONRenderer(),
     ]
+
+
+def add_trace(_logger: Any, _method: str, event: Event) -> Event:
+    """Add the ids of the current span, so that a line leads to its trace."""
+    # a command that has not imported OpenTelemetry has no spans, and need not import it for this
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return event
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = trace.format_trace_id(context.trace_id)
+        event["span_id"] = trace.format_span_id(context.span_id)
+    return event
 
 
 def hide_secrets(_logger: Any, _method: str, event: Event) -> Event:

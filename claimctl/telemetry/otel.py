@@ -16,10 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from opentelemetry import trace
-from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics import (
+    AlwaysOffExemplarFilter,
+    MeterProvider,
+    TraceBasedExemplarFilter,
+)
 from opentelemetry.sdk.metrics.export import (
     ConsoleMetricExporter,
+    InMemoryMetricReader,
     MetricExporter,
     MetricReader,
     PeriodicExportingMetricReader,
@@ -33,9 +37,10 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import SpanKind, StatusCode
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import GCCollector, ProcessCollector
 
 from claimctl import __version__
+from claimctl.telemetry.exposition import registry_of
 from claimctl.telemetry.face import Labels, Metric, Span, Value
 from claimctl.telemetry.metrics import Instruments
 from claimctl.telemetry.settings import Exporter, Settings
@@ -64,21 +69,29 @@ class OtelTelemetry:
         processors: tuple[SpanProcessor, ...] = (),
     ) -> None:
         self._now = (sources or Sources()).time_ns
-        self.registry = CollectorRegistry()
+        scraped = InMemoryMetricReader()
+        self.registry = registry_of(scraped)
+        """The metrics for Prometheus."""
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
         resource = _resource(settings)
         self._tracing = TracerProvider(
             resource=resource,
             shutdown_on_exit=False,
             id_generator=sources.ids if sources else None,
         )
-        for processor in (*map(_processor, settings.traces), *processors):
+        sinks = (*map(_processor, settings.traces), *processors)
+        for processor in sinks:
             self._tracing.add_span_processor(processor)
         self._metering = MeterProvider(
-            metric_readers=[_scrape_reader(self.registry), *map(_reader, settings.metrics)],
+            metric_readers=[scraped, *map(_reader, settings.metrics)],
             resource=resource,
+            exemplar_filter=TraceBasedExemplarFilter() if sinks else AlwaysOffExemplarFilter(),
             shutdown_on_exit=False,
         )
-        self._tracer = self._tracing.get_tracer(SCOPE, __version__)
+        # Where no exporter gets spans, there are none: an id in a log would lead nowhere.
+        tracer = self._tracing if sinks else trace.NoOpTracerProvider()
+        self._tracer = tracer.get_tracer(SCOPE, __version__)
         self._instruments = Instruments(self._metering.get_meter(SCOPE, __version__))
         self.gauge(
             Metric.BUILD_INFO, 1, {"version": __version__, "python": platform.python_version()}
@@ -115,10 +128,6 @@ class OtelTelemetry:
     def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
         self._instruments.set(metric, labels, value)
 
-    def scrape(self) -> bytes:
-        """All metrics in the Prometheus text format."""
-        return generate_latest(self.registry)
-
     def shutdown(self, seconds: float = 5.0) -> bool:
         """Send the remaining data and stop; returns False if that took longer than ``seconds``.
 
@@ -141,11 +150,6 @@ class OtelSpan:
     def __init__(self, span: trace.Span, now: Callable[[], int]) -> None:
         self._span = span
         self._now = now
-
-    @property
-    def trace_id(self) -> str:
-        context = self._span.get_span_context()
-        return trace.format_trace_id(context.trace_id) if context.is_valid else ""
 
     def set(self, **attributes: Value) -> None:
         for name, value in attributes.items():
@@ -170,13 +174,6 @@ def _processor(exporter: Exporter) -> SpanProcessor:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     return BatchSpanProcessor(OTLPSpanExporter())
-
-
-def _scrape_reader(registry: CollectorRegistry) -> MetricReader:
-    """A reader of exactly the metrics of the table: no scope labels, no target_info."""
-    return PrometheusMetricReader(
-        disable_target_info=True, scope_info_enabled=False, registry=registry
-    )
 
 
 def _reader(exporter: Exporter) -> MetricReader:

@@ -51,7 +51,6 @@ class Recording:
 @dataclass
 class _Span:
     recording: Recording
-    trace_id: str = "0af7651916cd43dd8448eb211c80319c"
 
     def set(self, **attributes: Value) -> None:
         self.recording.attributes.update(attributes)

@@ -15,7 +15,6 @@ class RecordedSpan:
     attributes: dict[str, Value] = field(default_factory=dict)
     client: bool = False
     error: BaseException | None = None
-    trace_id: str = ""
 
     def set(self, **attributes: Value) -> None:
         self.attributes.update({key.replace("__", "."): v for key, v in attributes.items()})

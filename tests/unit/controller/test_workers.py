@@ -67,7 +67,7 @@ def test_an_outcome_with_a_time_is_looked_at_again_then() -> None:
     assert reconciler.asked == [("key", 0.0), ("key", 3.0), ("key", 3.01)]
 
 
-def test_each_log_line_says_who_works_on_what_in_which_trace() -> None:
+def test_each_log_line_says_who_works_on_what() -> None:
     """And no line after the reconcile does."""
     refused = Unreachable("GET", "/x", "refused")
     with capture_logs(processors=[merge_contextvars]) as lines:
@@ -76,7 +76,6 @@ def test_each_log_line_says_who_works_on_what_in_which_trace() -> None:
     bound = {
         "controller": "scripted",
         "name": "key",
-        "trace_id": "0af7651916cd43dd8448eb211c80319c",
     }
     assert [line["event"] for line in lines] == [
         "requeued after an error",

@@ -261,7 +261,21 @@ def test_write_conflicts_are_counted_by_resource() -> None:
     recorder = Recorder()
     with pytest.raises(errors.Conflict):
         ask(WireServer(failure(409, "Conflict")), patch, recorder)
-    assert recorder.metrics == [(Metric.WRITE_CONFLICTS, {"resource": "resourceclaims"}, 1)]
+    conflicts = [each for each in recorder.metrics if each[0] is Metric.WRITE_CONFLICTS]
+    assert conflicts == [(Metric.WRITE_CONFLICTS, {"resource": "resourceclaims"}, 1)]
+
+
+def test_requests_are_counted_by_method_and_code_and_those_without_an_answer_too() -> None:
+    recorder = Recorder()
+    with pytest.raises(errors.Conflict):
+        ask(WireServer(failure(409, "Conflict")), patch, recorder)
+    with pytest.raises(errors.RequestTimeout):
+        ask(WireServer(), patch, recorder)
+    counted = [labels for metric, labels, _ in recorder.metrics if metric is Metric.REQUESTS]
+    assert counted[0] == {"method": "PATCH", "code": "409"}
+    assert {"method": "PATCH", "code": "<error>"} in counted[1:]
+    timed = [labels for metric, labels, _ in recorder.metrics if metric is Metric.REQUEST_SECONDS]
+    assert timed == [{"verb": "PATCH"}] * len(counted)
 
 
 def test_every_attempt_is_a_span_without_names_in_its_name() -> None:

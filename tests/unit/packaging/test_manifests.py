@@ -219,8 +219,8 @@ def test_kubectl_renders_all_of_it() -> None:
     }
 
 
-def test_the_readme_names_every_metric_with_its_labels() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_page_about_monitoring_names_every_metric_with_its_labels() -> None:
+    text = (ROOT / "docs/monitoring.md").read_text()
     for metric, meaning in MEANINGS.items():
         labels = ", ".join(f"`{label}`" for label in meaning.labels)
         assert f"| `{metric}` | {labels} |".replace("|  |", "| |") in text

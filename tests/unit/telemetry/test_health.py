@@ -6,6 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry, Gauge
 
 from claimctl.telemetry.health import HealthServer, Probes, split_address
 from claimctl.telemetry.settings import BindError
@@ -57,13 +58,24 @@ async def test_checks_are_asked_anew_for_each_request() -> None:
     assert (before[0], after[0]) == (503, 200)
 
 
-def test_metrics_are_served_as_prometheus_text() -> None:
-    probes = Probes(metrics=lambda: b"claimctl_leader 1.0\n")
-    assert answers(probes, "/metrics") == (
-        200,
-        "text/plain; version=1.0.0; charset=utf-8",
-        "claimctl_leader 1.0\n",
-    )
+@pytest.mark.real_time(10)
+@pytest.mark.parametrize(
+    ("accept", "kind", "end"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8", "claimctl_leader 1.0\n"),
+        ("text/plain;version=0.0.4", "text/plain; version=0.0.4; charset=utf-8", "leader 1.0\n"),
+        ("application/openmetrics-text;version=1.0.0", "application/openmetrics-text", "# EOF\n"),
+    ],
+)
+async def test_a_scraper_chooses_the_format(accept: str, kind: str, end: str) -> None:
+    registry = CollectorRegistry()
+    Gauge("claimctl_leader", "1 while this process leads.", registry=registry).set(1)
+    async with HealthServer(Probes(metrics=registry), LOCAL) as server:
+        url, headers = f"{server.url}/metrics", {"accept": accept} if accept else {}
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
+            assert answer.status == 200
+            assert answer.headers["Content-Type"].startswith(kind)
+            assert (await answer.text()).endswith(end)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/other"])

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 import structlog
+from opentelemetry import trace
 
 from claimctl.telemetry.logs import HIDDEN, Format, Level, configure
 
@@ -110,3 +111,14 @@ def test_warnings_of_libraries_come_in_the_same_form() -> None:
     logging.getLogger("opentelemetry").info("not this")
     line = json.loads(out.getvalue())
     assert (line["message"], line["level"]) == ("cannot reach collector", "warning")
+
+
+def test_a_line_has_the_ids_of_the_span_in_which_it_was_logged() -> None:
+    out = logged(Format.JSON)
+    context = trace.SpanContext(0xABC, 0xDEF, is_remote=False)
+    with trace.use_span(trace.NonRecordingSpan(context)):
+        structlog.get_logger().info("inside")
+    structlog.get_logger().info("outside")
+    inside, outside = map(json.loads, out.getvalue().splitlines())
+    assert (inside["trace_id"], inside["span_id"]) == (f"{0xABC:032x}", f"{0xDEF:016x}")
+    assert "trace_id" not in outside

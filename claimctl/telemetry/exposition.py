@@ -1,0 +1,118 @@
+"""The metrics of OpenTelemetry for Prometheus, with exemplars.
+
+The SDK's own exporter for Prometheus drops exemplars. Names, labels and units are those of the
+table in ``claimctl.telemetry.metrics``, so nothing has to be translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from opentelemetry.sdk.metrics import Exemplar as Recorded
+from opentelemetry.sdk.metrics.export import (
+    Histogram,
+    HistogramDataPoint,
+    InMemoryMetricReader,
+    NumberDataPoint,
+    Sum,
+)
+from opentelemetry.sdk.metrics.export import Metric as Data
+from opentelemetry.trace import format_span_id, format_trace_id
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    Exemplar,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+Point = NumberDataPoint | HistogramDataPoint
+
+
+class Exposition(Collector):
+    """Collects what a reader of the SDK has at the moment of a scrape."""
+
+    def __init__(self, reader: InMemoryMetricReader) -> None:
+        self._reader = reader
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry need not ask for the names at its start."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        found = self._reader.get_metrics_data()
+        for resource in found.resource_metrics if found is not None else ():
+            for scope in resource.scope_metrics:
+                yield from map(_family, scope.metrics)
+
+
+def registry_of(reader: InMemoryMetricReader) -> CollectorRegistry:
+    """A registry with the metrics of a reader."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Exposition(reader))
+    return registry
+
+
+def _family(data: Data) -> Metric:
+    if isinstance(data.data, Histogram):
+        return _histogram(data, data.data.data_points)
+    points = [each for each in data.data.data_points if isinstance(each, NumberDataPoint)]
+    names = _names(points)
+    text = data.description or ""
+    if isinstance(data.data, Sum):
+        counter = CounterMetricFamily(data.name, text, labels=names)
+        for point in points:
+            counter.add_metric(_values(point, names), float(point.value))
+        return counter
+    gauge = GaugeMetricFamily(data.name, text, labels=names)
+    for point in points:
+        gauge.add_metric(_values(point, names), float(point.value))
+    return gauge
+
+
+def _histogram(data: Data, points: Sequence[HistogramDataPoint]) -> Metric:
+    names = _names(points)
+    family = HistogramMetricFamily(data.name, data.description or "", labels=names)
+    for point in points:
+        family.add_metric(_values(point, names), _buckets(point), point.sum)
+    return family
+
+
+def _buckets(point: HistogramDataPoint) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
+    """The buckets with cumulative counts; each with its newest exemplar, if it has one."""
+    buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+    low = float("-inf")
+    bounds = (*point.explicit_bounds, float("inf"))
+    for high, count in zip(bounds, accumulate(point.bucket_counts), strict=True):
+        inside = [each for each in point.exemplars or () if low < each.value <= high]
+        name, low = _bound(high), high
+        newest = max(inside, key=lambda each: each.time_unix_nano, default=None)
+        shown = _exemplar(newest) if newest is not None else None
+        buckets.append((name, count, shown) if shown is not None else (name, count))
+    return buckets
+
+
+def _bound(bound: float) -> str:
+    return "+Inf" if bound == float("inf") else str(float(bound))
+
+
+def _exemplar(recorded: Recorded) -> Exemplar | None:
+    if recorded.trace_id is None or recorded.span_id is None:
+        return None
+    labels = {
+        "trace_id": format_trace_id(recorded.trace_id),
+        "span_id": format_span_id(recorded.span_id),
+    }
+    return Exemplar(labels, float(recorded.value), recorded.time_unix_nano / 1e9)
+
+
+def _names(points: Iterable[Point]) -> list[str]:
+    return sorted({name for point in points for name in point.attributes or {}})
+
+
+def _values(point: Point, names: Iterable[str]) -> list[str]:
+    attributes = point.attributes or {}
+    return [str(attributes.get(name, "")) for name in names]

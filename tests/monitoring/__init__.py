@@ -1,0 +1,1 @@
+"""What the controller tells: traces, metrics, alerts, dashboard."""
