@@ -7,14 +7,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, values
+from generate import chart, dashboard, values
 
 ROOT = Path(__file__).parents[1]
 
 
+GENERATORS = (dashboard.rendered, chart.rendered, values.rendered)
+"""In this order: the chart is made from files, and one of them is the dashboard."""
+
+
 def rendered() -> dict[Path, str]:
     """The text of each generated file, by its path in the repository."""
-    return {**chart.rendered(), **values.rendered()}
+    return {path: text for generator in GENERATORS for path, text in generator().items()}
 
 
 def stale(root: Path = ROOT) -> list[Path]:
@@ -33,9 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if not options.check:
-        for path, text in rendered().items():
-            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(text)
+        for generator in GENERATORS:
+            for path, text in generator().items():
+                (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+                (ROOT / path).write_text(text)
         return 0
     for path in (late := stale()):
         print(f"{path} is stale: run make generate", file=sys.stderr)

@@ -42,9 +42,9 @@ class Template:
 
     def text(self) -> str:
         dumped = yaml.dump(self.document, Dumper=_Dumper, sort_keys=False, width=100)
-        if "{{" in dumped:
-            raise ValueError(f"{self.document['metadata']['name']}: braces would be an action")
-        lines = [self._filled(line) for line in dumped.splitlines()]
+        # braces of the document itself, as in alerts and dashboards, must not become actions
+        escaped = dumped.replace("{{", '{{ "{{" }}')
+        lines = [self._filled(line) for line in escaped.splitlines()]
         return "\n".join(lines) + "\n"
 
     def _filled(self, line: str) -> str:

@@ -1,0 +1,48 @@
+"""The commands of docs/runbooks/alerts, word for word, on a cluster in which claimctl runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claimctl.install.apply import Installer
+from claimctl.install.manifests import Choice, chosen
+from claimctl.kube.clock import LoopClock
+from tests.chart.containers import IMAGE
+from tests.chart.sites import Site, site
+from tests.e2e.runbooks import run
+from tests.monitoring.rules import PAGES
+from tests.support.runbooks import sections
+
+LEASE = ("coordination.k8s.io/v1", "Lease")
+
+
+@pytest.mark.real_time(300)
+async def test_every_command_of_every_page(tmp_path: Path) -> None:
+    async with site("embedded", tmp_path) as cluster:
+        await _install(cluster)
+        for page in sorted(PAGES.glob("*.md")):
+            for section in sections(page.name, PAGES).values():
+                for command in section.commands:
+                    answer = await run(command.text, cluster.kubeconfig)
+                    where = f"{page.name}:{command.line}: {command.text}"
+                    assert answer.code == command.exit_code, f"{where}: {answer}"
+
+
+async def _install(cluster: Site) -> None:
+    """Install claimctl, and wait until a controller leads."""
+    documents = chosen(Choice(image=f"{IMAGE}:1"))
+    for document in documents:
+        if document["kind"] == "Namespace":
+            # Pod Security is not emulated
+            document["metadata"]["labels"] = {}
+    await Installer(cluster.client, LoopClock()).apply(documents)
+    await cluster.until(lambda: _leads(cluster), "a controller leads")
+    await cluster.train()
+    await cluster.until(cluster.held, "the claim is held")
+
+
+async def _leads(cluster: Site) -> bool:
+    leases = await cluster.client.list(LEASE, "claimctl-system")
+    return any(lease["spec"].get("holderIdentity") for lease in leases)
