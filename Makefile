@@ -19,7 +19,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check fix bench conformance fuzz e2e-real e2e-real-core generate helm lock
+.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check docs fix bench conformance fuzz e2e-real e2e-real-core generate helm lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -68,6 +68,7 @@ check: $(STAMP) ## check format, lint, types, imports, generated files and wheel
 	$(BIN)/python -m claimctl.api --check
 	$(BIN)/python -m generate --check
 	$(BIN)/python -m tests.pictures --check
+	$(BIN)/mkdocs build --strict
 	$(BIN)/python -m pytest -q tests/unit/packaging
 
 fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
@@ -78,6 +79,9 @@ generate: $(STAMP) ## write crds/ from the models, the chart from crds/, rbac/ a
 	$(BIN)/python -m claimctl.api
 	$(BIN)/python -m generate
 	$(BIN)/python -m tests.pictures
+
+docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
+	$(BIN)/mkdocs build --strict
 
 helm: $(STAMP) ## put helm into .venv, for the tests of the chart
 	$(BIN)/python -m tests.chart.fetch

@@ -9,6 +9,7 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.options import (
+    ClaimArgument,
     NamespaceOption,
 )
 
@@ -27,9 +28,7 @@ class Picture(StrEnum):
 
 @connecting
 def command(
-    claim: Annotated[
-        str, typer.Argument(metavar="CLAIM", help="Name of the claim, or resourceclaim/NAME.")
-    ],
+    claim: ClaimArgument,
     namespace: NamespaceOption = None,
     output: Annotated[Picture, typer.Option("--output", "-o", help="Output format.")] = (
         Picture.TEXT
@@ -40,13 +39,10 @@ def command(
 
     The picture is made of the objects and Events. An embedded cluster knows its whole history.
     """
-    from claimctl.cli.objects import CLAIM, parse
     from claimctl.cli.session import in_session
 
-    _, name = parse(claim, CLAIM, (CLAIM,))
-
     async def work(session: Session) -> int:
-        return await run(session, namespace or session.namespace, name, output)
+        return await run(session, namespace or session.namespace, claim, output)
 
     return in_session(access, work)
 

@@ -1,0 +1,143 @@
+"""The reference pages of docs/: commands, API, metrics and reasons, from the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from claimctl.api.definitions import custom_resource_definitions
+from claimctl.cli.main import load
+from claimctl.cli.registry import COMMANDS, Entry
+from claimctl.inspect.meanings import MEANINGS, Topic
+from claimctl.telemetry.metrics import MEANINGS as METRICS
+
+FOLDER = Path("docs/reference")
+_WIDTH = 90
+
+
+def rendered() -> dict[Path, str]:
+    """The text of each page, by its path in the repository."""
+    return {
+        FOLDER / "cli.md": _cli(),
+        FOLDER / "api.md": _api(),
+        FOLDER / "metrics.md": _metrics(),
+        FOLDER / "reasons.md": _reasons(),
+    }
+
+
+def _page(title: str, source: str, *parts: str) -> str:
+    note = f"<!-- Generated from {source} by `make generate`. -->"
+    return "\n\n".join([f"# {title}", note, *parts]) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, each))} |" for each in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _cli() -> str:
+    rows = ((f"[`{each.name}`](#{each.name})", each.help) for each in COMMANDS)
+    parts = [
+        "[Commands](../commands.md) explains the output. `kubectl claim` is the same program.",
+        _table(("command", "what it does"), rows),
+        *map(_command, COMMANDS),
+    ]
+    return _page("Command line", "the commands", *parts)
+
+
+def _command(entry: Entry) -> str:
+    command = load(entry)
+    context = command.make_context(f"claimctl {entry.name}", [], resilient_parsing=True)
+    context.terminal_width = _WIDTH
+    return f"## {entry.name}\n\n```text\n{command.get_help(context).rstrip()}\n```"
+
+
+def _api() -> str:
+    parts = [
+        "`kubectl explain` shows the same. Fields without a default are optional unless they are "
+        "marked as required."
+    ]
+    for definition in custom_resource_definitions():
+        names = definition["spec"]["names"]
+        for version in definition["spec"]["versions"]:
+            schema = version["schema"]["openAPIV3Schema"]
+            group = definition["spec"]["group"]
+            parts.append(f"## {names['kind']} ({group}/{version['name']})")
+            parts.append(_sentence(schema.get("description", "")))
+            for part in ("spec", "status"):
+                rows = _fields(schema["properties"][part], part)
+                parts.append(_table(("field", "type", "what"), rows))
+    return _page("API", "the models of the CRDs", *parts)
+
+
+def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
+    required = schema.get("required", ())
+    for name, each in schema.get("properties", {}).items():
+        inner = each.get("items", each)
+        place = f"{path}.{name}{'[]' if 'items' in each else ''}"
+        yield f"`{place}`", _type(each), _meaning(each, required=name in required)
+        yield from _fields(inner, place)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    inner = schema.get("items")
+    if inner:
+        return f"list of {inner.get('type', 'object')}s"
+    return str(schema.get("format") or schema.get("type", ""))
+
+
+def _meaning(schema: Mapping[str, Any], *, required: bool) -> str:
+    told = [_sentence(schema.get("description", ""))]
+    if required:
+        told.append("Required.")
+    if "default" in schema and schema["default"] != "":
+        told.append(f"Default: `{schema['default']}`.")
+    if "enum" in schema:
+        told.append(f"One of {', '.join(f'`{each}`' for each in schema['enum'])}.")
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        told.append(f"From {low} to {high}.")
+    return " ".join(each for each in told if each)
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if not text or text.endswith(".") else f"{text}."
+
+
+def _metrics() -> str:
+    rows = (
+        (
+            f"`{metric}`",
+            str(each.sort),
+            ", ".join(f"`{label}`" for label in each.labels),
+            each.description,
+        )
+        for metric, each in METRICS.items()
+    )
+    return _page(
+        "Metrics",
+        "the table of the metrics",
+        "The controller serves these at `/metrics`. Histograms are in seconds.",
+        _table(("metric", "kind", "labels", "what"), rows),
+    )
+
+
+def _reasons() -> str:
+    parts = [
+        "A reason is one word in a condition, an Event, or the output of a command. "
+        "`claimctl explain CLAIM` shows the reasons of one claim, with names and commands."
+    ]
+    for topic in Topic:
+        rows = (
+            (f"`{reason}`", each.meaning, each.remedy)
+            for reason, each in MEANINGS.items()
+            if each.topic is topic
+        )
+        parts += [f"## {topic}", _table(("reason", "meaning", "what to do"), rows)]
+    return _page("Reasons", "the table of reasons", *parts)

@@ -1,0 +1,81 @@
+"""The pages in docs/ name what the code has, and their manifests are valid."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from claimctl.controller.checkpoint import ANNOTATION
+from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION
+from claimctl.wire.reservations import (
+    FINALIZER,
+    MANAGED_LABEL,
+    POD_GROUP_ANNOTATION,
+    RELEASE_ANNOTATION,
+    RESERVE_ANNOTATION,
+)
+from tests.support.claim_server import NAMESPACE, Server
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+NAMES = {
+    ANNOTATION,
+    FINALIZER,
+    IDLE_TIMEOUT_ANNOTATION,
+    MANAGED_LABEL,
+    POD_GROUP_ANNOTATION,
+    RELEASE_ANNOTATION,
+    RESERVE_ANNOTATION,
+    RETENTION_ANNOTATION,
+}
+_CODE = re.compile(r'"((?:embedded\.)?claimctl\.io/[a-z-]+)"')
+NO_ANNOTATIONS = {
+    "claimctl.io/controller": "the name of the component in Events and in `managed-by`",
+    "claimctl.io/fleet": "a label of the stand-in for kubelets in demonstrations",
+}
+
+
+def test_the_page_has_every_annotation_of_the_code() -> None:
+    page = (DOCS / "reference" / "annotations.md").read_text(encoding="utf-8")
+    texts = (each.read_text(encoding="utf-8") for each in (ROOT / "claimctl").rglob("*.py"))
+    used = {name for text in texts for name in _CODE.findall(text)} - NO_ANNOTATIONS.keys()
+    assert {name for name in used | NAMES if name not in page} == set()
+
+
+def manifests(page: str) -> list[dict[str, Any]]:
+    """The objects in the YAML blocks of a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [each for block in blocks for each in yaml.safe_load_all(block)]
+
+
+PLURALS = {
+    "ClaimReservation": "claimreservations",
+    "Deployment": "deployments",
+    "ResourceClaim": "resourceclaims",
+    "ResourceClaimTemplate": "resourceclaimtemplates",
+}
+
+
+@pytest.mark.parametrize("page", ["howto.md", "tutorial.md"])
+async def test_the_server_takes_every_manifest_of_a_page(page: str) -> None:
+    found = manifests(page)
+    assert len(found) >= 2
+    for each in found:
+        server = Server.started()
+        body = {**each, "metadata": {**each["metadata"], "namespace": NAMESPACE}}
+        server.admin.create(PLURALS[each["kind"]], body)
+
+
+def test_each_issue_form_asks_for_something() -> None:
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert len(forms) == 4
+    for form in forms:
+        if form.stem != "config":
+            found = yaml.safe_load(form.read_text(encoding="utf-8"))
+            assert {"name", "description", "body"} <= found.keys()
+            assert all({"type", "id", "attributes"} <= each.keys() for each in found["body"])
