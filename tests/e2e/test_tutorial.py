@@ -83,6 +83,15 @@ async def until(path: Path, text: str) -> None:
             await asyncio.sleep(0.2)
 
 
+async def until_only(folder: Path, names: set[str]) -> None:
+    """Wait until the cluster, which was told to stop, has removed its context and its lock."""
+    async with asyncio.timeout(SECONDS):
+        for _ in count():
+            if files(folder) <= names:
+                return
+            await asyncio.sleep(0.2)
+
+
 def content(path: Path) -> str:
     """What is in a file; nothing if there is none yet."""
     return path.read_text() if path.exists() else ""
@@ -132,7 +141,7 @@ async def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
             if "embedded" in step.text:
                 await until(tmp_path / "tutorial.kubeconfig", "server:")
         expect_what_the_page_says(typed)
-    assert files(tmp_path) <= {"tutorial.kubeconfig"}
+        await until_only(tmp_path, {"tutorial.kubeconfig"})
 
 
 def expect_what_the_page_says(typed: Shell) -> None:
