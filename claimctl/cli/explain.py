@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
+from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +16,7 @@ from claimctl.cli.options import (
     Data,
     DataOption,
     NamespaceOption,
+    WatchOption,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ def command(
     ],
     namespace: NamespaceOption = None,
     output: DataOption = None,
+    watch: WatchOption = False,
     access: Access = DEFAULT,
 ) -> int:
     """Show who holds a claim and why, or why a pod or a workload waits, and what to do."""
@@ -52,6 +56,8 @@ def command(
     async def work(session: Session) -> int:
         place = namespace or session.namespace
         with naming(kind, place, name):
+            if watch:
+                await follow(session, place, kind, name, output)
             return await run(session, place, kind, name, output)
 
     return in_session(access, work)
@@ -74,6 +80,29 @@ def naming(kind: str, namespace: str, name: str) -> Iterator[None]:
             raise
         what = "claim" if kind == "ResourceClaim" else kind
         raise CommandFailed(f"{what} {namespace}/{name} not found") from error
+
+
+async def follow(
+    session: Session, namespace: str, kind: str, name: str, output: Data | None
+) -> None:
+    """Explain the object again after every change in its namespace, for ever."""
+    from claimctl.cli.watching import changes, clear
+    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+
+    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
+    before = ""
+    async with changes(session.client, session.clock, namespace, watched) as each:
+        async for _ in each:
+            with redirect_stdout(StringIO()) as text:
+                await run(session, namespace, kind, name, output)
+            if text.getvalue() == before:
+                continue
+            if sys.stdout.isatty() and output is None:
+                clear(sys.stdout)
+            elif before and output is not Data.JSON:
+                print("---")
+            before = text.getvalue()
+            print(before, end="", flush=True)
 
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Data | None) -> int:

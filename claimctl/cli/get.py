@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +14,12 @@ from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
     AllNamespacesOption,
+    Data,
     NamespaceOption,
     Output,
     OutputOption,
     SelectorOption,
+    WatchOption,
     claim_names,
 )
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from claimctl.inspect.claim_view import ClaimView
     from claimctl.kube.client import Client
     from claimctl.wire.claims import ResourceClaim
+    from claimctl.wire.seams import Clock
     from claimctl.wire.unreadable import Unreadable
 
 
@@ -42,6 +46,7 @@ EXAMPLES = (
     "claimctl get                            # the claims of the context's namespace",
     "claimctl get -A -o wide",
     "claimctl get train-slice -n ml -o json",
+    "claimctl get -w                         # and again after every change",
     "claimctl get -o name | xargs -n1 claimctl explain",
 )
 
@@ -60,6 +65,7 @@ def command(
     all_namespaces: AllNamespacesOption = False,
     selector: SelectorOption = "",
     output: OutputOption = Output.TABLE,
+    watch: WatchOption = False,
     access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""
@@ -72,6 +78,8 @@ def command(
     async def work(session: Session) -> int:
         place = "" if all_namespaces else namespace or session.namespace
         wanted = Wanted(place, tuple(names or ()), selector)
+        if watch:
+            await follow(session.client, session.clock, wanted, output)
         return await run(session.client, session.clock.now(), wanted, output)
 
     return in_session(access, work)
@@ -88,6 +96,66 @@ async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> 
     for name in missing:
         typer.echo(f"error: claim {wanted.namespace}/{name} not found", err=True)
     return ExitCode.FAILED if missing else ExitCode.OK
+
+
+async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -> None:
+    """Print the claims, and again what has changed, for ever.
+
+    A terminal shows the whole table anew. In a pipe only the rows of changed claims follow.
+    """
+    from claimctl.cli.output import print_document, print_table
+    from claimctl.cli.watching import changes, clear
+    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+
+    known: dict[tuple[str, str], tuple[str, ...]] = {}
+    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
+    async with changes(client, clock, wanted.namespace, watched) as each:
+        async for _ in each:
+            shown = await gather(client, wanted, [])
+            made = table(shown, clock.now(), wanted, "No claims found.")
+            before, known = known, _rows(shown, made)
+            changed = [key for key, row in known.items() if before.get(key) != row]
+            gone = [key for key in before if key not in known]
+            if output in (Output.JSON, Output.YAML):
+                if changed or gone or not before:
+                    print_document(_document(shown, clock.now()), Data(output.value))
+            elif output is not Output.NAME and sys.stdout.isatty():
+                clear(sys.stdout)
+                print_table(made, wide=output is Output.WIDE)
+            else:
+                _print_changes(made, shown, changed, gone, output)
+            sys.stdout.flush()
+
+
+def _rows(shown: list[ClaimView], made: Table) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The rows by claim, without the age, which changes by itself."""
+    age = [column.title for column in made.columns].index("AGE")
+    rows = (row[:age] + row[age + 1 :] for row in made.rows)
+    return {(view.namespace, view.name): row for view, row in zip(shown, rows, strict=True)}
+
+
+def _print_changes(
+    made: Table,
+    shown: list[ClaimView],
+    changed: list[tuple[str, str]],
+    gone: list[tuple[str, str]],
+    output: Output,
+) -> None:
+    from dataclasses import replace
+
+    from claimctl.cli.output import print_table
+
+    wanted = set(changed)
+    mine = [(view.namespace, view.name) in wanted for view in shown]
+    if output is Output.NAME:
+        for name, is_mine in zip(made.names, mine, strict=True):
+            if is_mine:
+                print(name)
+    elif any(mine):
+        rows = tuple(row for row, is_mine in zip(made.rows, mine, strict=True) if is_mine)
+        print_table(replace(made, rows=rows), wide=output is Output.WIDE)
+    for namespace, name in gone:
+        print(f"claim {namespace}/{name} is gone")
 
 
 async def gather(

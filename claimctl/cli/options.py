@@ -103,6 +103,10 @@ SelectorOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be done; write nothing. [default: off]")
 ]
+WatchOption = Annotated[
+    bool,
+    typer.Option("--watch", "-w", help="Print again after changes, until Ctrl-C. [default: off]"),
+]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Output format.")]
 StructuredOption = Annotated[Structured, typer.Option("--output", "-o", help="Output format.")]
 DataOption = Annotated[

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting, seconds
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.options import (
     ClaimArgument,
@@ -23,37 +25,126 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 
 
+EXAMPLES = (
+    "claimctl release train-slice --dry-run  # what would happen, and what blocks it",
+    "claimctl release train-slice",
+    "claimctl release train-slice -n ml --wait --timeout 10m",
+)
+
+
 @connecting
 def command(
     claim: ClaimArgument,
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the devices are free. [default: off]")
+    ] = False,
+    timeout: Annotated[
+        str,
+        typer.Option(
+            "--timeout",
+            metavar="DURATION",
+            callback=seconds,
+            help="How long --wait waits; then exit code 3, and the request stays.",
+        ),
+    ] = "5m",
     access: Access = DEFAULT,
 ) -> int:
     """Ask for a release: the controller frees the devices as soon as no pod uses them.
 
-    Exit code 3: the request is on record, but no controller acts on it now.
+    Exit code 3: the request is on record, but no controller acts on it now; or --timeout passed.
     """
+    from claimctl.cli.errors import UsageError
 
-    return _release_one(access, namespace, claim, dry_run=dry_run)
+    if wait and dry_run:
+        raise UsageError("--wait and --dry-run exclude each other")
+    wanted = _Wanted(claim, namespace, dry_run, float(timeout) if wait else None)
+
+    return _release_one(access, wanted)
 
 
-def _release_one(access: Access, namespace: str | None, claim: str, *, dry_run: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be done; ``wait`` is for how many seconds to wait, None for not at all."""
+
+    claim: str
+    namespace: str | None
+    dry_run: bool
+    wait: float | None
+
+
+def _release_one(access: Access, wanted: _Wanted) -> int:
+    from claimctl.cli.explain import naming
     from claimctl.cli.session import in_session
 
     async def work(session: Session) -> int:
         from claimctl.inspect.explain import explain_with_controller
 
-        place = namespace or session.namespace
-        explanation = await explain_with_controller(session.client, place, claim, session.clock)
+        place = wanted.namespace or session.namespace
+        with naming("ResourceClaim", place, wanted.claim):
+            explanation = await explain_with_controller(
+                session.client, place, wanted.claim, session.clock
+            )
         _check(explanation)
-        if not dry_run:
+        if not wanted.dry_run:
             await ask(session.client, explanation)
-        for line in lines(explanation, dry_run=dry_run):
+        for line in lines(explanation, dry_run=wanted.dry_run):
             typer.echo(line)
+        if wanted.wait is not None:
+            return await until_free(session, explanation, wanted.wait)
         return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
 
     return in_session(access, work)
+
+
+async def until_free(session: Session, asked: Explanation, limit: float) -> int:
+    """Wait until the claim of the request is not allocated, and tell what it waits for.
+
+    Returns:
+        0 when the devices are free; 3 when ``limit`` seconds have passed before.
+    """
+    view = asked.view
+    name = f"claim {view.namespace}/{view.name}"
+    try:
+        async with asyncio.timeout(limit or None):
+            await _free(session, asked)
+    except TimeoutError:
+        typer.echo(
+            f"{name} is still allocated after {limit:g} s; the request stays: see "
+            f"`claimctl explain {view.name} -n {view.namespace}`",
+            err=True,
+        )
+        return ExitCode.FINDINGS
+    typer.echo(f"{name} is released")
+    return ExitCode.OK
+
+
+async def _free(session: Session, asked: Explanation) -> None:
+    """Return when the claim is not allocated, is gone, or is another claim of the same name."""
+    from claimctl.cli.watching import changes
+    from claimctl.inspect.explain import explain
+    from claimctl.kube.errors import NotFound
+    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+
+    namespace, name = asked.view.namespace, asked.view.name
+    told = tuple(one.message for one in asked.obstacles)
+    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
+    async with changes(session.client, session.clock, namespace, watched) as each:
+        async for _ in each:
+            try:
+                now = await explain(session.client, namespace, name, session.clock.now())
+            except NotFound:
+                return
+            claim = now.view.claim
+            if claim.metadata.uid != asked.view.claim.metadata.uid:
+                return
+            if claim.status.allocation is None:
+                return
+            messages = tuple(one.message for one in now.obstacles)
+            if messages != told:
+                told = messages
+                typer.echo(f"waits: {'; '.join(told) or 'the controller releases it'}", err=True)
 
 
 def _check(explanation: Explanation) -> None:

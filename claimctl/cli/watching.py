@@ -1,0 +1,102 @@
+"""Follow a cluster for ``-w`` and ``--wait``: do something again after every change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from claimctl.kube.client import Client
+    from claimctl.wire.resources import Resource
+    from claimctl.wire.seams import Clock
+
+DEBOUNCE_SECONDS = 0.3
+"""Changes within this time count as one: a release writes several objects."""
+AGAIN_SECONDS = 5.0
+"""How often to look where a watch is not possible, and the pause after a watch has failed."""
+CLEAR = "\x1b[2J\x1b[H"
+
+
+@asynccontextmanager
+async def changes(
+    client: Client, clock: Clock, namespace: str, watched: Sequence[Resource[Any]]
+) -> AsyncIterator[AsyncIterator[None]]:
+    """An iterator that yields at once, and again after changes of the resources.
+
+    ``async with changes(...) as each: async for _ in each: ...`` The watches end with the block.
+    A resource that may not be watched is looked at every ``AGAIN_SECONDS``.
+    """
+    changed = asyncio.Event()
+    # the versions are read before the caller's first look: it misses nothing then
+    versions = [await _version_if_any(client, namespace, each) for each in watched]
+    tasks = [
+        asyncio.create_task(_watch(client, clock, namespace, (resource, version), changed))
+        for resource, version in zip(watched, versions, strict=True)
+    ]
+    try:
+        yield _iterate(clock, changed)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _iterate(clock: Clock, changed: asyncio.Event) -> AsyncIterator[None]:
+    while True:
+        changed.clear()
+        yield None
+        await changed.wait()
+        await clock.sleep(DEBOUNCE_SECONDS)
+
+
+async def _watch(
+    client: Client,
+    clock: Clock,
+    namespace: str,
+    start: tuple[Resource[Any], str],
+    changed: asyncio.Event,
+) -> None:
+    """Set ``changed`` after every event. Lost events count as a change."""
+    from claimctl.kube.errors import KubeError
+
+    resource, version = start
+    while True:
+        try:
+            if not version:
+                version = await _version(client, namespace, resource)
+                changed.set()
+            stream = client.watch(resource, namespace, resource_version=version)
+            async with aclosing(stream) as events:
+                async for event in events:
+                    version = event.resource_version or version
+                    if event.type != "BOOKMARK":
+                        changed.set()
+        except KubeError:
+            version = ""
+            await clock.sleep(AGAIN_SECONDS)
+            changed.set()
+
+
+async def _version_if_any(client: Client, namespace: str, resource: Resource[Any]) -> str:
+    """The version of the collection now; '' if it cannot be read."""
+    from claimctl.kube.errors import KubeError
+
+    try:
+        return await _version(client, namespace, resource)
+    except KubeError:
+        return ""
+
+
+async def _version(client: Client, namespace: str, resource: Resource[Any]) -> str:
+    """The version of the collection now."""
+    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
+        async for page in pages:
+            return page.resource_version
+    return ""
+
+
+def clear(out: TextIO) -> None:
+    """Clear a terminal, so that the next picture stands at its top."""
+    out.write(CLEAR)
