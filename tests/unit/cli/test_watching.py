@@ -14,11 +14,13 @@ from claimctl.cli.objects import CLAIM
 from claimctl.cli.options import Output
 from claimctl.cli.session import Session
 from claimctl.cli.watching import AGAIN_SECONDS, changes
-from claimctl.embedded.storage.requests import Fault, FaultPoint
+from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.inspect.explain import explain_with_controller
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected
+
+LABEL = {"metadata": {"labels": {"a": "b"}}}
 
 
 def session(server: Server) -> Session:
@@ -52,9 +54,7 @@ async def test_get_prints_all_claims_then_those_that_changed(
     await during(
         watch,
         lambda: freed(server),
-        lambda: server.admin.patch(
-            "namespaces", "", NAMESPACE, {"metadata": {"labels": {"a": "b"}}}
-        ),
+        lambda: server.admin.patch("resourceclaims", NAMESPACE, "still", LABEL),
         lambda: server.admin.delete("resourceclaims", NAMESPACE, "slice"),
     )
     lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
@@ -84,10 +84,9 @@ async def test_explain_prints_again_only_if_something_is_different(
 ) -> None:
     server = Server.started()
     server.claim("slice", server.deployment())
-    label = {"metadata": {"labels": {"a": "b"}}}
     await during(
         explain.follow(session(server), NAMESPACE, CLAIM, "slice", None),
-        lambda: server.admin.patch("resourceclaims", NAMESPACE, "slice", label),
+        lambda: server.admin.patch("resourceclaims", NAMESPACE, "slice", LABEL),
         lambda: freed(server),
     )
     before, after = capsys.readouterr().out.split("---\n")
@@ -143,7 +142,7 @@ async def test_wait_ends_when_the_devices_are_free(capsys: pytest.CaptureFixture
     idle(server)
     task = asyncio.ensure_future(waiting(server, 300))
     await asyncio.sleep(10)
-    server.admin.delete("pods", NAMESPACE, "last", grace_period_seconds=0)
+    server.admin.delete("pods", NAMESPACE, "last", DeleteOptions(grace_period_seconds=0))
     await asyncio.sleep(10)
     assert not task.done()
     freed(server)
