@@ -119,7 +119,7 @@ def test_a_bad_flag_is_one_line(
 
 
 WITHOUT_A_CLUSTER = {
-    *("embedded", "demo", "version", "completion", "manifests"),
+    *("embedded", "demo", "completion", "manifests"),
     "controller",  # it takes what a Deployment gives it
 }
 

@@ -96,7 +96,7 @@ def test_debug_prints_the_traceback_of_an_error(
 
 def test_it_runs_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "claimctl.cli.main", "version"],
+        [sys.executable, "-m", "claimctl.cli.main", "version", "--client"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -127,7 +127,7 @@ def test_a_reader_that_goes_away_makes_no_noise() -> None:
 )
 def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m claimctl.cli.main version {redirection}",
+        f"{sys.executable} -m claimctl.cli.main version --client {redirection}",
         shell=True,
         capture_output=True,
         text=True,
@@ -139,9 +139,9 @@ def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--color", "always", "version"],
-        ["version", "--color", "always"],
-        ["version", "--color=always"],
+        ["--color", "always", "version", "--client"],
+        ["version", "--client", "--color", "always"],
+        ["version", "--client", "--color=always"],
     ],
 )
 def test_color_may_stand_before_and_after_the_command(

@@ -100,7 +100,7 @@ def test_metadata_has_licence_and_python_version(contents: dict[str, bytes]) -> 
 def test_the_command_runs_from_it(wheel: Path) -> None:
     script = (
         "import sys, claimctl; from claimctl.cli.main import run; "
-        "print(claimctl.__file__); sys.exit(run(['version']))"
+        "print(claimctl.__file__); sys.exit(run(['version', '--client']))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
