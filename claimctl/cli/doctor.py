@@ -59,7 +59,7 @@ async def run(session: Session, override: str, namespace: str, output: Structure
 
     seen = await examine(session.client, session.clock, override, namespace)
     found = diagnosis(seen)
-    render(output, _table(found), _document(seen, found))
+    render(output, table(found), document(seen, found))
     problems = sum(each.verdict is Verdict.PROBLEM for each in found)
     unknown = sum(each.verdict is Verdict.UNKNOWN for each in found)
     if output is Structured.TABLE:
@@ -80,7 +80,7 @@ _STYLES = {"ok": "green", "problem": "bold red", "unknown": "yellow", "fact": "d
 _SIGNS = {"ok": "✔", "problem": "✗", "unknown": "?", "fact": "·"}
 
 
-def _table(found: tuple[Finding, ...]) -> Table:
+def table(found: tuple[Finding, ...]) -> Table:
     from claimctl.cli.output import Column, Table, columns, printable
 
     return Table(
@@ -104,7 +104,7 @@ def _where(finding: Finding) -> str:
     return "/".join(filter(None, (finding.namespace, finding.object)))
 
 
-def _document(seen: Examination, found: tuple[Finding, ...]) -> dict[str, object]:
+def document(seen: Examination, found: tuple[Finding, ...]) -> dict[str, object]:
     from dataclasses import asdict
 
     from claimctl.inspect.cluster_checks import Verdict

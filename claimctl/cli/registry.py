@@ -33,6 +33,7 @@ COMMANDS = (
     Entry("controller", "Run the controller."),
     Entry("embedded", "Serve an embedded cluster."),
     Entry("demo", "Show the whole story on an embedded cluster."),
+    Entry("report", "Write a bundle for a bug report, without secrets."),
     Entry("version", "Print the versions of client and cluster."),
     Entry("completion", "Print a shell's completion script."),
 )

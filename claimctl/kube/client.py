@@ -91,9 +91,9 @@ class Client:
         call = self._call("GET", resource, namespace, name)
         return self._decode(call, resource, await self._sender.send(call))
 
-    async def get_raw(self, path: str) -> bytes:
+    async def get_raw(self, path: str, query: Query = ()) -> bytes:
         """Read the body of any path, such as ``/version``."""
-        return await self._sender.send(Call("GET", path, path))
+        return await self._sender.send(Call("GET", path, path, query))
 
     async def get_document(self, path: str, type_: type[T]) -> T:
         """Read the document at any path, such as ``/apis``, into ``type_``."""

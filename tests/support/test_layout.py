@@ -46,6 +46,7 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",
+    "inspect/bundle.py": "it only reads: cli/test_report.py",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/official.py": "names only",
     "kube/request.py": "test_client.py tests each request by the client's methods",
