@@ -18,6 +18,12 @@ VARIABLE = "_CLAIMCTL_COMPLETE"
 """The environment variable that the scripts set when they ask claimctl for completions."""
 
 
+EXAMPLES = (
+    "source <(claimctl completion bash)",
+    "claimctl completion fish > ~/.config/fish/completions/claimctl.fish",
+)
+
+
 def command(
     shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")],
 ) -> int:

@@ -10,6 +10,11 @@ from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
 from claimctl.telemetry.logs import Format, Level
 
+EXAMPLES = (
+    "claimctl controller                     # with the current kubeconfig, to try it",
+    "claimctl controller --bind-address :8080 --log-format json",
+)
+
 
 def command(  # noqa: PLR0913 - typer makes an option of every parameter
     kubeconfig: KubeconfigOption = None,

@@ -81,6 +81,13 @@ JsonOption = Annotated[
 ]
 
 
+EXAMPLES = (
+    "claimctl demo",
+    "claimctl demo --dialect hold --kubernetes-version 1.34",
+    "claimctl demo -f manifests.yaml",
+)
+
+
 def command(
     dialect: DialectOption = None,
     kubernetes_version: VersionOption = None,

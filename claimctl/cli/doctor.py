@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from claimctl.inspect.examination import Examination
 
 
+EXAMPLES = (
+    "claimctl doctor",
+    "claimctl doctor -n ml                   # with the rights of one namespace",
+    "claimctl doctor -o json",
+)
+
+
 @connecting
 def command(
     dialect: Annotated[

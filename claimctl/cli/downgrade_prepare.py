@@ -51,6 +51,12 @@ SkipOption = Annotated[
 ]
 
 
+EXAMPLES = (
+    "claimctl downgrade-prepare --dry-run",
+    "claimctl downgrade-prepare -n ml --skip ml/train-slice",
+)
+
+
 @connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,

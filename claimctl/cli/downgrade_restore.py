@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 
+EXAMPLES = (
+    "claimctl downgrade-restore --dry-run",
+    "claimctl downgrade-restore",
+)
+
+
 @connecting
 def command(
     parallelism: ParallelismOption = None,

@@ -44,6 +44,12 @@ WatchOption = Annotated[
 ]
 
 
+EXAMPLES = (
+    "claimctl downgrade-status",
+    "claimctl downgrade-status -o json",
+)
+
+
 @connecting
 def command(
     switched_off: SwitchedOffOption = None,

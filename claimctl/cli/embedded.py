@@ -31,6 +31,12 @@ class AuthorizationName(StrEnum):
     RBAC = "rbac"
 
 
+EXAMPLES = (
+    "claimctl embedded --kubeconfig ./embedded.kubeconfig",
+    "claimctl embedded --kubeconfig ./embedded.kubeconfig --dialect hold --nodes 1 --devices 2",
+)
+
+
 def command(  # noqa: PLR0913 - typer makes an option of every parameter
     kubeconfig: Annotated[
         Path,

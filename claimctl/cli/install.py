@@ -22,6 +22,12 @@ ANSWER_SECONDS = 60
 """How long all requests together may take, without the time of --wait."""
 
 
+EXAMPLES = (
+    "claimctl install --dry-run -o yaml --image registry.example.com/claimctl:0.1.0",
+    "claimctl install --image registry.example.com/claimctl:0.1.0 --wait",
+)
+
+
 @connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     components: ComponentOption = None,

@@ -33,6 +33,12 @@ InstallNamespaceOption = Annotated[
 DataOption = Annotated[Data, typer.Option("--output", "-o", help="Output format.")]
 
 
+EXAMPLES = (
+    "claimctl manifests --component crds | kubectl apply --server-side -f -",
+    "claimctl manifests --image registry.example.com/claimctl:0.1.0",
+)
+
+
 def command(
     components: ComponentOption = None,
     namespace: InstallNamespaceOption = "claimctl-system",

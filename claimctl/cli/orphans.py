@@ -46,6 +46,13 @@ def _seconds(flag: str, help_: str) -> Any:
     return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
 
 
+EXAMPLES = (
+    "claimctl orphans -A                     # list them; nothing is written",
+    "claimctl orphans -n ml --yes            # free them",
+    "claimctl orphans -A -o name",
+)
+
+
 @connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     yes: Annotated[

@@ -26,6 +26,12 @@ class Picture(StrEnum):
     YAML = "yaml"
 
 
+EXAMPLES = (
+    "claimctl timeline train-slice",
+    "claimctl timeline train-slice -n ml -o svg > train-slice.svg",
+)
+
+
 @connecting
 def command(
     claim: ClaimArgument,

@@ -25,6 +25,13 @@ class Diagram(StrEnum):
     YAML = "yaml"
 
 
+EXAMPLES = (
+    "claimctl tree                           # everything in the namespace",
+    "claimctl tree deployment/train -n ml",
+    "claimctl tree -o mermaid",
+)
+
+
 @connecting
 def command(
     names: Annotated[

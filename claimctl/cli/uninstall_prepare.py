@@ -38,6 +38,13 @@ def _seconds(flag: str, help_: str) -> Any:
     return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
 
 
+EXAMPLES = (
+    "claimctl uninstall-prepare --dry-run",
+    "claimctl uninstall-prepare --verify",
+    "claimctl uninstall-prepare -n ml --timeout 600",
+)
+
+
 @connecting
 def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,

@@ -1,0 +1,87 @@
+"""The examples in the help of the commands, run word for word by a shell on a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from claimctl.cli.registry import COMMANDS
+from claimctl.demo import objects
+from claimctl.demo.acts import Acts
+from claimctl.demo.objects import Workload
+from claimctl.embedded.options import ClusterOptions, Dialect
+from tests.e2e.commands import Answer, Cluster, cluster
+
+pytestmark = pytest.mark.alone
+
+NOT_RUN = {
+    "embedded": "it serves until a signal: test_kubectl.py",
+    "demo": "it takes a minute: test_demo.py",
+    "controller": "it runs until a signal: test_controller_command.py",
+    "install": "it needs an image: test_install.py plays it",
+}
+WATCH_SECONDS = 5
+HERE, THERE = (Workload(place, "train", "train-slice", 1) for place in ("default", "ml"))
+
+
+async def furnished(served: Cluster) -> None:
+    """What the examples name: a held claim in two namespaces, idle in ``ml``, and a pod."""
+    acts = Acts(served.stage, native=False)
+    await acts.room("ml")
+    for each in (HERE, THERE):
+        await acts.held(each, retentionPolicy="Persistent")
+    await acts.change(THERE, {"replicas": 0})
+    await served.stage.until(lambda: not acts.pods(THERE), "its pods are gone")
+    template = objects.deployment(HERE)["spec"]["template"]
+    meta = {"name": "train-0", "namespace": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+    await served.stage.user.create(pod)
+
+
+async def by_shell(line: str, served: Cluster, directory: Path) -> Answer:
+    """Run a line as a user does, with ``claimctl`` in the PATH; a watch for some seconds."""
+    shell = ("timeout", "--signal=INT", str(WATCH_SECONDS), "bash") if " -w" in line else ("bash",)
+    process = await asyncio.create_subprocess_exec(
+        *(*shell, "-o", "pipefail", "-c", line),
+        cwd=directory,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "KUBECONFIG": str(served.kubeconfig),
+            "HOME": str(directory),
+        },
+    )
+    async with asyncio.timeout(120):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Answer(process.returncode, out.decode(), err.decode())
+
+
+def examples() -> list[str]:
+    return [
+        line
+        for entry in COMMANDS
+        if entry.name not in NOT_RUN
+        for line in importlib.import_module(entry.module).EXAMPLES
+    ]
+
+
+@pytest.mark.real_time(400)
+async def test_every_example_does_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / ".config/fish/completions").mkdir(parents=True)
+    failed = {}
+    async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
+        await furnished(served)
+        for line in examples():
+            answer = await by_shell(line, served, tmp_path)
+            expected = {0, 3} if " -w" not in line else {0, 124, 130}
+            if answer.code not in expected or "error:" in answer.err:
+                failed[line] = answer
+    assert failed == {}

@@ -1,0 +1,48 @@
+"""The examples in the help of every command: there are some, and claimctl takes them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+
+import pytest
+
+from claimctl.cli.main import load, run
+from claimctl.cli.registry import BY_NAME, COMMANDS
+
+LINES = [
+    (entry.name, line)
+    for entry in COMMANDS
+    for line in importlib.import_module(entry.module).EXAMPLES
+]
+
+
+def command_lines(example: str) -> list[list[str]]:
+    """The words of each call of claimctl in an example, without what the shell takes."""
+    found = re.findall(r"claimctl ((?:[^|)#>\n])*)", example.split(" #")[0])
+    return [shlex.split(each) for each in found]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_command_has_examples_and_its_help_shows_them(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = importlib.import_module(BY_NAME[name].module).EXAMPLES
+    assert 2 <= len(examples) <= 5
+    assert all(f"claimctl {name}" in each for each in examples)
+    assert all(len(each) <= 100 for each in examples)
+    assert run([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Examples:" in shown
+    assert all(f"  {each}\n" in shown for each in examples)
+
+
+@pytest.mark.parametrize(("name", "example"), LINES)
+def test_claimctl_takes_every_example(name: str, example: str) -> None:
+    calls = command_lines(example)
+    assert calls[0][0] == name
+    for command, *arguments in calls:
+        needed = ["x"] if "xargs" in example and command != name else []
+        with load(BY_NAME[command]).make_context(command, [*arguments, *needed]) as context:
+            assert context.params
